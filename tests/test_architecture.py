@@ -405,7 +405,7 @@ HOMES = {
         "models.http.client",
         "models.http.direct",
         "models.http.network_errors",
-        "models.http.way",
+        "models.http.transport",
         "external",
     },
     "httpcore": {"models.http.direct", "models.http.network"},
@@ -531,7 +531,7 @@ def test_unknown_plugins_are_refused_with_the_known_names():
 #: may look at single calls of a record: for display, for digests, or one call by its id
 CALLS = {
     "record/recorded_calls": "lists them",
-    "record/diff": "one line for each event",
+    "notebook/files/run_diff": "one line for each event",
     "record/fingerprint": "what was said",
     "record/packed_events": "how an event is written",
     "agent/replay": "the call of a result",
@@ -579,5 +579,5 @@ def test_records_inside_a_record_are_read_in_one_place():
     }
     named = {n for n, text in texts.items() if '"map.rows"' in text}
     assert named == {"record/inner_records", "view/state/map"}  # the view leaves them out
-    users = {n for n, text in texts.items() if "read_inner_records(" in text}
+    users = {n for n, text in texts.items() if "InnerRecords.of_log(" in text}
     assert users - {"record/inner_records"} == INSIDE

@@ -44,7 +44,7 @@ def added(tmp_path, monkeypatch):
         monkeypatch.setitem(plugins.list_builtin(room), stem.replace("_", "-"), name)
 
     yield add
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
 
 
 def answer(agent: Agent) -> Run:
@@ -114,7 +114,7 @@ def test_a_codec_is_one_file(added):
 def test_a_tool_and_its_card_are_one_file_each(added):
     added("tools/clock.py")
     added("view/cards/tool_clock.py")
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
     run = answer(
         Agent(Scripted(['<execute>[{"name": "clock", "args": {}}]</execute>', "Noon."]), ["clock"])
     )

@@ -10,16 +10,17 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from .. import events
 from ..errors import UsageError
 from ..events import Event, EventLog
-from ..models import find_barring_setting
+from ..host import read_launch
 from . import display
-from .assembly import make_basis, make_plan, make_player, share_host
+from .assembly import Basis, make_player, share_host
 from .attachments import pictures_of, without_text
 from .clean_json import clean_value
 from .configuration import Configuration
@@ -30,7 +31,7 @@ from .registry import Questions
 from .replay_check import ReplayStrictness
 from .run import Run
 from .run_spec import Plan
-from .stream import Replay, RunRequest, Stream, run_to_end
+from .stream import RunRequest, Stream
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -80,11 +81,10 @@ class PromptAgent(Configuration):
 
         @cache
         def make() -> Plan:
-            return make_plan(
-                make_basis(self, redaction), log, inputs, notes, ask=ask, context=gathered
-            )
+            basis = Basis.of(self, redaction)
+            return basis.plan(log, inputs, notes, ask=ask, context=gathered)
 
-        if not find_barring_setting():  # offline, the model may be unknown
+        if not read_launch().why_not_live:  # offline, the model may be unknown
             make()
         request = RunRequest(
             user,
@@ -110,17 +110,17 @@ class PromptAgent(Configuration):
         return display.gather_context(mode, self.tools, prompt, hosted=hosted)
 
     def replay(
-        self, tape: Tape, *, check: bool = True, wish: ReplayStrictness | None = None
-    ) -> Replay:
+        self, tape: Tape, *, check: bool = True, strictness: ReplayStrictness | None = None
+    ) -> Stream:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 
-        `check`: as in a call of the agent. `wish`: how strictly a test compares. Raises UsageError
-        for a faulty policy file.
+        `check`: as in a call of the agent. `strictness`: how strictly a test compares (None: as any
+        replay). Raises UsageError for a faulty policy file.
         """
         log = EventLog(tape.run)
         redaction = self.redaction()
-        make = make_player(self, tape, wish, log=log, redaction=redaction)
-        return Replay(log, make, check=check, output=self.output)
+        make = make_player(self, tape, strictness, log=log, redaction=redaction)
+        return Stream(log, make, check=check, output=self.output, is_replay=True)
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
         """Run to the end and return the run; for scripts.
@@ -129,8 +129,28 @@ class PromptAgent(Configuration):
         running event loop, where `await agent(prompt)` works.
         """
         __tracebackhide__ = True
-        run: Run = run_to_end(lambda: self(prompt, **options, check=False))
+        run: Run = self._run_to_end(lambda: self(prompt, **options, check=False))
         return run.raise_for_status() if check else run
+
+    @staticmethod
+    def _run_to_end(
+        make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
+    ) -> Any:
+        """Run what `make` returns, such as a stream, in a new event loop; return its result.
+
+        `instead`: what to write inside a running event loop, where this raises UsageError.
+        """
+
+        async def main() -> Any:
+            return await make()
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(main())
+        raise UsageError(
+            f"An event loop is running here (a notebook cell?): write `{instead}` instead."
+        )
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
         """Return a tool that prompts this agent and returns its answer; see `subagent`.

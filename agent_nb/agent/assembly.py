@@ -10,7 +10,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,109 +17,135 @@ from anyio import CancelScope
 
 from ..events import EventLog, State
 from ..host import load_plugin
-from ..models import Tariff, check_budget, tariff_of
-from ..record import RunInputs, inputs_hash
-from ..tools import Toolset, load_installed_tools
-from ..wire import Redaction
-from . import display, outgoing
+from ..models import ImageBlock, Message, Tariff, TextBlock
+from ..record import RunInputs
+from ..wire import Redaction, dumps
+from . import display
 from .configuration import Configuration
 from .context import Context
 from .dependencies import Reader, describe_place, digest_dependencies
+from .history import CHARS_PER_TOKEN, estimate_tokens
 from .parse import with_thought_tags
 from .replay import Player
 from .replay_check import ReplayCheck, ReplayStrictness
+from .request import write_opening
 from .run_spec import Plan
 from .tape import Tape, TapeApprover
+from .typed.output_way import OutputWays
+from .vision import is_blind
 
 if TYPE_CHECKING:
     from ..dialects import Dialect
     from ..models import Model
     from ..tools import ApprovalSource, Approver, Host, Policy, ToolRunner
 
-FALLBACK = "xml"
+FALLBACK_DIALECT = "xml"
 SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Python code had a host
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """What the runs of one agent share: made for each run, or once for all rows of a map.
+    """What the live runs of one agent share: made for each run, or once for all rows of a map.
 
-    `models`: each with its dialect, the preferred one first. `fallback`: the dialect where a server
-    takes no tools. `start`: the fields of `run_start` that do not depend on the prompt. `tariffs`:
-    by the name of the model.
+    `models`: each with its dialect, the preferred one first. `fallback_dialect`:
+    used if a server accepts no tools. `start`: the fields of `run_start` that do not depend on the
+    prompt. `tariffs`: by the name of the model.
     """
 
     agent: Configuration
     redaction: Redaction
     policy: Policy
     models: Sequence[tuple[Model, Dialect]]
-    fallback: Dialect
+    fallback_dialect: Dialect
     start: Mapping[str, Any]
     tariffs: Mapping[str, Tariff]
 
+    @classmethod
+    def of(cls, agent: Configuration, redaction: Redaction) -> Basis:
+        """Return what the live runs of `agent` share.
 
-def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
-    """Return what the live runs of an agent share.
+        Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
+        faulty policy, or a budget while the price of a model is unknown.
+        """
+        models = [
+            (model, _choose_dialect(agent, model, redaction)) for model in agent.choice.models
+        ]
+        return cls(
+            agent,
+            redaction,
+            agent.policy(),
+            models,
+            with_thought_tags(load_plugin("dialects", FALLBACK_DIALECT), agent.thought_tags),
+            _shared_start_fields(agent, redaction),
+            {model.name: Tariff.of(model) for model, _ in models},
+        )
 
-    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
-    faulty policy, or a budget while the price of the model is unknown.
-    """
-    models = [(model, _dialect(agent, model, redaction)) for model in agent.choice.models]
-    tariffs = {model.name: tariff_of(model) for model, _ in models}
-    return Basis(
-        agent,
-        redaction,
-        agent.policy(),
-        models,
-        with_thought_tags(load_plugin("dialects", FALLBACK), agent.thought_tags),
-        _start_fields(agent, redaction),
-        tariffs,
-    )
+    def plan(
+        self,
+        log: EventLog,
+        inputs: RunInputs,
+        notes: Sequence[str | State],
+        *,
+        ask: ApprovalSource,
+        context: Context,
+    ) -> Plan:
+        """Return the plan of one live run, which writes `log`.
 
+        `notes`: remarks on the conversation for the log. `ask`: where approvals are asked for.
+        """
+        from ..models import Failures
+        from ..tools import KERNEL_PERMISSIONS, Approver
 
-def make_plan(
-    basis: Basis,
-    log: EventLog,
-    inputs: RunInputs,
-    notes: Sequence[str | State],
-    *,
-    ask: ApprovalSource,
-    context: Context,
-) -> Plan:
-    """Return the plan of one live run."""
-    from ..models import choose_delay
-    from ..tools import STANDING, Approver
+        agent, redaction = self.agent, self.redaction
+        (model, dialect), *others = [(_started(model), dialect) for model, dialect in self.models]
+        sizes = [m.context for m, _ in self.models if m.context]
+        # turns of a stranger may have talked the model into a call: lasting approvals do not count
+        foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
+        approver = Approver(self.policy, ask, None if foreign else KERNEL_PERMISSIONS)
 
-    agent, redaction = basis.agent, basis.redaction
-    (model, dialect), *spares = [(_started(model), dialect) for model, dialect in basis.models]
-    sizes = [m.context for m, _ in basis.models if m.context]
-    foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
-    approver = Approver(basis.policy, ask, None if foreign else STANDING)
+        async def add_servers(status: Callable[[str], object]) -> Plan:
+            agent_with_servers, lists = await agent.with_servers(redaction, status)
+            basis = Basis.of(agent_with_servers, redaction)
+            return basis.plan(log, inputs, [*notes, *lists], ask=ask, context=context)
 
-    def again(equipped: Configuration, listed: Sequence[State]) -> Plan:
-        fresh = make_basis(equipped, redaction)
-        return make_plan(fresh, log, inputs, [*notes, *listed], ask=ask, context=context)
+        return Plan(
+            model=model,
+            dialect=dialect,
+            fallback_models=tuple(others),
+            fallback_dialect=self.fallback_dialect,
+            tools=agent.tools.specs,
+            runner=_runner(agent, approver, log, redaction),
+            limits=agent.limits,
+            redaction=redaction,
+            retry_delay=Failures.choose_delay,
+            system=agent.system,
+            memory=agent.memory,
+            settings=agent.settings,
+            start=_start_fields(self.start, inputs),
+            notes=tuple(notes),
+            warnings=redaction.value(self.policy.remarks),
+            context=context.fitted(min(sizes, default=0)),
+            add_late_tools=add_servers if agent.tools.late else None,
+            output=agent.output,
+            tariffs=self.tariffs,
+        )
 
-    return Plan(
-        model=model,
-        dialect=dialect,
-        spares=tuple(spares),
-        fallback=basis.fallback,
-        tools=agent.tools.specs,
-        runner=_runner(agent, approver, log, redaction),
-        limits=agent.limits,
-        redaction=redaction,
-        retry_delay=choose_delay,
-        system=agent.system,
-        memory=agent.memory,
-        settings=agent.settings,
-        start=_run_start(basis.start, inputs),
-        notes=tuple(notes),
-        warnings=redaction.value(basis.policy.remarks),
-        context=context.fitted(min(sizes, default=0)),
-        late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
-        output=agent.output,
-        tariffs=basis.tariffs,
-    )
+    def estimate_repeated_tokens(self) -> int:
+        """Estimate the tokens that every request repeats: instructions, tools, answer schema."""
+        agent, (model, dialect) = self.agent, self.models[0]
+        tools = agent.tools.specs
+        output = None if agent.output is None else agent.output.wire
+        output_way = OutputWays(output, model, tools).choose(dialect)
+        opening = write_opening(dialect, tools, output_way, (agent.system,), shots=model.shots)
+        beside: list[Any] = [] if output_way.schema is None else [output_way.schema.schema]
+        beside += map(msgspec.to_builtins, (*tools, *output_way.tools)) if dialect.native else ()
+        written = sum(len(dumps(value)) // CHARS_PER_TOKEN + 1 for value in beside)
+        return estimate_tokens(opening) + written
+
+    def estimate_prompt_tokens(self, prompt: str, pictures: int) -> int:
+        """Estimate the tokens of one prompt with so many pictures, if the model sees pictures."""
+        seen = 0 if is_blind(self.models[0][0]) else pictures
+        picture = ImageBlock("image/png", "")  # counts as any picture does
+        return estimate_tokens([Message("user", (*[picture] * seen, TextBlock(prompt)))])
 
 
 def share_host(plan: Plan, host: Host | None) -> Plan:
@@ -133,24 +158,24 @@ def share_host(plan: Plan, host: Host | None) -> Plan:
     plan.runner.host = host
     settings = {**plan.start.get("settings", {}), SHARED: True}
 
-    async def opened(status: Callable[[str], object]) -> Plan:
-        assert plan.late is not None
-        return share_host(await plan.late(status), host)
+    async def add_late_tools(status: Callable[[str], object]) -> Plan:
+        assert plan.add_late_tools is not None
+        return share_host(await plan.add_late_tools(status), host)
 
     return msgspec.structs.replace(
         plan,
         start={**plan.start, "settings": settings},
-        late=opened if plan.late is not None else None,
+        add_late_tools=None if plan.add_late_tools is None else add_late_tools,
     )
 
 
-def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
+def _choose_dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     dialect = agent.dialect_of(model)
-    outgoing.require_no_keys(model.name, agent.tools.specs, agent.settings, redaction)
+    agent.require_no_keys(model.name, redaction)
     if (check := getattr(model, "check_dialect", None)) is not None:
         check(native=dialect.native)
-    check_budget(model, agent.limits.cost)
+    Tariff.of(model).check_budget(model.name, agent.limits.cost)
     return with_thought_tags(dialect, agent.thought_tags)
 
 
@@ -160,50 +185,21 @@ def _started(model: Model) -> Model:
     return start() if start else model
 
 
-async def _opened(
-    agent: Configuration,
-    redaction: Redaction,
-    again: Callable[[Configuration, Sequence[State]], Plan],
-    status: Callable[[str], object],
-) -> Plan:
-    """Return the plan with the tools of the MCP servers; `again` makes one with further notes."""
-    return again(*await with_servers(agent, redaction, status))
-
-
-async def with_servers(
-    agent: Configuration, redaction: Redaction, status: Callable[[str], object]
-) -> tuple[Configuration, list[State]]:
-    """Return the agent with the tools of the MCP servers that it refers to, and their lists.
-
-    `status` receives what happens, in words. Raises UsageError and ToolError for a server that
-    cannot be used.
-    """
-    from ..tools import open_references
-
-    own = agent.tools
-    taken = {*own.names, *load_installed_tools()}
-    tools, lists = await open_references(own.late, taken, agent.folder, status)
-    listed = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
-    return agent.equipped(Toolset([*own, *tools])), listed
-
-
 def make_player(
     agent: Configuration,
     tape: Tape,
-    wish: ReplayStrictness | None,
+    strictness: ReplayStrictness | None,
     *,
     log: EventLog,
     redaction: Redaction,
 ) -> Callable[[CancelScope], Player]:
-    """Return what makes the player of a tape; `wish`: how strictly a test compares."""
+    """Return what makes the player of a tape; `strictness`: how strictly a test compares."""
     if agent.tools.late:
-        from ..tools import add_recorded_tools
-
-        agent = agent.equipped(Toolset(add_recorded_tools(agent.tools, tape.events)))
+        agent = agent.equipped(agent.tools.with_recorded(tape.events))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
 
-    def below(child: Configuration) -> ToolRunner:
+    def make_agent_runner(child: Configuration) -> ToolRunner:
         approver = TapeApprover(tape, child.policy(), agent.ask)
         return _runner(child, approver, log, redaction, host=child.host or runner.host)
 
@@ -211,9 +207,13 @@ def make_player(
         if tape.setting(SHARED) is True:
             runner.host = runner.host or display.entered_host()
         strict = (
-            ReplayCheck(tape, wish, agent.tools, policy, agent.folder) if wish is not None else None
+            ReplayCheck(tape, strictness, agent.tools, policy, agent.folder)
+            if strictness is not None
+            else None
         )
-        return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
+        return Player(
+            tape, log, runner, redaction, scope, strict=strict, make_agent_runner=make_agent_runner
+        )
 
     return make
 
@@ -237,7 +237,7 @@ def _runner(
     )
 
 
-def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, Any]:
+def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, Any]:
     """Return the fields of `run_start` that all runs share: the values that decide the outcome."""
     value = redaction.value
     settings: dict[str, Any] = value(
@@ -261,8 +261,8 @@ def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, An
     return {**names, "tools": agent.tools.names, "settings": settings}
 
 
-def _run_start(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
+def _start_fields(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
     """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
-    settings = {**shared["settings"], "inputs": inputs.digests, "hash": inputs_hash(inputs.digests)}
+    settings = {**shared["settings"], "inputs": dict(inputs.digests), "hash": inputs.digests.hash}
     settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}
     return {**shared, "settings": settings}

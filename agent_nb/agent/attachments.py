@@ -1,6 +1,7 @@
-"""The pictures of a prompt and of a result, as they are hashed, and as they are recorded and sent.
+"""The pictures of a prompt and of a result: as they are hashed, and as they are recorded and sent.
 
-The data of a figure (`record.figure_data`) holds texts: it is kept only where it is redacted.
+Rules: the data behind a figure (`record.figure_data`) holds texts. So it is kept only with a
+function that removes secrets.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record import FIGURE_KEY, read_figure_data
+from ..record import FigureData
 from ..wire import plain_value
 from .clean_json import clean_value
 
@@ -24,32 +25,32 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
     return tuple(_picture(attachment, hide) for attachment in attachments)
 
 
-def kept_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
+def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
     """Yield the pictures of a result as they are recorded; others are left out."""
     from ..wire import clean_attachment
 
     for attachment in attachments:
-        if (known := clean_attachment(attachment)) is not None:
-            yield {**known, **_figure_data(attachment, hide)}
+        if (clean := clean_attachment(attachment)) is not None:
+            yield {**clean, **_redact_figure_data(attachment, hide)}
 
 
-def _figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
+def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
     """Return the entry for the data of a figure, {} if there is none to be kept."""
-    drawing = None if hide is None else attachment.get(FIGURE_KEY)
-    if hide is None or read_figure_data(drawing) is None:
+    data = None if hide is None else attachment.get(FigureData.KEY)
+    if hide is None or FigureData.read(data) is None:
         return {}
-    return {FIGURE_KEY: hide(clean_value(drawing))}
+    return {FigureData.KEY: hide(clean_value(data))}
 
 
 def _picture(attachment: Any, hide: Hide | None) -> Picture:
-    from ..models import image_block
     from ..wire import clean_attachment
+    from .images import image_block
 
     attachment = plain_value(attachment)
-    if isinstance(attachment, Mapping) and (known := clean_attachment(attachment)) is not None:
+    if isinstance(attachment, Mapping) and (clean := clean_attachment(attachment)) is not None:
         name = attachment.get("name")
         named = {"name": name} if isinstance(name, str) and name else {}
-        return {**known, **named, **_figure_data(attachment, hide)}
+        return {**clean, **named, **_redact_figure_data(attachment, hide)}
     block = image_block(attachment)
     return {"media_type": block.media_type, "data": block.data}
 

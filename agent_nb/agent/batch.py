@@ -26,8 +26,8 @@ import msgspec
 from .. import events
 from ..events import EventLog, meaning
 from ..tools import Collector, Outcome, Update
-from ..wire import Console, Redaction, Redactor, clean_attachment, read_progress, replace_surrogates
-from .attachments import kept_pictures
+from ..wire import Console, Redaction, Redactor, clean_attachment, replace_surrogates
+from .attachments import recorded_pictures
 from .clean_json import clean_value
 
 RATE = 20
@@ -35,49 +35,50 @@ LARGEST = 1 << 20  # characters of one progress event; more text is split
 MOST_PRINTED = 4_000  # characters of what a tool printed that the model reads
 
 
-class _Stream:
+class _OutputStream:
     """Text of one source on its way to the log: redacted, and as a terminal would show it."""
 
     def __init__(self, filter_: Redactor) -> None:
         self.filter = filter_
         self.console = Console()
-        self.drawn = ""  # the redrawn line as last logged
+        self._logged_status = ""  # the line redrawn with carriage returns, as last logged
 
-    def news(self) -> tuple[float | None, str]:
-        """Return fraction and text of the redrawn line, if it has changed."""
+    def take_status(self) -> tuple[float | None, str]:
+        """Return fraction and text of the redrawn line; (None, "") if it has not changed."""
         status = self.console.status
-        changed, self.drawn = status != self.drawn, status
-        return read_progress(status) if changed else (None, "")
+        changed, self._logged_status = status != self._logged_status, status
+        return Console.read_progress(status) if changed else (None, "")
 
 
-class _Voice:
+class _CallOutput:
     """The output of one call that is not logged yet.
 
-    Output printed to stdout is kept apart, since the model reads it.
+    `printed`: what it printed to stdout so far, since the model reads it. `logged_at`: when output
+    was logged last.
     """
 
     def __init__(self, new_filter: Callable[[], Redactor]) -> None:
-        self._prints, self._others = _Stream(new_filter()), _Stream(new_filter())
+        self._stdout, self._other = _OutputStream(new_filter()), _OutputStream(new_filter())
         self.printed = Collector(MOST_PRINTED)
         self.text: list[str] = []
         self.fraction: float | None = None
         self.message = ""
-        self.last = 0.0
+        self.logged_at = 0.0
 
-    def hear(self, text: str, *, printed: bool) -> None:
-        """Take output text."""
-        stream = self._prints if printed else self._others
-        self._pass(stream, stream.filter.feed(text))
+    def add(self, text: str, *, printed: bool) -> None:
+        """Add output text; `printed`: to stdout."""
+        stream = self._stdout if printed else self._other
+        self._draw(stream, stream.filter.feed(text))
 
-    def filtered(self, data: Any) -> Any:
-        """Return progress data with its text filtered as output: two chunks may share a key."""
+    def filter_data(self, data: Any) -> Any:
+        """Return progress data with its text filtered as output: a key may be split over both."""
         text = meaning(data).text
-        return {**data, "content": self._others.filter.feed(text)} if text else data
+        return {**data, "content": self._other.filter.feed(text)} if text else data
 
     def end(self) -> None:
-        """Take what the filters hold back."""
-        for stream in (self._prints, self._others):
-            self._pass(stream, stream.filter.close())
+        """Add what the filters and consoles hold back."""
+        for stream in (self._stdout, self._other):
+            self._draw(stream, stream.filter.close())
             self.text.append(stream.console.close())
 
     @property
@@ -85,8 +86,8 @@ class _Voice:
         """True if there is something to log."""
         return bool(self.text or self.message) or self.fraction is not None
 
-    def note(self, fraction: float | None, message: str) -> None:
-        """Take the newest fraction and message, if there are any."""
+    def set_newest(self, fraction: float | None, message: str) -> None:
+        """Set the newest fraction (None: unchanged) and message ("": unchanged)."""
         self.fraction = self.fraction if fraction is None else fraction
         self.message = message or self.message
 
@@ -95,24 +96,28 @@ class _Voice:
         text = "".join(
             [
                 *self.text,
-                *(stream.console.open(whole=whole) for stream in (self._prints, self._others)),
+                *(stream.console.open(whole=whole) for stream in (self._stdout, self._other)),
             ]
         )
         fraction, message = self.fraction, self.message
-        for far, note in (self._prints.news(), self._others.news()):
-            fraction, message = (far if fraction is None else fraction), message or note
-        self.text, self.fraction, self.message, self.last = [], None, "", now
+        for status_fraction, status in (self._stdout.take_status(), self._other.take_status()):
+            fraction = status_fraction if fraction is None else fraction
+            message = message or status
+        self.text, self.fraction, self.message, self.logged_at = [], None, "", now
         return text, fraction, message
 
-    def _pass(self, stream: _Stream, text: str) -> None:
-        if stream is self._prints:
+    def _draw(self, stream: _OutputStream, text: str) -> None:
+        if stream is self._stdout:
             self.printed.add(text)
         if lines := stream.console.feed(text):
             self.text.append(lines)
 
 
 class Batch:
-    """One running batch, as a `Report` that writes the log."""
+    """One running batch, as a `tools.Report` that writes the log.
+
+    `ended`: the outcomes so far, by call id. `spent` is called with the usage of sub-agents.
+    """
 
     def __init__(
         self,
@@ -129,9 +134,9 @@ class Batch:
         self._redaction = redaction
         self._spent = spent
         self._clock = clock
-        self._voices: dict[str, _Voice] = {}
-        self._pictures: dict[str, list[dict[str, Any]]] = {}  # announced ones
-        self._logged = self._shown = 0
+        self._outputs: dict[str, _CallOutput] = {}
+        self._announced_pictures: dict[str, list[dict[str, Any]]] = {}  # by call id
+        self._results_logged = self._picture_count = 0
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
@@ -142,7 +147,7 @@ class Batch:
             events.Approval(
                 call_id=call_id,
                 origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
-                **self._place(call_id),
+                **self._position(call_id),
                 **fields,
             )
         )
@@ -151,42 +156,53 @@ class Batch:
         """Log that a tool began."""
         name = self._calls[call_id].name
         self._log.append(
-            events.Started(call_id=call_id, name=name, origin="tool", **self._place(call_id))
+            events.Started(call_id=call_id, name=name, origin="tool", **self._position(call_id))
         )
 
-    def update(self, call_id: str, news: Update) -> None:
+    def update(self, call_id: str, update: Update) -> None:
         """Take progress of a running tool; it is logged now or with the next `flush`."""
         if call_id in self.ended:
             return
-        if news.picture is not None:
-            self._show(call_id, *news.picture)
+        if update.picture is not None:
+            self._announce_picture(call_id, *update.picture)
             return
-        voice = self._voices.get(call_id) or self._voices.setdefault(
-            call_id, _Voice(self._redaction.stream)
+        output = self._outputs.get(call_id) or self._outputs.setdefault(
+            call_id, _CallOutput(self._redaction.stream)
         )
-        if news.data is not None:
-            self._flush(call_id, voice, whole=True)
-            data = self._redaction.value(voice.filtered(clean_value(news.data)))
-            self._progress(
-                call_id, data=data, message=self._redaction.value(replace_surrogates(news.message))
+        if update.data is not None:
+            self._log_output(call_id, output, whole=True)
+            data = self._redaction.value(output.filter_data(clean_value(update.data)))
+            self._log_progress(
+                call_id,
+                data=data,
+                message=self._redaction.value(replace_surrogates(update.message)),
             )
             return
-        if news.text:
-            voice.hear(replace_surrogates(news.text), printed=news.printed)
-        voice.note(news.fraction, self._redaction.value(replace_surrogates(news.message)))
-        if voice.pending and self._clock() - voice.last >= 1 / RATE:
-            self._flush(call_id, voice)
+        if update.text:
+            output.add(replace_surrogates(update.text), printed=update.printed)
+        output.set_newest(
+            update.fraction, self._redaction.value(replace_surrogates(update.message))
+        )
+        if output.pending and self._clock() - output.logged_at >= 1 / RATE:
+            self._log_output(call_id, output)
 
-    def _show(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
+    def _announce_picture(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
         """Announce a picture of a running call; its result will have it, also if it is stopped."""
-        self._shown += 1
-        clean, known = picture and clean_attachment(picture), self._pictures.get(call_id, [])
-        self._pictures[call_id] = [*known[:index], clean, *known[index + 1 :]] if clean else []
+        self._picture_count += 1
+        clean, known = (
+            picture and clean_attachment(picture),
+            self._announced_pictures.get(call_id, []),
+        )
+        self._announced_pictures[call_id] = (
+            [*known[:index], clean, *known[index + 1 :]] if clean else []
+        )
         shown = msgspec.json.encode((index, clean)).decode()
-        fields = {"origin": "tool", **self._place(call_id)}
-        # each has another name, so that a view does not join them
+        fields = {"origin": "tool", **self._position(call_id)}
+        # each delta has another name, so that a view does not join them
         self._log.append(
-            events.Delta(block=call_id, of="picture", name=str(self._shown), text=shown, **fields)
+            events.Delta(
+                block=call_id, of="picture", name=str(self._picture_count), text=shown, **fields
+            )
         )
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -197,40 +213,43 @@ class Batch:
 
     def flush(self) -> None:
         """Log pending output; called RATE times a second while the batch runs."""
-        for call_id, voice in self._voices.items():
-            if call_id not in self.ended and self._clock() - voice.last >= 1 / RATE:
-                self._flush(call_id, voice)
+        for call_id, output in self._outputs.items():
+            if call_id not in self.ended and self._clock() - output.logged_at >= 1 / RATE:
+                self._log_output(call_id, output)
 
     def end(self, call_id: str, outcome: Outcome) -> None:
         """Log the result of a call, now or after those of the calls before it."""
         if call_id in self.ended:
             return
-        if (voice := self._voices.get(call_id)) is not None:
-            voice.end()
-            self._flush(call_id, voice)
+        if (output := self._outputs.get(call_id)) is not None:
+            output.end()
+            self._log_output(call_id, output)
         self.ended[call_id] = outcome
-        if self._order[self._logged] != call_id:
+        if self._order[self._results_logged] != call_id:
             self._log.append(
                 events.Delta(
                     block=call_id,
                     of="result",
                     text=outcome.status,
                     origin="tool",
-                    **self._place(call_id),
+                    **self._position(call_id),
                 )
             )
-        while self._logged < len(self._order) and self._order[self._logged] in self.ended:
-            self._result(self._order[self._logged])
-            self._logged += 1
+        while (
+            self._results_logged < len(self._order)
+            and self._order[self._results_logged] in self.ended
+        ):
+            self._log_result(self._order[self._results_logged])
+            self._results_logged += 1
 
     def end_all(self, outcome: Outcome) -> None:
         """End every call that has not ended."""
         for call_id in self._order:
             self.end(call_id, outcome)
 
-    def _result(self, call_id: str) -> None:
-        outcome, voice = self.ended[call_id], self._voices.get(call_id)
-        printed = (voice.printed.text if voice is not None else "") or self._redaction.value(
+    def _log_result(self, call_id: str) -> None:
+        outcome, output = self.ended[call_id], self._outputs.get(call_id)
+        printed = (output.printed.text if output is not None else "") or self._redaction.value(
             replace_surrogates(outcome.printed)
         )
         self._log.append(
@@ -246,27 +265,27 @@ class Batch:
                 attachments=self._attachments(call_id, outcome),
                 extra={events.PRINTED: printed} if printed.strip() else None,
                 origin="tool",
-                **self._place(call_id),
+                **self._position(call_id),
             )
         )
 
     def _attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
-        pictures = tuple(kept_pictures(outcome.attachments, self._redaction.value))
+        pictures = tuple(recorded_pictures(outcome.attachments, self._redaction.value))
         stopped = outcome.status in ("cancelled", "timeout")
-        return pictures or tuple(self._pictures.get(call_id, ()) if stopped else ())
+        return pictures or tuple(self._announced_pictures.get(call_id, ()) if stopped else ())
 
-    def _flush(self, call_id: str, voice: _Voice, *, whole: bool = False) -> None:
-        text, fraction, message = voice.take(self._clock(), whole=whole)
+    def _log_output(self, call_id: str, output: _CallOutput, *, whole: bool = False) -> None:
+        text, fraction, message = output.take(self._clock(), whole=whole)
         for at in range(0, len(text), LARGEST):
-            self._progress(call_id, text=text[at : at + LARGEST])
+            self._log_progress(call_id, text=text[at : at + LARGEST])
         if fraction is not None or message:
-            self._progress(call_id, fraction=fraction, message=message)
+            self._log_progress(call_id, fraction=fraction, message=message)
 
-    def _progress(self, call_id: str, **fields: Any) -> None:
+    def _log_progress(self, call_id: str, **fields: Any) -> None:
         self._log.append(
-            events.Progress(call_id=call_id, origin="tool", **self._place(call_id), **fields)
+            events.Progress(call_id=call_id, origin="tool", **self._position(call_id), **fields)
         )
 
-    def _place(self, call_id: str) -> dict[str, Any]:
+    def _position(self, call_id: str) -> dict[str, Any]:
         call = self._calls[call_id]
         return {"turn": call.turn, "span": call.span, "parent": call.parent}

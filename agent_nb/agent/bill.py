@@ -1,7 +1,7 @@
 """What the requests to one model cost, on top of what the meter of the run has counted.
 
-Rules: the cost that the provider reports wins; else the model's tariff is asked. While a request is
-under way it is asked only if the run has a budget.
+Rules: the cost that the provider reports counts, else that of the model's tariff. During a request
+the tariff is used only if the run has a budget.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ..events import Counts, Metric
-from ..models import tariff_of
+from ..models import Tariff
 from .limits import Clock, Meter
 from .run_spec import Plan
 from .turn import Turn
@@ -20,7 +20,7 @@ class Bill:
 
     def __init__(self, meter: Meter, plan: Plan) -> None:
         self._meter = meter
-        self._tariff = plan.tariffs.get(plan.model.name) or tariff_of(plan.model)
+        self._tariff = plan.tariffs.get(plan.model.name) or Tariff.of(plan.model)
 
     def hit(self, so_far: Counts, turns: int = 0) -> str:
         """Return the first limit that the turn in progress uses up, in words, or ""."""
@@ -30,7 +30,10 @@ class Bill:
         return self._meter.hit(so_far.input + so_far.output, turns, cost or 0.0)
 
     def metric(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> Metric:
-        """Count the usage of a request and its cost, and return both; see `Turn.spent`."""
+        """Add the usage and cost of a request to the meter; return the event about it.
+
+        `sent`, `written`, `whole`: see `Turn.spent`.
+        """
         spent, estimated = turn.spent(sent, written, whole=whole)
         cost = spent.cost
         if cost is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..wire import plain_value, replace_surrogates
 
-_DEEPEST = 200  # levels of nesting
+_MAX_DEPTH = 200  # levels of nesting
 
 
 def clean_value(value: Any) -> Any:
@@ -14,7 +14,7 @@ def clean_value(value: Any) -> Any:
 
     Lists and objects nested deeper than 200 levels are replaced by a text.
     """
-    return _cleaned(value, _DEEPEST)
+    return _cleaned(value, _MAX_DEPTH)
 
 
 def _cleaned(value: Any, depth: int) -> Any:

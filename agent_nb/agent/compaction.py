@@ -26,39 +26,39 @@ from .parse import read_turn, with_thought_tags
 
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
-SAYS = "Assistant: "
-SHORT = 400  # characters left of a shortened result
+ASSISTANT = "Assistant: "
+SHORTENED = 400  # characters left of a shortened result
 # characters of a transcript, and the most that is read of a summary
-MOST = 24_000
+LONGEST = 24_000
 
 
-def transcript(runs: Sequence[Sequence[Event]], most: int = MOST) -> str:
-    """Return runs as lines of dialogue: the last `most` characters."""
+def transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> str:
+    """Return runs as lines of dialogue, cut to their last `max_chars` characters (at least 1)."""
     lines: list[str] = []
     for run in runs:
         texts = Texts()
         for event in (e for e in run if not e.span):
-            how = texts.add(event)
-            if isinstance(event, events.Respond) and how != "begin":
-                lines[-1] = (lines[-1] if how == "go_on" else SAYS) + event.content
+            relation = texts.add(event)
+            if isinstance(event, events.Respond) and relation != "begin":
+                lines[-1] = (lines[-1] if relation == "go_on" else ASSISTANT) + event.content
             else:
                 lines += _line(event)
-    return "\n".join(line.rstrip() for line in lines)[-most:]
+    return "\n".join(line.rstrip() for line in lines)[-max_chars:]
 
 
 def _line(event: Event) -> list[str]:
     if isinstance(event, events.User):
         return [f"User: {event.content}"]
     if isinstance(event, events.Respond):
-        return [SAYS + event.content.lstrip()]
+        return [ASSISTANT + event.content.lstrip()]
     if isinstance(event, events.Result):
-        return [f"Tool {event.name}: {content_text(event.content)[:SHORT]}"]
+        return [f"Tool {event.name}: {content_text(event.content)[:SHORTENED]}"]
     return []
 
 
-def request_summary(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
-    """Return the request for a summary of `runs`, of which at most `room` characters are shown."""
-    shown = transcript(runs, min(room, MOST))
+def request_summary(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> Request:
+    """Return the request for a summary of the last `max_chars` characters of `runs`."""
+    shown = transcript(runs, min(max_chars, LONGEST))
     return Request(
         messages=(text_message("system", TASK), text_message("user", shown)),
         settings={"max_tokens": 400},
@@ -66,9 +66,9 @@ def request_summary(runs: Sequence[Sequence[Event]], room: int = MOST) -> Reques
 
 
 async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Part]]:
-    """Return the answer of `model` to `asked` (see `request`), and what it says of its usage.
+    """Return the model's summary, and the parts about its usage; see `request_summary`.
 
-    Raises ModelError.
+    Reads at most `LONGEST` characters. Raises ModelError.
     """
     texts: list[str] = []
     usage: list[Part] = []
@@ -78,7 +78,7 @@ async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Par
             texts += [p.text for p in batch if isinstance(p, Text)]
             usage += [p for p in batch if isinstance(p, Head | Usage)]
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
-            if size > MOST:
+            if size > LONGEST:
                 break
     dialect = with_thought_tags(load_plugin("dialects", "native"))
     return answer_text(read_turn(texts, dialect)), usage
@@ -94,19 +94,19 @@ def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Eve
     for i in results[:-1]:
         if budget <= 0 or estimate_tokens(write_messages(dialect, [shorter])) <= budget:
             break
-        shorter[i] = _cut(shorter[i])
+        shorter[i] = _shorten(shorter[i])
     return shorter
 
 
-def _cut(event: Event) -> Event:
+def _shorten(event: Event) -> Event:
     if not isinstance(event, events.Result):
         return event
     if event.attachments:
-        gone = vision.left_out(event.attachments, vision.LEFT_OUT)
-        event = msgspec.structs.replace(event, attachments=gone)
+        words = vision.replace_with_words(event.attachments, vision.LEFT_OUT)
+        event = msgspec.structs.replace(event, attachments=words)
     text = content_text(event.content)
-    if len(text) <= SHORT:
+    if len(text) <= SHORTENED:
         return event
     return msgspec.structs.replace(
-        event, content=f"{text[:SHORT]}\n[… {len(text) - SHORT:,} more characters left out]"
+        event, content=f"{text[:SHORTENED]}\n[… {len(text) - SHORTENED:,} more characters left out]"
     )

@@ -17,11 +17,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UsageError, unknown_name
-from ..events import Event
-from ..host import Offer, load_plugin, verify
-from ..models import find_barring_setting
+from ..events import Event, State
+from ..host import Offer, load_plugin, read_launch, verify
 from ..record import RunInputs
 from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
+from . import outgoing
 from .attachments import pictures_of
 from .clean_json import clean_value
 from .compaction import STRATEGIES
@@ -69,15 +69,15 @@ class Configuration(Unpicklable):
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
         )
-        from ..tools import resolve_tools
+        from ..tools import Toolset
 
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
-        if self._dialect or not (late or find_barring_setting()):
+        if self._dialect or not (late or read_launch().why_not_live):
             assert self.dialect
-        self.tools = resolve_tools(tools, namespace or {})
+        self.tools = Toolset.resolve(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
         self.limits, self.limited = limits_from(limits), find_chosen(limits)
@@ -161,7 +161,7 @@ class Configuration(Unpicklable):
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> dict[str, str]:
-        """Return the digests of the run's inputs, by which `match_record` finds its record."""
+        """Return the digests of the run's inputs, by which `Match.find` finds its record."""
         return self.given(prompt, attachments=attachments, history=history).digests
 
     def within(
@@ -188,6 +188,18 @@ class Configuration(Unpicklable):
         child.tools = tools
         return child
 
+    async def with_servers(
+        self, redaction: Redaction, status: Callable[[str], object]
+    ) -> tuple[Self, list[State]]:
+        """Return a copy with the tools of the MCP servers that it refers to, and their lists.
+
+        `status` receives what happens, in words. Raises UsageError and ToolError for a server that
+        cannot be used.
+        """
+        tools, lists = await self.tools.with_servers(self.folder, status)
+        events = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
+        return self.equipped(tools), events
+
     def answering(self, output: OutputType) -> Self:
         """Return a copy with another type of answers."""
         child = copy.copy(self)
@@ -197,6 +209,12 @@ class Configuration(Unpicklable):
     async def aclose(self) -> None:
         """Close the model's connections, if the model was used."""
         await self.choice.aclose()
+
+    def require_no_keys(self, model: str, redaction: Redaction) -> None:
+        """Raise UsageError if a text that is sent unchanged holds a key: the name `model`, the
+        names of tools, `extra_body`.
+        """
+        outgoing.require_no_keys(model, self.tools.specs, self.settings, redaction)
 
     def given_of(
         self,

@@ -7,15 +7,15 @@ model, put beside the prompt and logged.
 Rules
 - The text stands before the newest prompt only: not in the cached prefix, not in later history.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
-- Looks are types, shapes and dtypes, never values. They are no input of a run: a record is found
-  without them (`context_check` compares those that the run used). Texts are `object` in pandas 2
-  and `str` in pandas 3, which counts as the same.
+- A look has types, shapes and dtypes, never values. It is not among the inputs of a run: a record
+  is found without it (`context_check` compares the looks of variables that the run used). The dtype
+  of texts, `object` in pandas 2 and `str` in pandas 3, counts as the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
@@ -25,15 +25,16 @@ from ..wire import Redaction
 
 KIND = "context"  # of the event
 Mode = Literal["auto", "vars", "cells", "none"]
-MODES: tuple[Mode, ...] = ("auto", "vars", "cells", "none")
-_SHARE = 8  # of a model's context, one part for ours
-_TEXT, _TEXTS = "object", ("object", "str")  # texts in pandas 2 and pandas 3
+_CONTEXT_PART = 8  # the text takes at most an eighth of the model's context
+_TEXT_DTYPE, _TEXT_DTYPES = "object", ("object", "str")  # texts in pandas 2 and pandas 3
 _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
 
 
 class Look(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A variable as it is compared: its type, its shape, the dtypes by column, `more` columns that
-    are not listed; of a container its length and item types.
+    """A variable as it is compared. The field names are those of the record.
+
+    `kind`: its type. `dtypes`: (column, dtype), of an array with the column "". `more`: how many
+    columns are not listed. `items`: of a container, its length and the types of its items.
     """
 
     kind: str
@@ -43,11 +44,11 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     items: str = ""
 
     @classmethod
-    def of(cls, known: Described) -> Look:
+    def of(cls, variable: Described) -> Look:
         """Return the look of a described variable."""
-        own = (("", known.dtype),) if known.dtype else ()
-        items = known.note if known.kind in _CONTAINERS else ""
-        return cls(known.kind, known.shape, known.columns or own, known.more, items)
+        own = (("", variable.dtype),) if variable.dtype else ()
+        items = variable.note if variable.kind in _CONTAINERS else ""
+        return cls(variable.kind, variable.shape, variable.columns or own, variable.more, items)
 
     def change(self, now: Look) -> str:
         """Return how the variable looks now in words, "" if it looks the same."""
@@ -58,7 +59,7 @@ def _changes(was: Look, now: Look) -> Iterator[str]:
     if was.kind != now.kind:
         yield f"{was.kind} → {now.kind}"
     if was.shape != now.shape:
-        yield f"{_size(was)} → {_size(now)}"
+        yield f"{_describe_shape(was)} → {_describe_shape(now)}"
     if was.items != now.items:
         yield f"{was.items} → {now.items}"
     before, after = _dtypes(was), _dtypes(now)
@@ -71,18 +72,22 @@ def _changes(was: Look, now: Look) -> Iterator[str]:
 
 
 def _dtypes(look: Look) -> dict[str, str]:
-    return {label: _TEXT if dtype in _TEXTS else dtype for label, dtype in look.dtypes}
+    return {label: _TEXT_DTYPE if dtype in _TEXT_DTYPES else dtype for label, dtype in look.dtypes}
 
 
-def _size(look: Look) -> str:
+def _describe_shape(look: Look) -> str:
     return "×".join(map(str, look.shape)) or "a scalar"
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run sends beside its prompt. `system`: our lines for the system message; `text`:
-    what stands before the prompt; `looks`: the variables it can name; `cells`: how many it shows;
-    `changed`: why a record was not played, in words.
+    """What one run sends beside its prompt.
+
+    `system`: lines for the system message. `text`: what stands before the prompt. `looks`: the
+    variables that it can name. `cells`: how many cells the text shows. `changed`: why a record was
+    not played, in words.
     """
+
+    MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)
 
     mode: Mode = "none"
     system: str = ""
@@ -97,19 +102,22 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return sum(map(count_tokens, self.text.splitlines()))
 
     def fitted(self, size: int) -> Context:
-        """Return it cut at a line to its part of a context of `size` tokens (0: unknown)."""
-        most = size // _SHARE
-        if not most or self.tokens <= most:
+        """Return the context with `text` cut, at a line, to its part of `size` tokens.
+
+        `size`: the context of the model (0: unknown, nothing is cut).
+        """
+        limit = size // _CONTEXT_PART
+        if not limit or self.tokens <= limit:
             return self
         lines = self.text.splitlines()
         shown: list[str] = []
-        left = most - count_tokens(_left_out(len(lines)))
+        left = limit - count_tokens(_count_left_out(len(lines)))
         for line in lines:
             left -= count_tokens(line)
             if left < 0:
                 break
             shown.append(line)
-        more = _left_out(len(lines) - len(shown))
+        more = _count_left_out(len(lines) - len(shown))
         return msgspec.structs.replace(self, text="\n".join([*shown, more]))
 
     def before(self, run: Sequence[Event]) -> list[Event]:
@@ -136,7 +144,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return State(kind=KIND, payload=redaction.value(payload))
 
 
-def _left_out(count: int) -> str:
+def _count_left_out(count: int) -> str:
     return f"… {count:,} more line{'' if count == 1 else 's'}"
 
 
@@ -145,8 +153,8 @@ def find_context(run: Sequence[Event]) -> State | None:
     return next((e for e in run if isinstance(e, State) and e.kind == KIND and not e.span), None)
 
 
-def beside_prompt(run: Sequence[Event], event: State | None) -> list[Event]:
-    """Return the events of a run with `event` as its only context."""
+def replace_context(run: Sequence[Event], event: State | None) -> list[Event]:
+    """Return the events of a run with `event` as its context, in place of its own (None: none)."""
     own = find_context(run)
     events = [e for e in run if e is not own]
     at = next((n for n, e in enumerate(events, 1) if isinstance(e, User) and not e.span), 0)

@@ -9,7 +9,7 @@ Rules
   So Run All may follow Run All.
 - Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
   an unused one that is gone is not, for its cell may stand below.
-- Records are hostile: what is not of the form of a look is not compared.
+- A record may say anything: what does not have the form of a look is not compared.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ import msgspec
 from ..events import Event, User
 from ..models import collect_secrets
 from ..tools import (
-    ABSENT,
     Toolset,
     describe_variable,
-    find_entry,
     find_used_variables,
-    is_a,
     one_line,
+    text_entries,
 )
 from ..wire import redact_text
 from .code_names import CodeNames
@@ -38,9 +36,9 @@ from .context import Look, find_context
 from .tape import Tape
 
 LONGEST = 100  # characters of a change in words
-FEW = 3  # changes that are listed
+MOST_LISTED = 3  # changes that are listed
 _WORD = re.compile(r"`[^`\n]+`|\w+")
-_SMALL = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
+_SHORT_WORDS = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -49,52 +47,59 @@ class Changes(msgspec.Struct, frozen=True):
     used: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
+    @classmethod
+    def since(cls, tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
+        """Return how the variables in `namespace` differ from those of the recorded run."""
+        looks = _recorded_looks(tape.events)
+        if not looks:
+            return cls()
+        names, variables = find_used(tape, toolset, namespace), dict(text_entries(namespace))
+        secrets = collect_secrets()
+
+        def clean(text: str) -> str:
+            return redact_text(text, secrets)
+
+        differences: dict[bool, list[str]] = {True: [], False: []}
+        for name, recorded in looks.items():
+            if name in variables:
+                change = recorded.change(Look.of(describe_variable(name, variables[name], clean)))
+            else:
+                change = "is gone" if name in names else ""
+            if change:
+                differences[name in names].append(one_line(f"`{name}` {change}", LONGEST))
+        return cls(tuple(differences[True]), tuple(differences[False]))
+
+    def list_used(self) -> str:
+        """Return the changes of used variables in words, the first few by name; "" if none."""
+        return _list_first(self.used)
+
+    def list_others(self) -> str:
+        """Return the changes of other variables in words, the first few by name; "" if none."""
+        return _list_first(self.others)
+
 
 def find_mentioned(prompt: str) -> list[str]:
-    """Return the words of a prompt that may be names of variables, in order."""
+    """Return the words of a prompt that may name variables, in order; in backticks any name."""
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):
         quoted = word.strip("`")
         if quoted != word:
             names |= dict.fromkeys(re.findall(r"\w+", quoted))
-        elif word not in _SMALL:
+        elif word not in _SHORT_WORDS:
             names[word] = None
     return list(names)
 
 
-def compare_variables(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
-    """Return what differs between the variables of a recorded run and those in `namespace`."""
-    known = _looks(tape.events)
-    if not known:
-        return Changes()
-    names = find_used(tape, toolset, namespace)
-    secrets = collect_secrets()
-
-    def clean(text: str) -> str:
-        return redact_text(text, secrets)
-
-    differences: dict[bool, list[str]] = {True: [], False: []}
-    for name, was in known.items():
-        value = find_entry(namespace, name)
-        if value is not ABSENT:
-            how = was.change(Look.of(describe_variable(name, value, clean)))
-        else:
-            how = "is gone" if name in names else ""
-        if how:
-            differences[name in names].append(one_line(f"`{name}` {how}", LONGEST))
-    return Changes(tuple(differences[True]), tuple(differences[False]))
-
-
 def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
-    """Return the names of the variables that a recorded run used and had not made itself."""
-    names = CodeNames()
-    for call in tape.ran():
+    """Return the names of the variables that a recorded run used before it assigned them."""
+    names, variables = CodeNames(), dict(text_entries(namespace))
+    for call in tape.finished_calls():
         args = tape.arguments(call)
         if isinstance(code := args.get("code"), str) and call.name == "python":
             before = set(names.read)
             names.code(code)
             for name in [n for n in names.read if n not in before]:
-                names.uses(_function_reads(find_entry(namespace, name)))
+                names.uses(_function_reads(variables.get(name)))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
             names.uses([wanted])
         elif (tool := tape.tool_of(call, toolset)) is not None:
@@ -104,27 +109,26 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[st
     return {*names.read, *find_mentioned(prompt)} - own
 
 
-def list_changes(changes: Sequence[str]) -> str:
-    """Return changes in a sentence, the first few by name."""
-    more = len(changes) - FEW
-    return ", ".join([*changes[:FEW], *([f"{more} more"] if more > 0 else [])])
+def _list_first(changes: Sequence[str]) -> str:
+    more = len(changes) - MOST_LISTED
+    return ", ".join([*changes[:MOST_LISTED], *([f"{more} more"] if more > 0 else [])])
 
 
 def _function_reads(value: Any) -> Iterator[str]:
-    if is_a(value, types.FunctionType):
+    if type(value) is types.FunctionType:
         yield from find_used_variables(value)
 
 
-def _looks(run: Sequence[Event]) -> dict[str, Look]:
+def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:
     """Return the looks that a record names."""
     event = find_context(run)
     payload = event.payload if event is not None else None
     named = payload.get("variables") if isinstance(payload, Mapping) else None
-    pairs = ((n, _look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
+    pairs = ((n, _convert_look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
     return {name: look for name, look in pairs if look is not None}
 
 
-def _look(value: Any) -> Look | None:
+def _convert_look(value: Any) -> Look | None:
     try:
         return msgspec.convert(value, Look)
     except (msgspec.ValidationError, RecursionError):

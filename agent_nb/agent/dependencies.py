@@ -30,17 +30,18 @@ from .masking.folders import describe_folders
 if TYPE_CHECKING:
     from ..tools import Tool, Toolset
 
-Behind = dict[str, Any]
-TOOL, AGENT = ("schema", "code", "source"), ("model", "settings", "tools")
-DEEPEST = 5  # agents below one another
-_OURS = __name__.partition(".")[0]
+#: {"tools": {name: {part: digest}}, "agents": {name: {part: digest, "behind": Digests}}}
+Digests = dict[str, Any]
+TOOL_PARTS, AGENT_PARTS = ("schema", "code", "source"), ("model", "settings", "tools")
+DEEPEST = 5  # levels of sub-agents
+_OUR_PACKAGE = __name__.partition(".")[0]
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """Reads what is behind tools; `folder` is the notebook's.
+    """Reads the code of tools; `folder` is the notebook's.
 
-    `earlier`: by the rules of earlier records. `unseen` receives the names of functions and modules
-    whose code does not count.
+    `earlier`: by the rules of records that earlier versions wrote. `unseen` receives the names of
+    functions and modules whose code does not count.
     """
 
     folder: str
@@ -48,26 +49,28 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     unseen: set[str] = msgspec.field(default_factory=set)
 
     def code(self, tool: Tool) -> dict[str, str]:
-        """Return the digest of a tool's code under the name of its rules, if any is visible."""
-        from ..tools import code_of, digest_project_code
+        """Return {"source": digest of a tool's code}, {} if no code is found; earlier: "code"."""
+        from ..tools import ProjectSearch
 
-        digest = (code_of if self.earlier else digest_project_code)(tool.invoke, self.folder)
+        digest = ProjectSearch.read(tool.invoke, self.folder, earlier=self.earlier)
         self.unseen.update(digest.unseen)
         return {"code" if self.earlier else "source": digest.digest} if digest.digest else {}
 
 
-def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
+def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Digests:
     """Return the digests of tools and sub-agents by name."""
     digests = {
-        tool.name: seen for tool in tools if tool.agent is None and (seen := _tool(tool, reader))
+        tool.name: seen
+        for tool in tools
+        if tool.agent is None and (seen := _digest_tool(tool, reader))
     }
-    among = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
+    agent_tools = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
     agents = {
         tool.name: {
-            "schema": _schema(tool, tool.spec.parameters),
-            **_agent(tool.agent, reader, depth + 1),
+            "schema": _digest_schema(tool, tool.spec.parameters),
+            **_digest_agent(tool.agent, reader, depth + 1),
         }
-        for tool in among
+        for tool in agent_tools
     }
     return {**({"tools": digests} if digests else {}), **({"agents": agents} if agents else {})}
 
@@ -79,45 +82,51 @@ def describe_place(folder: str) -> dict[str, Any]:
 
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:
-    """Return whether the rules of earlier versions hold for a record."""
+    """Return whether an earlier version wrote the record, so that its rules for code hold."""
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), None)
     return start is None or "python" not in _mapping(start.settings.get("place"))
 
 
 def is_built_in(tool: Tool) -> bool:
-    """Return whether a tool is built in."""
+    """Return whether a function of this package is the tool."""
     module = getattr(unwrap(tool.invoke), "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] == _OURS
+    return isinstance(module, str) and module.partition(".")[0] == _OUR_PACKAGE
 
 
-def _tool(tool: Tool, reader: Reader) -> dict[str, str]:
+def _digest_tool(tool: Tool, reader: Reader) -> dict[str, str]:
     if is_built_in(tool):
         return {}
     code = reader.code(tool)
-    schema = _schema(tool, _bare(tool.spec.parameters) if code else tool.spec.parameters)
+    schema = _digest_schema(
+        tool, _without_defaults(tool.spec.parameters) if code else tool.spec.parameters
+    )
     return {"schema": schema, **code}
 
 
-def _schema(tool: Tool, parameters: Any) -> str:
+def _digest_schema(tool: Tool, parameters: Any) -> str:
     return digest_value([tool.spec.name, tool.spec.description, parameters])
 
 
-def _agent(agent: Any, reader: Reader, depth: int) -> Behind:
+def _digest_agent(agent: Any, reader: Reader, depth: int) -> Digests:
     inputs: Mapping[str, str] = agent.inputs(".")
     within = digest_dependencies(agent.tools, reader, depth)
     return {
-        **{name: inputs[name] for name in AGENT if inputs[name]},
+        **{name: inputs[name] for name in AGENT_PARTS if inputs[name]},
         **({"behind": within} if within else {}),
     }
 
 
-def _bare(schema: Any) -> Any:
+def _without_defaults(schema: Any) -> Any:
     if isinstance(schema, Mapping):
-        return {k: _bare(v) for k, v in schema.items() if k != "default" or isinstance(v, Mapping)}
-    return [_bare(v) for v in schema] if isinstance(schema, list | tuple) else schema
+        return {
+            k: _without_defaults(v)
+            for k, v in schema.items()
+            if k != "default" or isinstance(v, Mapping)
+        }
+    return [_without_defaults(v) for v in schema] if isinstance(schema, list | tuple) else schema
 
 
-def find_changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[str, str, str]]:
+def find_changed(recorded: Any, now: Digests, below: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
 
     The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
@@ -129,7 +138,7 @@ def find_changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[
             one, other = _mapping(before[name]), _mapping(after[name])
             yield from (
                 (name, part, below)
-                for part in (*TOOL, *AGENT)
+                for part in (*TOOL_PARTS, *AGENT_PARTS)
                 if part in one and one[part] != other.get(part)
             )
             if kind == "agents":

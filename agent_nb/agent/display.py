@@ -1,12 +1,12 @@
-"""The door between a run and the notebook that shows it; a script has none.
+"""What a run asks of the notebook that shows it: a screen, a recorder, a host for its tools.
 
-Why apart: an agent imports no view and no notebook.
+Why apart: an agent imports no view and no notebook. The notebook implements `Presenter`.
 
 Rules
-- Nothing of a notebook is imported unless IPython is loaded.
+- Nothing of a notebook is imported unless IPython is loaded; a script has none.
 - A run inside another run is not shown by itself: it is part of that run's cards.
 - The tools of a run that a cell begins work in its kernel, as those of `%%agent` do. Runs that
-  begin elsewhere (a script, another thread, a row of a map) have names of their own.
+  begin elsewhere (a script, another thread, a row of a map) have a namespace of their own.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import UsageError, unknown_name
 from ..events import EventLog
 from ..tools import Host
-from .context import MODES, Context
+from .context import Context
 from .presenter import load_presenter
 
 if TYPE_CHECKING:
     from ..tools import Toolset
 
-VIEWS = ("auto", "widgets", "html", "text")
-_inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
+_inside_run: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
 
-class Shown(Protocol):
+class ShownRun(Protocol):
     """A run that can be shown."""
 
     @property
@@ -36,58 +35,61 @@ class Shown(Protocol):
         """Its events."""
 
 
-class Begun(Shown, Protocol):
-    """The stream of our own run. `asked`: what was asked, None if the run is not recorded."""
+class ShownStream(ShownRun, Protocol):
+    """The stream of a run of an agent."""
 
     @property
     def request(self) -> object:
-        """What was asked."""
+        """What a notebook needs to record the run, None if it is not recorded."""
 
 
 class Recorder(Protocol):
     """Keeps the record of a run."""
 
     def leave_to_cards(self) -> None:
-        """Leave the record with the cards that show the run; without cards it stands alone."""
+        """Publish the record with the cards that show the run, not as an output of its own."""
 
 
 class Screen(Protocol):
-    """What a cell offers a run it awaits. `shown`: whether there are cards."""
+    """The cell that awaits a run: shows it, and says whether the user stopped the cell.
+
+    `shown`: whether there are cards.
+    """
 
     shown: bool
 
     def begin(self) -> None:
-        """Note that the cell waits from now on."""
+        """Note that the cell waits for the run from now on."""
 
     @property
     def stopped(self) -> str:
-        """How the cell was stopped, "" if it was not."""
+        """How the user stopped the cell, in words, "" if not."""
 
     @property
     def abandoned(self) -> bool:
         """Whether the cell was stopped a second time because the run did not end."""
 
     def close(self) -> Any:
-        """Leave the final output."""
+        """End the display with the final output."""
 
 
 class CellHost(Host, Protocol):
-    """The kernel's main thread for the tools of a run that a cell has begun."""
+    """Runs the tools of a run that a cell has begun on the kernel's main thread."""
 
     def close(self) -> None:
         """Refuse further jobs: the run has ended."""
 
 
-_host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
+_run_host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
 
 
 class Presenter(Protocol):
     """What a notebook implements (`notebook.presenter`)."""
 
-    def screen(self, stream: Begun, view: str | None) -> Screen | None:
-        """Return the screen of the running cell for our own run that it awaits."""
+    def screen(self, stream: ShownStream, view: str | None) -> Screen | None:
+        """Return the screen of the running cell, which awaits a run of an agent; None: no cards."""
 
-    def begun(self, stream: Begun) -> Recorder | None:
+    def begun(self, stream: ShownStream) -> Recorder | None:
         """Return the recorder of a run that is about to begin."""
 
     def host(self, screen: Screen | None) -> CellHost | None:
@@ -99,7 +101,7 @@ class Presenter(Protocol):
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
         """Return the screen of the running cell for a run of another system that it awaits."""
 
-    def show(self, run: Shown, view: str) -> None:
+    def show(self, run: ShownRun, view: str) -> None:
         """Show a run."""
 
     def context(self, mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
@@ -108,28 +110,28 @@ class Presenter(Protocol):
 
 def find_host(screen: Screen | None = None) -> CellHost | None:
     """Return the host of a run that the running cell begins, None elsewhere."""
-    if _inside.get() or "IPython" not in sys.modules:
+    if _inside_run.get() or "IPython" not in sys.modules:
         return None
     return _presenter().host(screen)
 
 
 def enter_run(host: CellHost | None = None) -> None:
-    """Mark the context as part of a run whose tools work with `host`."""
-    _inside.set(True)
-    _host.set(host)
+    """Mark this context (of `contextvars`) as part of a run whose tools work with `host`."""
+    _inside_run.set(True)
+    _run_host.set(host)
 
 
 def entered_host() -> CellHost | None:
     """Return the host of the run that this context is part of."""
-    return _host.get()
+    return _run_host.get()
 
 
-def find_screen(stream: Begun, view: str | None) -> Screen | None:
+def find_screen(stream: ShownStream, view: str | None) -> Screen | None:
     """Return the screen of the cell that awaits a run here, or None.
 
-    `view`: one of `VIEWS`; None: do not show it.
+    `view`: `auto`, `widgets`, `html` or `text`; None: do not show it.
     """
-    if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
+    if _inside_run.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
     return _presenter().screen(stream, view)
 
@@ -137,17 +139,17 @@ def find_screen(stream: Begun, view: str | None) -> Screen | None:
 def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
     """Return what a run is given about the notebook of the running cell, nothing elsewhere.
 
-    `mode`: one of `MODES` (None: the notebook's default). `hosted`: its tools run in the kernel.
-    Raises UsageError on an unknown mode.
+    `mode`: one of `Context.MODES` (None: the notebook's default). `hosted`: its tools run in the
+    kernel. Raises UsageError on an unknown mode.
     """
-    if mode is not None and mode not in MODES:
-        raise UsageError(unknown_name("context", mode, MODES))
-    if mode == "none" or _inside.get() or "IPython" not in sys.modules:
+    if mode is not None and mode not in Context.MODES:
+        raise UsageError(unknown_name("context", mode, Context.MODES))
+    if mode == "none" or _inside_run.get() or "IPython" not in sys.modules:
         return Context()
     return _presenter().context(mode, tools, prompt, hosted=hosted)
 
 
-def announce_run(stream: Begun) -> Recorder | None:
+def announce_run(stream: ShownStream) -> Recorder | None:
     """Announce that a run is about to begin; return its recorder, or None.
 
     The recorder may play a record in its place.
@@ -167,7 +169,7 @@ def follow_run(source: Any, show: bool | None) -> Screen | None:
     return _presenter().followed(source, insist=bool(show))
 
 
-def show_run(run: Shown, view: str) -> None:
+def show_run(run: ShownRun, view: str) -> None:
     """Show a run in the running cell, live if it has not ended; without a notebook as text."""
     _presenter().show(run, view)
 

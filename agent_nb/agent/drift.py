@@ -1,4 +1,4 @@
-"""What a replay yields: its log, the first difference, and how to continue live from there.
+"""What a replay gives: its log, the first difference, and how to continue live from there.
 
 Rules: frozen values; `replay` makes them, the loop and the notebook read them.
 """
@@ -11,17 +11,18 @@ from typing import Any
 import msgspec
 
 from ..events import Call, Event, EventLog, Node, State
-from ..record import format_sides
+from ..record import SideBySide
 from ..tools import Outcome, Update
-from .context import beside_prompt
+from .context import replace_context
 from .replay_check import Checked
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """The first difference of a replay: the recorded event `seq` and the fresh result of its call.
+    """The first difference of a replay: a call that ran again with another result.
 
-    `reads`: the notebook variables that made an undeclared function run again. `how`: the
-    difference in words, where it is not in the text.
+    `seq`: the number of the recorded result. `name`: of the tool. `recorded`, `fresh`: the results
+    as text. `reads`: the notebook variables that made an undeclared function run again. `how`: the
+    difference in words, if the texts do not show it.
     """
 
     seq: int
@@ -37,11 +38,14 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
         if self.how:
             return f"{head}: {self.how}"
-        return f"{head}\n{format_sides(self.recorded, self.fresh)}"
+        return f"{head}\n{SideBySide(self.recorded, self.fresh).columns()}"
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop needs to continue live: the events so far, the open batch, and the drift."""
+    """What the loop needs to continue live: the events so far, the open batch, and the drift.
+
+    `calls`: those of the batch. `outcomes`, `updates`: their results and progress, by call id.
+    """
 
     events: Sequence[Event]
     calls: Sequence[Call]
@@ -63,7 +67,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 
         `beside`: the context of that run, in the place of the recorded one.
         """
-        began = beside_prompt(self.events, beside)
+        began = replace_context(self.events, beside)
         shift = round((now - began[-1].ts) * 1000) if began else 0
         moved = [round(e.ts * 1000) + shift for e in began]
         return [

@@ -59,16 +59,16 @@ def write_messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Me
 
 
 class _Writer:
-    """Collects the messages step by step."""
+    """Collects the messages step by step: a step is what the model writes before results."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.messages: list[Message] = []
         self._dialect = dialect
         self._step: list[Block] = []
         self._results: list[ResultBlock] = []
-        self._pending: list[str] = []
+        self._call_ids: list[str] = []  # of the step, in call order
         self._texts = Texts()
-        self._begin = 0  # index in the step where its newest text begins
+        self._text_start = 0  # index in the step of its newest text
 
     def add(self, event: Event) -> None:
         if not isinstance(event, events.Respond):
@@ -79,22 +79,23 @@ class _Writer:
 
     def user(self, event: events.User) -> None:
         self.flush()
-        self._put(
+        self._add_message(
             Message("user", (*vision.write_blocks(event.attachments), TextBlock(event.content)))
         )
 
     def think(self, event: events.Think) -> None:
-        self._speak(ThoughtBlock(event.content, event.opaque))
+        self._add_block(ThoughtBlock(event.content, event.opaque))
 
     def respond(self, event: events.Respond) -> None:
         if self._results:
             self.flush()
-        how, text = self._texts.add(event), event.content
-        if how == "begin":
-            self._begin = len(self._step)
-        blocks = self._step[self._begin :]
-        # providers need thoughts back in their original place
-        if how == "go_on" and self._dialect.native:
+        relation, text = self._texts.add(event), event.content
+        if relation == "begin":
+            self._text_start = len(self._step)
+        blocks = self._step[self._text_start :]
+        # a native provider needs thoughts back in their original place, so that a text continues
+        # only in the last block; in a text dialect the whole text follows the thoughts in it
+        if relation == "go_on" and self._dialect.native:
             blocks, text = (
                 (blocks[:-1], blocks[-1].text + text)
                 if isinstance(blocks[-1], TextBlock)
@@ -104,13 +105,13 @@ class _Writer:
             before = "".join(b.text for b in blocks if isinstance(b, TextBlock))
             blocks, text = (
                 [b for b in blocks if not isinstance(b, TextBlock)],
-                before + text if how == "go_on" else text,
+                before + text if relation == "go_on" else text,
             )
-        self._step[self._begin :] = [*blocks, TextBlock(text)]
+        self._step[self._text_start :] = [*blocks, TextBlock(text)]
 
     def call(self, event: events.Call) -> None:
-        self._speak(CallBlock(event.call_id, event.name, event.args, event.raw_args))
-        self._pending.append(event.call_id)
+        self._add_block(CallBlock(event.call_id, event.name, event.args, event.raw_args))
+        self._call_ids.append(event.call_id)
 
     def result(self, event: events.Result) -> None:
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
@@ -127,38 +128,38 @@ class _Writer:
         if event.code not in FED_BACK:
             return
         if event.raw.strip():
-            self._speak(TextBlock(event.raw))
+            self._add_block(TextBlock(event.raw))
         self._results.append(ResultBlock("", event.code, event.message, error=True))
 
     def extension(self, event: events.Extension) -> None:
         if event.name == RESEND:
-            self._speak(OpaqueBlock(event.namespace, event.payload))
+            self._add_block(OpaqueBlock(event.namespace, event.payload))
 
     def flush(self) -> None:
         """Add the messages of the current step and its results."""
         if self._step:
-            self._put(self._assistant())
+            self._add_message(self._step_message())
         if self._results:
             for message in self._result_messages():
-                self._put(message)
-        self._step, self._results, self._pending, self._texts = [], [], [], Texts()
+                self._add_message(message)
+        self._step, self._results, self._call_ids, self._texts = [], [], [], Texts()
 
-    def _speak(self, block: Block) -> None:
+    def _add_block(self, block: Block) -> None:
         """Add a block of the assistant; after results it begins a new step."""
         if self._results:
             self.flush()
         self._step.append(block)
 
-    def _assistant(self) -> Message:
+    def _step_message(self) -> Message:
         if self._dialect.native:
             answered = {r.call_id for r in self._results}
             blocks = [
                 b for b in self._step if not isinstance(b, CallBlock) or b.call_id in answered
             ]
             return Message("assistant", tuple(blocks))
-        return text_message("assistant", "\n\n".join(self._written()))
+        return text_message("assistant", "\n\n".join(self._write_step()))
 
-    def _written(self) -> Iterator[str]:
+    def _write_step(self) -> Iterator[str]:
         calls = [b for b in self._step if isinstance(b, CallBlock)]
         for block in self._step:
             if isinstance(block, ThoughtBlock):
@@ -173,7 +174,7 @@ class _Writer:
             message = self._dialect.results(self._results)
             yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._pictures()))
             return
-        order = {call_id: i for i, call_id in enumerate(self._pending)}
+        order = {call_id: i for i, call_id in enumerate(self._call_ids)}
         known = sorted(
             (r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id]
         )
@@ -191,7 +192,7 @@ class _Writer:
                 yield TextBlock(f"\n\nPictures of {result.name}:")
                 yield from result.pictures
 
-    def _put(self, message: Message) -> None:
+    def _add_message(self, message: Message) -> None:
         """Add a message, merged with its neighbour of the same role: some providers require
         alternating roles.
         """
@@ -222,10 +223,10 @@ def read_printed(event: events.Result) -> str:
 
 def estimate_tokens(sent: Sequence[Message]) -> int:
     """Estimate the tokens of messages: one per four characters, a thousand per image."""
-    return sum(_weight(b) for m in sent for b in m.blocks) + 4 * len(sent)
+    return sum(_estimate_block(b) for m in sent for b in m.blocks) + 4 * len(sent)
 
 
-def _weight(block: Block) -> int:
+def _estimate_block(block: Block) -> int:
     if isinstance(block, ImageBlock):
         return IMAGE_TOKENS
     seen = 0
@@ -236,7 +237,7 @@ def _weight(block: Block) -> int:
 
 
 class Window(msgspec.Struct, frozen=True):
-    """The part of a conversation that is sent: runs kept, and runs left out (oldest first)."""
+    """The runs of a conversation that are sent, and those that are left out (oldest first)."""
 
     runs: tuple[Sequence[Event], ...]
     left_out: tuple[Sequence[Event], ...] = ()
@@ -251,14 +252,14 @@ class Window(msgspec.Struct, frozen=True):
 def choose_window(
     dialect: Dialect, history: Sequence[Sequence[Event]], current: Sequence[Event], budget: int
 ) -> Window:
-    """Keep the newest runs of `history` that fit with `current` into `budget` tokens (0: all)."""
+    """Return the newest runs of `history` that fit with `current` into `budget` tokens (0: all)."""
     if budget <= 0:
         return Window(tuple(history))
-    room = budget - estimate_tokens(write_messages(dialect, [current]))
+    left = budget - estimate_tokens(write_messages(dialect, [current]))
     newest: list[Sequence[Event]] = []
     for run in reversed(history):
-        room -= estimate_tokens(write_messages(dialect, [run]))
-        if room < 0:
+        left -= estimate_tokens(write_messages(dialect, [run]))
+        if left < 0:
             break
         newest.insert(0, run)
     return Window(tuple(newest), tuple(history[: len(history) - len(newest)]))

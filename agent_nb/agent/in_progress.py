@@ -1,13 +1,12 @@
 """A run in progress: iterate it for events, await it for the `Run`, stop it from any thread.
 
 Why shared: a run of an agent (`stream`), of another system (`external.watched_run`) and of another
-process (`external.attached_run`) differ in where their events come from, not in how code holds
-them.
+process (`external.attached_run`) differ in where their events come from, not in how code uses them.
 
 Rules
 - One task drives the run, in the event loop that started it; code in another loop cannot await it.
-- A cell that is stopped stops the run it awaits. A cancellation that no user caused (a timeout)
-  stays a cancellation.
+- If the user stops a cell, the run that the cell awaits is stopped. A cancellation that no user
+  caused (a timeout) is raised as CancelledError.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 from ..errors import UsageError
 from ..events import Event
 from ..wire import Unpicklable
-from .display import Screen
+from .display import Screen, follow_run
 from .run import Run
 
 # s, the poll interval of a cell that waits; an untimed await would not notice a kernel interrupt
@@ -29,12 +28,15 @@ TICK = 0.05
 
 
 class InProgress(Unpicklable, ABC):
-    """Base of the three; `again` says what to do instead of awaiting it in another event loop."""
+    """Base of the three kinds of runs.
+
+    `instead`: what an error advises to do instead of awaiting the run in another event loop.
+    """
 
     _instead = "Await it, and send the events of its run: run.log.to_ndjson()."
 
-    def __init__(self, again: str) -> None:
-        self._again = again
+    def __init__(self, instead: str) -> None:
+        self._instead_of_await = instead
         self._task: asyncio.Task[None] | None = None
 
     def __await__(self) -> Generator[Any, None, Run]:
@@ -54,7 +56,7 @@ class InProgress(Unpicklable, ABC):
 
     @abstractmethod
     async def _drive(self) -> None:
-        """Do the work of the task."""
+        """Do the work of the run, in its task."""
 
     async def aclose(self) -> None:
         """Stop it and wait until its logs have ended."""
@@ -62,55 +64,64 @@ class InProgress(Unpicklable, ABC):
             self.stop()
             await asyncio.wait([self._task])
 
-    def _begin(self, name: str) -> asyncio.Task[None]:
-        """Begin the task, called `name`, on the running event loop."""
+    def _start_task(self, name: str) -> asyncio.Task[None]:
+        """Start the task that runs `_drive`, called `name`, on the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._drive(), name=name)
         return self._task
 
-    def _call_soon(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Call something on the event loop of the task, from any thread."""
+    def _call_on_loop(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call `call` on the event loop of the task, from any thread; do nothing without a task."""
         if self._task is not None:
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 self._task.get_loop().call_soon_threadsafe(call, *arguments)
 
-    def _same_loop(self) -> None:
+    def _require_same_loop(self) -> None:
         """Raise UsageError if the task runs in another event loop than the current one."""
         task = self._task
         if task is None or task.done() or task.get_loop() is asyncio.get_running_loop():
             return
         closed = ", which is closed," if task.get_loop().is_closed() else ""
         raise UsageError(
-            f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {self._again}"
+            f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {self._instead_of_await}"
             " here; its `run` holds what has come so far."
         )
 
+    def _find_foreign_screen(self, show: bool | None) -> Screen | None:
+        """Return the screen of the cell that awaits this run of another system, or None.
 
-async def wait_for_run(
-    task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
-) -> None:
-    """Wait for a run's task. A stopped cell calls `stop`, once, with the cause; stopped again, it
-    gives up.
+        `show`: True insists on cards, None shows them where possible.
+        """
+        return follow_run(self, show)
 
-    `ends`: cancelling the waiting code stops the run too (`stop` gets ""); the cancellation is
-    raised when the run has ended, except one that an interrupt of the cell caused.
-    """
-    if screen is not None:
-        screen.begin()
-    cut, stopping = None, False
-    while not task.done() and not (screen is not None and screen.abandoned):
-        by = screen.stopped if screen is not None else ""
-        if (by or cut is not None) and not stopping:
-            stopping = True
-            stop(by)
-        try:
-            await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
-        except asyncio.CancelledError as cancelled:
-            if cut is not None or not (ends or (screen is not None and screen.stopped)):
-                raise
-            cut = cancelled
-    if cut is not None:
-        # a press of ■ reaches this task as a cancellation too; the stop that it asked for is done
-        if screen is None or not screen.stopped:
-            raise cut
-        if (waiting := asyncio.current_task()) is not None:
-            waiting.uncancel()
+    @staticmethod
+    async def _wait_for_task(
+        task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
+    ) -> None:
+        """Wait until `task` is done.
+
+        If the user stops the cell, call `stop` once, with the cause; if a second time, return at
+        once. `ends`: cancelling the waiting code also calls `stop`, with ""; the cancellation is
+        raised after the task has ended, except one that an interrupt of the cell caused.
+        """
+        if screen is not None:
+            screen.begin()
+        cancellation, stopping = None, False
+        while not task.done() and not (screen is not None and screen.abandoned):
+            by = screen.stopped if screen is not None else ""
+            if (by or cancellation is not None) and not stopping:
+                stopping = True
+                stop(by)
+            try:
+                await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
+            except asyncio.CancelledError as cancelled:
+                if cancellation is not None or not (
+                    ends or (screen is not None and screen.stopped)
+                ):
+                    raise
+                cancellation = cancelled
+        if cancellation is not None:
+            # ■ cancels this task too; the stop that it asked for is done
+            if screen is None or not screen.stopped:
+                raise cancellation
+            if (waiting := asyncio.current_task()) is not None:
+                waiting.uncancel()

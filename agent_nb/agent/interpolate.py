@@ -24,25 +24,63 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..tools import make_picture
+from ..tools import Figures
 from ..wire import cut_middle, describe_picture
 
 ACTS_FOR_USER = True  # evaluates their expressions: ■ interrupts it (notebook/cell/interrupts.py)
-LIMIT = 4000
-NAME = 40  # characters of a picture's name
-ROWS, COLUMNS, ITEMS = 5, 30, 20
+LIMIT = 4000  # characters
+LONGEST_NAME = 40  # characters of a picture's name
+MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 
 
-class Expression(msgspec.Struct, frozen=True):
-    """What stands between `{{` and `}}`: its text, compiled once for any number of values."""
+class PromptTemplate:
+    """A prompt with `{{ }}`, whose expressions are compiled once for any number of namespaces.
+
+    `names`: the names that its expressions look up, and those that they bind themselves. Raises
+    UsageError for an expression that is empty or invalid.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._pieces = [
+            piece if literal else _compile_expression(piece)
+            for literal, piece in _split_literals(text)
+        ]
+        self._expressions = [piece for piece in self._pieces if isinstance(piece, _Expression)]
+        self.names: frozenset[str] = frozenset().union(*(e.names for e in self._expressions))
+
+    @property
+    def constant(self) -> bool:
+        """Whether the prompt has no expression."""
+        return not self._expressions
+
+    def fill(
+        self,
+        namespace: dict[str, Any],
+        pictures: list[dict[str, Any]] | None = None,
+        as_str: tuple[type, ...] = (),
+    ) -> str:
+        """Return the prompt with each expression replaced by its value in `namespace`.
+
+        Values are written as `describe_value` does, those of the types `as_str` with `str`. A
+        figure or an image is replaced by words and added to `pictures`, with its expression as its
+        name. Raises UsageError for an expression that raises or has no readable value.
+        """
+        figures: list[dict[str, Any]] = [] if pictures is None else pictures
+        return "".join(
+            piece if isinstance(piece, str) else piece.fill(namespace, figures, as_str)
+            for piece in self._pieces
+        )
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    """What stands between `{{` and `}}`: its text and its code."""
 
     text: str
     code: CodeType
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that it looks up, and those that it binds itself."""
         tree = ast.parse(self.text, mode="eval")
         return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
@@ -50,81 +88,54 @@ class Expression(msgspec.Struct, frozen=True):
         self,
         namespace: dict[str, Any],
         pictures: list[dict[str, Any]],
-        write: Callable[[Any], str] | None = None,
+        as_str: tuple[type, ...],
     ) -> str:
-        """Return its value as text, by default as `describe` writes it.
-
-        A figure or an image is added to `pictures`, with the expression as its name. Raises
-        UsageError for an expression that raises or has no readable value.
-        """
+        """Return its value as text; see `PromptTemplate.fill`."""
         try:
             # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
             value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
-            picture = None if type(value) is str else make_picture(value)
+            picture = None if type(value) is str else Figures.draw(value)
             if picture is None:
-                return (write or describe_value)(value)
-            name = cut_middle(" ".join(self.text.split()), NAME, "…")
+                return str(value) if isinstance(value, as_str) else describe_value(value)
+            name = cut_middle(" ".join(self.text.split()), LONGEST_NAME, "…")
             pictures.append({**picture, "name": name})
             return describe_picture(name, picture)
         except Exception as fault:
-            raise _failed(self.text, fault, "Nothing was sent to a model.") from fault
+            raise _make_error(self.text, fault, "Nothing was sent to a model.") from fault
 
 
-Piece = str | Expression
-
-
-def fill_prompt(
-    text: str, namespace: dict[str, Any], pictures: list[dict[str, Any]] | None = None
-) -> str:
-    """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
-
-    A figure or an image is replaced by words and added to `pictures`, with its expression as its
-    name. Raises UsageError for an expression that is empty, invalid, raises, or has no readable
-    value.
-    """
-    figures: list[dict[str, Any]] = [] if pictures is None else pictures
-    return "".join(
-        piece if isinstance(piece, str) else piece.fill(namespace, figures)
-        for piece in split_template(text)
-    )
-
-
-def split_template(text: str) -> tuple[Piece, ...]:
-    """Return the literal texts and the expressions of a prompt, in order.
-
-    Raises UsageError for an expression that is empty or invalid.
-    """
-    return tuple(piece if literal else _compiled(piece) for literal, piece in _split(text))
-
-
-def _split(text: str) -> Iterator[tuple[bool, str]]:
+def _split_literals(text: str) -> Iterator[tuple[bool, str]]:
     """Yield (True, literal text) and (False, expression) in order."""
-    at = 0
-    while (start := text.find(_OPEN, at)) >= 0:
-        if text.startswith(_LITERAL, start - 1) and start > at:
-            yield True, text[at : start - 1] + _OPEN
-            at = start + len(_OPEN)
+    start_of_rest = 0
+    while (start := text.find(_OPEN, start_of_rest)) >= 0:
+        if text.startswith(_LITERAL, start - 1) and start > start_of_rest:
+            yield True, text[start_of_rest : start - 1] + _OPEN
+            start_of_rest = start + len(_OPEN)
             continue
-        end = _end(text, start + len(_OPEN))
+        end = _find_close(text, start + len(_OPEN))
         if end < 0:
             break
-        yield True, text[at:start]
+        yield True, text[start_of_rest:start]
         yield False, text[start + len(_OPEN) : end].strip()
-        at = end + len(_CLOSE)
-    yield True, text[at:]
+        start_of_rest = end + len(_CLOSE)
+    yield True, text[start_of_rest:]
 
 
-def _end(text: str, start: int) -> int:
-    """Return where the `}}` that closes the expression begins, -1 if the braces are text."""
+def _find_close(text: str, start: int) -> int:
+    """Return where the `}}` that closes the expression begins, -1 if there is none.
+
+    The first one before which stands a valid expression; without one the first of all, so that the
+    user gets the syntax error.
+    """
     first = end = text.find(_CLOSE, start)
     while end >= 0:
-        if _parses(text[start:end].strip()):
+        if _is_expression(text[start:end].strip()):
             return end
         end = text.find(_CLOSE, end + 1)
     return first
 
 
-def _parses(expression: str) -> bool:
+def _is_expression(expression: str) -> bool:
     try:
         ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError):
@@ -132,18 +143,18 @@ def _parses(expression: str) -> bool:
     return True
 
 
-def _compiled(expression: str) -> Expression:
+def _compile_expression(expression: str) -> _Expression:
     if not expression:
         raise UsageError(
             "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."
         )
     try:
-        return Expression(expression, compile(expression, "<prompt>", "eval"))
+        return _Expression(expression, compile(expression, "<prompt>", "eval"))
     except (SyntaxError, ValueError) as fault:
-        raise _failed(expression, fault, "Write \\{{ for the braces themselves.") from fault
+        raise _make_error(expression, fault, "Write \\{{ for the braces themselves.") from fault
 
 
-def _failed(expression: str, fault: Exception, hint: str) -> UsageError:
+def _make_error(expression: str, fault: Exception, hint: str) -> UsageError:
     reason = f"{type(fault).__name__}: {fault}"[:500]
     return UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}")
 
@@ -155,13 +166,13 @@ def describe_value(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    known = class_names(value)
-    writer = next((write for name, write in _WRITERS.items() if name in known), _bounded)
+    classes = class_names(value)
+    writer = next((write for name, write in _WRITERS.items() if name in classes), _bounded_repr)
     return clip(writer(value))
 
 
 def class_names(value: Any) -> set[str]:
-    """Return the classes of `value` as `package.Class`, such as `pandas.DataFrame`."""
+    """Return the class of `value` and its bases as `package.Class`, such as `pandas.DataFrame`."""
     return {f"{c.__module__.partition('.')[0]}.{c.__name__}" for c in type(value).__mro__}
 
 
@@ -170,54 +181,54 @@ def clip(text: str) -> str:
     return cut_middle(text, LIMIT, "[… {} characters left out …]")
 
 
-def _frame(frame: Any) -> str:
+def _describe_frame(frame: Any) -> str:
     rows, columns = frame.shape
-    kinds = ", ".join(f"{name} {kind}" for name, kind in list(frame.dtypes.items())[:COLUMNS])
-    more = f", … {columns - COLUMNS} more" if columns > COLUMNS else ""
-    head = frame.iloc[:ROWS, :COLUMNS].to_string()
-    rest = f"\n… {rows - ROWS} more rows" if rows > ROWS else ""
+    kinds = ", ".join(f"{name} {kind}" for name, kind in list(frame.dtypes.items())[:MOST_COLUMNS])
+    more = f", … {columns - MOST_COLUMNS} more" if columns > MOST_COLUMNS else ""
+    head = frame.iloc[:MOST_ROWS, :MOST_COLUMNS].to_string()
+    rest = f"\n… {rows - MOST_ROWS} more rows" if rows > MOST_ROWS else ""
     return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}{more}\n{head}{rest}"
 
 
-def _series(series: Any) -> str:
-    rest = f"\n… {len(series) - ROWS} more" if len(series) > ROWS else ""
-    return f"Series {series.name!r}, {len(series)} × {series.dtype}\n{series.iloc[:ROWS].to_string()}{rest}"
+def _describe_series(series: Any) -> str:
+    rest = f"\n… {len(series) - MOST_ROWS} more" if len(series) > MOST_ROWS else ""
+    return f"Series {series.name!r}, {len(series)} × {series.dtype}\n{series.iloc[:MOST_ROWS].to_string()}{rest}"
 
 
-def _array(array: Any) -> str:
-    if array.size <= ITEMS:
+def _describe_array(array: Any) -> str:
+    if array.size <= MOST_ITEMS:
         return f"array of shape {array.shape}, {array.dtype}:\n{array}"
     numbers = array.dtype.kind in "iuf"
     spread = f", min {array.min()}, max {array.max()}, mean {array.mean():.6g}" if numbers else ""
-    return f"array of shape {array.shape}, {array.dtype}{spread}\nfirst values: {array.ravel()[:ITEMS]}"
+    return f"array of shape {array.shape}, {array.dtype}{spread}\nfirst values: {array.ravel()[:MOST_ITEMS]}"
 
 
-def _polars(frame: Any) -> str:
+def _describe_polars(frame: Any) -> str:
     rows, columns = frame.shape
     kinds = ", ".join(
-        f"{n} {k}" for n, k in list(zip(frame.columns, frame.dtypes, strict=True))[:COLUMNS]
+        f"{n} {k}" for n, k in list(zip(frame.columns, frame.dtypes, strict=True))[:MOST_COLUMNS]
     )
-    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(ROWS)}"
+    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(MOST_ROWS)}"
 
 
 # By name, so that a library is not imported only to recognise its types.
 _WRITERS: dict[str, Callable[[Any], str]] = {
-    "pandas.DataFrame": _frame,
-    "pandas.Series": _series,
-    "numpy.ndarray": _array,
-    "polars.DataFrame": _polars,
+    "pandas.DataFrame": _describe_frame,
+    "pandas.Series": _describe_series,
+    "numpy.ndarray": _describe_array,
+    "polars.DataFrame": _describe_polars,
 }
 
 
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")")}
 
 
-def _bounded(value: Any) -> str:
+def _bounded_repr(value: Any) -> str:
     """Return the repr of `value`; a long list, tuple, set or dict is cut after its first items."""
-    if isinstance(value, dict) and len(value) > ITEMS:
-        inside = ", ".join(f"{k!r}: {_bounded(value[k])}" for k in list(value)[:ITEMS])
-        return f"{{{inside}, … {len(value) - ITEMS} more}}"
-    if isinstance(value, list | tuple | set | frozenset) and len(value) > ITEMS:
+    if isinstance(value, dict) and len(value) > MOST_ITEMS:
+        inside = ", ".join(f"{k!r}: {_bounded_repr(value[k])}" for k in list(value)[:MOST_ITEMS])
+        return f"{{{inside}, … {len(value) - MOST_ITEMS} more}}"
+    if isinstance(value, list | tuple | set | frozenset) and len(value) > MOST_ITEMS:
         left, right = _BRACKETS.get(type(value), ("{", "}"))
-        return f"{left}{', '.join(map(_bounded, list(value)[:ITEMS]))}, … {len(value) - ITEMS} more{right}"
+        return f"{left}{', '.join(map(_bounded_repr, list(value)[:MOST_ITEMS]))}, … {len(value) - MOST_ITEMS} more{right}"
     return repr(value)

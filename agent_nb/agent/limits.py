@@ -14,13 +14,18 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError, unknown_name
-from ..events import AT, Counts, Event, Execute, Metric, Node, Result
+from ..events import Counts, Event, Execute, Interrupt, Metric, Node, Result
 from ..models import format_dollars
 from ..wire import plain_value
 
+LEAST_COST = 0.0001  # dollars
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Model turns, tool calls, consecutive tool failures, tokens (in + out), dollars, seconds."""
+    """Where a run ends; 0 and None: unlimited.
+
+    `failures`: tool failures in a row. `tokens`: sent and written. `cost`: US dollars.
+    """
 
     turns: int = 30
     tool_calls: int = 50
@@ -57,7 +62,10 @@ def _limit(value: Any) -> Any:
 
 
 def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
-    """Return the names of the limits that were set: of whole ones, those with another value."""
+    """Return the names of the limits that the user chose.
+
+    Of a `Limits` these are the ones that differ from the default.
+    """
     if not isinstance(values, Limits):
         return frozenset(values or ())
     default = msgspec.structs.asdict(Limits())
@@ -65,7 +73,7 @@ def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
 
 
 class Meter:
-    """Counts what a run uses."""
+    """Counts what a run uses; `failures` are tool failures in a row."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -87,7 +95,7 @@ class Meter:
         self.total += step
 
     def outcome(self, ok: bool) -> None:
-        """Count how a call ended: only consecutive failures add up."""
+        """Count how a call ended: a success sets the failures in a row back to 0."""
         self.failures = 0 if ok else self.failures + 1
 
     def recount(self, log: Iterable[Event]) -> None:
@@ -113,30 +121,40 @@ class Meter:
 
         `tokens`, `turns`, `cost`: those of the turn in progress, counted on top.
         """
-        lim, total = self.limits, self.total
+        limits, total = self.limits, self.total
         table = (
-            (lim.turns, self.turns + turns, _count(lim.turns, "turn")),
-            (lim.failures, self.failures, f"{_count(lim.failures, 'tool failure')} in a row"),
-            (lim.tokens, total.input + total.output + tokens, f"{lim.tokens:,} tokens"),
-            (lim.cost, (total.cost or 0.0) + cost, format_dollars(lim.cost or 0)),
+            (limits.turns, self.turns + turns, _count(limits.turns, "turn")),
+            (limits.failures, self.failures, f"{_count(limits.failures, 'tool failure')} in a row"),
+            (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
+            (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
         )
-        return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
+        return next(
+            (
+                f"{Interrupt.AT_LIMIT}{words}"
+                for limit, used, words in table
+                if limit and used >= limit
+            ),
+            "",
+        )
 
     def calls_left(self) -> int | None:
         """Return how many tool calls may still run (None: unlimited)."""
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def left(self) -> dict[str, float]:
-        """Return what is left of the limits that a sub-agent shares, without the unlimited ones."""
-        lim, total = self.limits, self.total
+        """Return what is left of each limit that a sub-agent shares; unlimited ones are missing.
+
+        At least 1, or `LEAST_COST`, since 0 means unlimited.
+        """
+        limits, total = self.limits, self.total
         table = (
-            ("turns", lim.turns, self.turns),
-            ("tool_calls", lim.tool_calls, self.tool_calls),
-            ("tokens", lim.tokens, total.input + total.output),
-            ("cost", lim.cost, total.cost or 0.0),
+            ("turns", limits.turns, self.turns),
+            ("tool_calls", limits.tool_calls, self.tool_calls),
+            ("tokens", limits.tokens, total.input + total.output),
+            ("cost", limits.cost, total.cost or 0.0),
         )
         return {
-            name: max(limit - used, 1 if name != "cost" else 0.0)
+            name: max(limit - used, 1 if name != "cost" else LEAST_COST)
             for name, limit, used in table
             if limit
         }
@@ -146,15 +164,15 @@ class Meter:
 
         The model is then asked to finish.
         """
-        lim, used = self.limits, self.total.input + self.total.output
+        limits, used = self.limits, self.total.input + self.total.output
         table = (
-            (lim.turns, self.turns, lim.turns - 1, _count(lim.turns, "turn")),
-            (lim.tokens, used, 0.9 * lim.tokens, f"{lim.tokens:,} tokens"),
+            (limits.turns, self.turns, limits.turns - 1, _count(limits.turns, "turn")),
+            (limits.tokens, used, 0.9 * limits.tokens, f"{limits.tokens:,} tokens"),
             (
-                lim.cost,
+                limits.cost,
                 self.total.cost or 0.0,
-                0.9 * (lim.cost or 0),
-                format_dollars(lim.cost or 0),
+                0.9 * (limits.cost or 0),
+                format_dollars(limits.cost or 0),
             ),
         )
         return next((words for limit, now, most, words in table if limit and now >= most), "")

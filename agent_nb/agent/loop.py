@@ -1,4 +1,4 @@
-"""The loop of one run: context -> messages -> model stream -> parts -> events -> tools, repeated.
+"""The loop of one run: request -> stream of the model -> parts -> events -> tools, repeated.
 
 Why it appends to the log instead of yielding: a run must continue and end properly even if nothing
 reads it. `agent.Stream` is the asynchronous iterator over it.
@@ -26,30 +26,41 @@ import msgspec
 
 from .. import events
 from ..errors import Cancelled, ModelError, ToolError, UsageError
-from ..events import AT, Event, EventLog
-from ..models import Failures, Request, check_model
+from ..events import Event, EventLog, Interrupt
+from ..models import Failures, Request
 from ..wire import replace_surrogates
-from . import history as context
 from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
+from .history import CHARS_PER_TOKEN, estimate_tokens
 from .limits import Clock, Meter
-from .readiness import loading_shown, name_of, open_late_tools, wait_for_place
+from .readiness import (
+    add_late_tools,
+    log_loading,
+    refuse_unless_live,
+    request_slot,
+    resolve_model_name,
+)
 from .request import Prompt, digest_request
-from .retry import FALLBACK, Retry, retry_of
+from .retry import FALLBACK, Retry, choose_retry
 from .run_spec import Plan
 from .turn import Turn
 from .turn_calls import TurnCalls
 from .turn_reader import Pipeline
-from .typed.answer_check import CODE, NOT_ALONE, AnswerCheck
+from .typed.answer_check import NOT_ALONE, AnswerCheck
+from .typed.output_type import InvalidOutput
 
-TAIL = 2.0
-MALFORMED = "malformed_execute"
+TAIL = 2.0  # s
+MALFORMED = "malformed_execute"  # the code of an error event
 EMPTY = "The batch was empty. Call a tool, or answer without one."
 
 
 class Loop:
-    """One run in progress; `run` is called once."""
+    """One live run; `run` is called once.
+
+    `user`: the event of the prompt. `history`: the events of earlier runs of the conversation.
+    `scope`: cancelling it stops the run. `resume`: a replay to continue, in place of a new run.
+    """
 
     def __init__(
         self,
@@ -66,14 +77,15 @@ class Loop:
         self._history = history
         self._scope = scope
         self._meter = Meter(plan.limits)
-        self._follow(plan)
+        self._use_plan(plan)
         self._ids = CallIds()
-        self._why = Cancelled("user")
+        self._stop_cause = Cancelled("user")
         self._requests = 0
         self._resume = resume
         self._answers = AnswerCheck(plan.output)
 
-    def _follow(self, plan: Plan) -> None:
+    def _use_plan(self, plan: Plan) -> None:
+        """Continue with `plan`: other tools, or another model."""
         self._plan = plan
         self._prompt = Prompt(plan, self._log, self._history)
         self._calls = TurnCalls(plan, self._log, self._meter, self.cancel)
@@ -81,7 +93,7 @@ class Loop:
     def cancel(self, why: Cancelled) -> None:
         """Stop the run; the first reason counts."""
         if not self._scope.cancel_called:
-            self._why = why
+            self._stop_cause = why
             self._scope.cancel()
 
     async def run(self) -> None:
@@ -89,16 +101,16 @@ class Loop:
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
-        timed = anyio.current_time() + seconds if seconds else float("inf")
-        self._scope.deadline = timed
+        deadline = anyio.current_time() + seconds if seconds else float("inf")
+        self._scope.deadline = deadline
         try:
             with self._scope:
                 await self._begin()
-                status, reason = await self._turns()
+                status, reason = await self._run_turns()
             if self._scope.cancelled_caught:
-                status, reason = self._stopped(timed)
+                status, reason = self._log_stop(self._find_stop_cause(deadline))
         except Cancelled as stop:
-            status, reason = self._interrupted(stop)
+            status, reason = self._log_stop(stop)
         except ModelError as fault:
             self._error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
         except (UsageError, ToolError) as fault:
@@ -114,23 +126,17 @@ class Loop:
             )
 
     async def _begin(self) -> None:
-        """Log the start of the run, even if the model or its tools are not there, and the notes."""
+        """Log the start of the run and the notes, also if the model or its tools are not there."""
         name = ""
         try:
-            check_model(self._plan.model)
-            name = await name_of(self._plan)
-            self._follow(await open_late_tools(self._plan, self._log))
+            refuse_unless_live(self._plan.model)
+            name = await resolve_model_name(self._plan)
+            self._use_plan(await add_late_tools(self._plan, self._log))
         finally:
             if self._resume is not None:
-                self._take_up(self._resume)
+                self._continue(self._resume)
             else:
-                named = (
-                    {"model": self._plan.redaction.value(replace_surrogates(name))} if name else {}
-                )
-                self._log.append(events.RunStart(**{**self._plan.start, **named}))
-                self._log.append(self._user)
-                if (beside := self._plan.context.event(self._plan.redaction)) is not None:
-                    self._log.append(beside)
+                self._log_start(name)
             for note in self._plan.notes:
                 self._log.append(
                     events.State(kind="conversation", payload={"note": note})
@@ -140,14 +146,28 @@ class Loop:
             for warning in self._plan.warnings:
                 self._log.append(events.Error(code="policy", message=warning))
 
-    def _stopped(self, timed: float) -> tuple[events.EndStatus, str]:
-        if anyio.current_time() >= timed and self._why.reason == "user" and not self._why.detail:
-            self._why = Cancelled("timeout", f"{AT}{self._plan.limits.seconds:g} seconds")
-        return self._interrupted(self._why)
+    def _log_start(self, model_name: str) -> None:
+        """Log start, prompt and context; `model_name`: as the server names it, "" if unknown."""
+        redacted = self._plan.redaction.value(replace_surrogates(model_name))
+        named = {"model": redacted} if model_name else {}
+        self._log.append(events.RunStart(**{**self._plan.start, **named}))
+        self._log.append(self._user)
+        if (context := self._plan.context.event(self._plan.redaction)) is not None:
+            self._log.append(context)
 
-    def _interrupted(self, why: Cancelled) -> tuple[events.EndStatus, str]:
-        reason: Any = why.reason if why.reason in ("user", "timeout", "limit") else "user"
-        self._log.append(events.Interrupt(reason=reason, detail=why.detail))
+    def _find_stop_cause(self, deadline: float) -> Cancelled:
+        """Return why the scope was cancelled: its deadline, or the reason given to `cancel`."""
+        given = self._stop_cause.reason != "user" or self._stop_cause.detail
+        if anyio.current_time() >= deadline and not given:
+            return Cancelled(
+                "timeout", f"{Interrupt.AT_LIMIT}{self._plan.limits.seconds:g} seconds"
+            )
+        return self._stop_cause
+
+    def _log_stop(self, cause: Cancelled) -> tuple[events.EndStatus, str]:
+        """Log why the run was stopped; return status and reason of its end."""
+        reason: Any = cause.reason if cause.reason in ("user", "timeout", "limit") else "user"
+        self._log.append(events.Interrupt(reason=reason, detail=cause.detail))
         return ("interrupted" if reason == "user" else "limit"), reason
 
     def _error(self, code: str, message: str, **fields: Any) -> None:
@@ -155,22 +175,26 @@ class Loop:
         fields["raw"] = value(fields.get("raw", ""))
         self._log.append(events.Error(code=code, message=value(message), turn=turn, **fields))
 
-    async def _turns(self) -> tuple[events.EndStatus, str]:
-        await self._remember()
+    async def _run_turns(self) -> tuple[events.EndStatus, str]:
+        """Run turns until one answers or breaks; return status and reason of the end.
+
+        Raises Cancelled at a limit, and ModelError.
+        """
+        await self._note_left_out()
         while True:
             # apply a cancellation that came earlier, or during code that never awaits
             await anyio.lowlevel.checkpoint()
             if message := self._meter.hit():
                 raise Cancelled("limit", message)
-            turn = await self._model_turn()
+            turn = await self._request_turn()
             self._meter.took(1 + turn.continued)
             if turn.broken:
                 self._calls.abandon(turn)
                 return "error", turn.finish
             if turn.executed and turn.calls:
                 await self._calls.execute(turn)
-                if self._answers.beside:
-                    self._error(NOT_ALONE, self._answers.beside)
+                if self._answers.beside_calls:
+                    self._error(NOT_ALONE, self._answers.beside_calls)
                 if turn.malformed:
                     self._error(MALFORMED, turn.malformed)
                 continue
@@ -179,23 +203,24 @@ class Loop:
                 self._error(MALFORMED, turn.malformed or EMPTY)
                 self._meter.outcome(False)
                 continue
+            # without the end marker, a turn is an answer unless something goes back to the model
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
                 if not (verdict := self._answers.verdict).fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
-                message = self._prompt.correction(verdict)
-                self._error(CODE, message, retryable=not verdict.last)
-                if verdict.last:
+                message = self._prompt.write_correction(verdict)
+                self._error(InvalidOutput.CODE, message, retryable=not verdict.final)
+                if verdict.final:
                     return "error", turn.finish
             self._meter.outcome(False)
 
-    async def _remember(self) -> None:
-        for event in await self._prompt.remember(Bill(self._meter, self._plan)):
+    async def _note_left_out(self) -> None:
+        for event in await self._prompt.note_left_out(Bill(self._meter, self._plan)):
             self._log.append(event)
 
-    def _take_up(self, resume: Resume) -> None:
+    def _continue(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
-        beside = self._plan.context.event(self._plan.redaction)
-        for event in resume.restamped(self._log.run, self._log.now(), beside):
+        context = self._plan.context.event(self._plan.redaction)
+        for event in resume.restamped(self._log.run, self._log.now(), context):
             self._log.append(event)
         self._meter.recount(resume.events)
         self._answers.recount(resume.events)
@@ -204,9 +229,13 @@ class Loop:
             if isinstance(past, events.Call):
                 self._ids.take(past.call_id, past.turn)
             elif isinstance(past, events.Error):
-                self._prompt.take_up(past)
-            elif isinstance(past, events.State) and past.kind == "model" and self._plan.spares:
-                self._follow(self._plan.with_spare())
+                self._prompt.repeat_fallback(past)
+            elif (
+                isinstance(past, events.State)
+                and past.kind == "model"
+                and self._plan.fallback_models
+            ):
+                self._use_plan(self._plan.with_next_model())
         self._log.append(
             events.Extension(
                 namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)
@@ -214,52 +243,52 @@ class Loop:
         )
         self._calls.restore(resume)
 
-    async def _model_turn(self) -> Turn:
-        """Return the next model turn, retrying the request if need be."""
+    async def _request_turn(self) -> Turn:
+        """Return the next turn of the model, retrying the request if need be. Raises ModelError."""
         attempt, failures = 1, Failures()
         while True:
             turn = Turn(self._meter.turns + 1, self._ids)
-            more = await self._request(turn, attempt, failures)
-            if more is None:
+            retry = await self._request(turn, attempt, failures)
+            if retry is None:
                 return turn
-            attempt += more.counted
-            if more.code == FALLBACK:
+            attempt += retry.counted
+            if retry.code == FALLBACK:
                 attempt, failures = 1, Failures()
-                self._next_model(more)
+                self._use_next_model(retry)
             else:
-                self._error(more.code, more.message, raw=more.raw, retryable=True)
-            if more.code in ("shortened", FALLBACK):
-                await self._remember()
-            await more.rest()
+                self._error(retry.code, retry.message, raw=retry.raw, retryable=True)
+            if retry.code in ("shortened", FALLBACK):  # the context may be smaller than before
+                await self._note_left_out()
+            await retry.sleep()
 
-    def _next_model(self, more: Retry) -> None:
-        """Go on with the next model of the plan, for the rest of the run. Raises ModelError."""
-        before, plan = self._plan.model, self._plan.with_spare()
-        check_model(plan.model)
+    def _use_next_model(self, retry: Retry) -> None:
+        """Continue with the next model of the plan. Raises ModelError if it cannot be used."""
+        before, plan = self._plan.model, self._plan.with_next_model()
+        refuse_unless_live(plan.model)
         payload = {"model": plan.model.name, "instead_of": before.name}
-        payload |= {"why": more.message, "raw": more.raw}
+        payload |= {"why": retry.message, "raw": retry.raw}
         self._log.append(events.State(kind="model", payload=self._plan.redaction.value(payload)))
-        self._follow(plan)
+        self._use_plan(plan)
 
     async def _request(self, turn: Turn, attempt: int, failures: Failures) -> Retry | None:
-        """Make one request; return how to repeat it, None if it was answered.
+        """Make one request, whose answer goes into `turn`; return how to repeat it if it failed.
 
-        Raises ModelError if it failed and is not retried.
+        Raises ModelError if it failed and is not retried, Cancelled at a limit.
         """
         last = self._meter.near() if self._meter.turns else ""
         request = self._prompt.request(last=bool(last))
-        for note in self._prompt.notes():
+        for note in self._prompt.take_notes():
             self._log.append(note)
-        sent = context.estimate_tokens(request.messages)
+        sent = estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan)
         if reason := bill.hit(events.Counts(input=sent)):
             raise Cancelled("limit", f"{reason} (this request alone has about {sent:,})")
+        self._requests += 1
         node: dict[str, Any] = {
             "name": "llm",
-            "span": f"llm-{self._requests + 1}",
+            "span": f"llm-{self._requests}",
             "turn": turn.number,
         }
-        self._requests += 1
         data = {
             "attempt": attempt,
             "messages": len(request.messages),
@@ -269,56 +298,58 @@ class Loop:
         }
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
-        check = self._answers.turn(turn, self._prompt.way)
+        check = self._answers.begin_turn(turn, self._prompt.output_way)
         pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction, check)
         result = "cancelled"
-        more: Retry | None = None
+        retry: Retry | None = None
         try:
             await self._read(request, pipeline, clock, sent, bill)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
-            if not pipeline.heard:
-                more = retry_of(fault, attempt, failures, self._plan, self._prompt)
-            if more is None:
+            if not pipeline.received:
+                retry = choose_retry(fault, attempt, failures, self._plan, self._prompt)
+            if retry is None:
                 raise
         finally:
-            cut = result != "ok" or turn.broken
-            for event in pipeline.close(incomplete=cut):
+            incomplete = result != "ok" or turn.broken
+            for event in pipeline.close(incomplete=incomplete):
                 self._log.append(event)
             self._log.append(
-                events.Node(phase="exit", result=result, data=_outcome(turn, more), **node)
+                events.Node(phase="exit", result=result, data=_exit_data(turn, retry), **node)
             )
             if result != "ok":
                 self._calls.abandon(turn)
-            if pipeline.heard:
-                written = pipeline.size // context.CHARS_PER_TOKEN
-                self._log.append(bill.metric(turn, clock, sent, written, whole=not cut))
-        return more
+            if pipeline.received:
+                written = pipeline.size // CHARS_PER_TOKEN
+                self._log.append(bill.metric(turn, clock, sent, written, whole=not incomplete))
+        return retry
 
     async def _read(
         self, request: Request, pipeline: Pipeline, clock: Clock, sent: int, bill: Bill
     ) -> None:
+        """Read the answer into the log; `sent`: the estimated tokens of the request."""
         log, turn = self._log, pipeline.turn
         tail, model = anyio.CancelScope(), self._plan.model
-        with tail, loading_shown(model, log):
-            async with wait_for_place(model, log), aclosing(model.stream(request)) as stream:
+        with tail, log_loading(model, log):
+            async with request_slot(model, log), aclosing(model.stream(request)) as stream:
                 async for batch in stream:
                     for event in pipeline.feed(batch):
                         clock.first()
                         log.append(event)
-                    so_far, _ = turn.spent(sent, pipeline.size // context.CHARS_PER_TOKEN)
+                    so_far, _ = turn.spent(sent, pipeline.size // CHARS_PER_TOKEN)
                     if reason := bill.hit(so_far, turn.continued):
                         raise Cancelled("limit", reason)
                     if pipeline.stopped and (turn.broken or not pipeline.native):
                         break
+                    # after the finish reason only usage may come; some servers never close
                     if turn.finish and tail.deadline == float("inf"):
                         tail.deadline = anyio.current_time() + TAIL
         clock.stop()
 
 
-def _outcome(turn: Turn, more: Retry | None) -> dict[str, Any]:
+def _exit_data(turn: Turn, retry: Retry | None) -> dict[str, Any]:
     """Return the data of a request's exit node: the answer's head, continuations, retry delay."""
     data = {"status": turn.head.status, "model": turn.head.model}
     data |= {"continued": turn.continued} if turn.continued else {}
-    return data | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})
+    return data | ({"retry_in": round(retry.wait, 3)} if retry is not None and retry.wait else {})

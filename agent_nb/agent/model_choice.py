@@ -3,7 +3,7 @@
 Why on first use: a replay needs neither the model nor a key.
 
 Rules
-- `a,b` names several: a run begins with the first and goes on with the next when one is away or
+- `a,b` names several: a run begins with the first; the next takes over if one is unreachable or
   overloaded.
 - A name may also be that of a model object in the namespace.
 - An unknown name raises UsageError. Its message is redacted, since the name may be a misplaced key.
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from ..models import Model
 
-SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
+SCRIPT_PREFIX = "scripted/"  # models of this provider are text files beside the notebook
 
 
 class ModelChoice:
-    """One choice of a model, or of several in order.
+    """The choice of one model, or of several in order.
 
-    `asked`: the name the user gave ("": the environment chooses). `source`: where the choice came
-    from (if not given, "" until the model is used).
+    `requested`: the name the user gave ("": the environment chooses). `source`: where the choice
+    came from, in words (if not given, "" until the model is used).
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class ModelChoice:
         folder: str,
         source: str = "",
     ) -> None:
-        self._choices = _each(model)
+        self._choices = _split_choice(model)
         self._namespace, self._folder = namespace, folder
         self._models: tuple[Model, ...] = ()
-        self._names = tuple(_name(self._variable(one) or one) for one in self._choices)
+        self._names = tuple(_input_name(self._variable(one) or one) for one in self._choices)
         self.requested = ",".join(self._names)
         self.source = source
 
@@ -57,14 +57,14 @@ class ModelChoice:
     def models(self) -> tuple[Model, ...]:
         """The models in order. Raises UsageError if a name is unknown."""
         if not self._models:
-            self._models, source = self._find()
+            self._models, source = self._resolve_all()
             self.source = self.source or source
         return self._models
 
     @property
     def identity(self) -> str:
-        """The models as an input of a run; for a script, with a hash of its text."""
-        if not self._models and any(name.startswith(SCRIPTED) for name in self._names):
+        """The models as an input of a run: their names, of a script with a hash of its text."""
+        if not self._models and any(name.startswith(SCRIPT_PREFIX) for name in self._names):
             with suppress(AgentError):  # a replay needs no script
                 assert self.models
         known = self._models or (None,) * len(self._names)
@@ -79,12 +79,12 @@ class ModelChoice:
         Raises UsageError for a model object and for a script.
         """
         for choice in self._choices:
-            name = _name(choice)
+            name = _input_name(choice)
             if not isinstance(choice, str) or self._variable(choice) is not None:
                 raise UsageError(
                     f"The model {name} is an object of this process, which cannot travel to workers. Give its name, provider/name, or map without client=."
                 )
-            if choice.startswith(SCRIPTED):
+            if choice.startswith(SCRIPT_PREFIX):
                 raise UsageError(
                     f"The script {name} is a file of this machine, which workers may not have. Map it without client=."
                 )
@@ -101,18 +101,18 @@ class ModelChoice:
         for model in self._models:
             await model.aclose()
 
-    def _find(self) -> tuple[tuple[Model, ...], str]:
+    def _resolve_all(self) -> tuple[tuple[Model, ...], str]:
         """Return the models and where the choice came from."""
         from ..models import collect_secrets
 
         try:
-            choices = [self._one(one) for one in self._choices or (None,)]
+            choices = [self._resolve(one) for one in self._choices or (None,)]
         except AgentError as fault:
             fault.args = tuple(redact_value(fault.args, collect_secrets()))
             raise
         return tuple(model for models, _ in choices for model in models), choices[0][1]
 
-    def _one(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
+    def _resolve(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
         from ..models import resolve_all
 
         if (variable := self._variable(choice)) is not None:
@@ -125,15 +125,15 @@ class ModelChoice:
         return model if hasattr(model, "stream") else None
 
 
-def _each(model: Model | str | Sequence[Model | str] | None) -> tuple[Model | str, ...]:
+def _split_choice(model: Model | str | Sequence[Model | str] | None) -> tuple[Model | str, ...]:
     """Return the models of a choice in order, none if the environment chooses."""
     if isinstance(model, str):
         return tuple(name.strip() for name in model.split(",") if name.strip())
     if isinstance(model, Sequence):
-        return tuple(one for inner in model for one in _each(inner))
+        return tuple(one for inner in model for one in _split_choice(inner))
     return () if model is None else (model,)
 
 
-def _name(model: Model | str) -> str:
-    """Return what a choice of one model is called as an input of a run."""
+def _input_name(model: Model | str) -> str:
+    """Return the name of one model as an input of a run."""
     return model if isinstance(model, str) else str(getattr(model, "identity", model.name))

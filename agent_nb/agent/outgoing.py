@@ -32,10 +32,10 @@ from ..models import (
 )
 from ..wire import Redaction, base64_without_text
 
-_VALUES = ("default", "const", "pattern")
-_LISTS = ("enum", "examples")
-# their members are schemas by name
-_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+# keywords of JSON Schema: those with a value, with a list of values, with schemas by name
+_VALUE_KEYWORDS = ("default", "const", "pattern")
+_LIST_KEYWORDS = ("enum", "examples")
+_MAP_KEYWORDS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 
 
 def redact_request(request: Request, redaction: Redaction) -> Request:
@@ -48,7 +48,7 @@ def redact_request(request: Request, redaction: Redaction) -> Request:
     return msgspec.structs.replace(
         request,
         messages=tuple(
-            msgspec.structs.replace(m, blocks=tuple(_block(b, redaction) for b in m.blocks))
+            msgspec.structs.replace(m, blocks=tuple(_redact_block(b, redaction) for b in m.blocks))
             for m in request.messages
         ),
         tools=tuple(redact_tool(spec, redaction) for spec in request.tools),
@@ -58,79 +58,84 @@ def redact_request(request: Request, redaction: Redaction) -> Request:
     )
 
 
-def _block(block: Block, redaction: Redaction) -> Block:
+def _redact_block(block: Block, redaction: Redaction) -> Block:
     if isinstance(block, ImageBlock):
-        return _picture(block)
+        return _strip_picture(block)
     fields = {name: getattr(block, name) for name in block.__struct_fields__ if name != "pictures"}
     own = {OpaqueBlock: "payload", ThoughtBlock: "opaque"}.get(type(block), "")
     clean = redaction.fields(fields, (own,))
     if isinstance(block, ResultBlock) and block.pictures:
-        clean["pictures"] = tuple(map(_picture, block.pictures))
+        clean["pictures"] = tuple(map(_strip_picture, block.pictures))
     return block if clean == fields else msgspec.structs.replace(block, **clean)
 
 
-def _picture(block: ImageBlock) -> ImageBlock:
+def _strip_picture(block: ImageBlock) -> ImageBlock:
     return msgspec.structs.replace(block, data=base64_without_text(block.data))
 
 
 def redact_tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
     """Return the spec of a tool with keys redacted."""
     return ToolSpec(
-        spec.name, redaction.value(spec.description), _schema(spec.parameters, redaction.value)
+        spec.name,
+        redaction.value(spec.description),
+        _redact_schema(spec.parameters, redaction.value),
     )
 
 
 def redact_schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
     """Return the schema of an answer with keys redacted."""
-    return OutputSchema(output.name, _schema(output.schema, redaction.value))
+    return OutputSchema(output.name, _redact_schema(output.schema, redaction.value))
 
 
-def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:
+def _redact_schema(schema: Any, value: Callable[[Any], Any]) -> Any:
+    """Return a schema with keys redacted in its texts; `value` redacts a value."""
     if isinstance(schema, list):
-        return [_schema(inner, value) for inner in schema]
+        return [_redact_schema(inner, value) for inner in schema]
     if not isinstance(schema, Mapping):
         return value(schema)
     members: dict[str, Any] = {}
-    for name, held in schema.items():
-        if name in _MAPS and isinstance(held, Mapping):
-            members[name] = {value(key): _schema(inner, value) for key, inner in held.items()}
+    for name, part in schema.items():
+        if name in _MAP_KEYWORDS and isinstance(part, Mapping):
+            members[name] = {
+                value(key): _redact_schema(inner, value) for key, inner in part.items()
+            }
         # values with a secret are left out: a redacted one would be another constraint
-        elif name in _LISTS and isinstance(held, list):
-            members[name] = [item for item in held if value(item) == item]
-        elif name not in _VALUES:
-            members[name] = _schema(held, value)
-        elif value(held) == held:
-            members[name] = held
-    return {name: held for name, held in members.items() if held or name not in _LISTS}
+        elif name in _LIST_KEYWORDS and isinstance(part, list):
+            members[name] = [item for item in part if value(item) == item]
+        elif name not in _VALUE_KEYWORDS:
+            members[name] = _redact_schema(part, value)
+        elif value(part) == part:
+            members[name] = part
+    return {name: part for name, part in members.items() if part or name not in _LIST_KEYWORDS}
 
 
 def require_no_keys(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction
 ) -> None:
     """Raise UsageError if a text that must be sent unchanged holds a key."""
-    for source, held in _exact(model, tools, settings):
-        if redaction.value(held) != held:
+    for source, part in _sent_unchanged(model, tools, settings):
+        if redaction.value(part) != part:
             raise UsageError(
                 f"There is a key in {source}, which would be sent as it is. Take it out; keys belong into `%agent key`."
             )
 
 
-def _exact(
+def _sent_unchanged(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     yield "the name of the model", model
     yield from (("the name of a tool", spec.name) for spec in tools)
-    yield from _fields("extra_body", settings.get("extra_body"))
+    yield from _walk_texts("extra_body", settings.get("extra_body"))
 
 
-def _fields(path: str, held: Any) -> Iterator[tuple[str, Any]]:
+def _walk_texts(path: str, part: Any) -> Iterator[tuple[str, Any]]:
     """Yield every text of a JSON value with its place; a member's name has its object's place."""
-    if isinstance(held, Mapping):
-        for name, inner in held.items():
+    if isinstance(part, Mapping):
+        for name, inner in part.items():
             yield path, name
-            yield from _fields(f"{path}.{name}", inner)
-    elif isinstance(held, list | tuple):
-        for number, inner in enumerate(held):
-            yield from _fields(f"{path}[{number}]", inner)
+            yield from _walk_texts(f"{path}.{name}", inner)
+    elif isinstance(part, list | tuple):
+        for number, inner in enumerate(part):
+            yield from _walk_texts(f"{path}[{number}]", inner)
     else:
-        yield path, held
+        yield path, part

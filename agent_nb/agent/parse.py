@@ -1,4 +1,4 @@
-"""Read the text of a model turn, written in a dialect, into events: `parse`, and what runs share.
+"""Read the text of a model turn, written in a dialect, into events: the public `parse`.
 
 Rules: the dialect and the turn do the work, as in a run.
 """
@@ -29,14 +29,14 @@ def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
 
     `named`: further tags, of the user. Raises UsageError for an invalid tag name.
     """
-    wrapped: Dialect = load_plugin("dialects", "thinking").over(dialect, named)
-    return wrapped
+    reader: Dialect = load_plugin("dialects", "thinking").over(dialect, named)
+    return reader
 
 
 def read_turn(chunks: Iterable[str], dialect: Dialect) -> list[Event]:
-    """Return the stored events of one model turn, as `parse` does."""
+    """Return the stored events of one model turn; see `parse`."""
     turn, log = Turn(1), EventLog("parse")
-    for event in turn.feed(_joined(_read(chunks, dialect))) + turn.close():
+    for event in turn.feed(_join_deltas(_read_parts(chunks, dialect))) + turn.close():
         if event.type != "delta":
             log.append(event)
     if turn.ended:
@@ -44,7 +44,7 @@ def read_turn(chunks: Iterable[str], dialect: Dialect) -> list[Event]:
     return list(log)
 
 
-def _read(chunks: Iterable[str], dialect: Dialect) -> Iterator[Sequence[parts.Part]]:
+def _read_parts(chunks: Iterable[str], dialect: Dialect) -> Iterator[Sequence[parts.Part]]:
     """Yield the parts of each chunk until the dialect stops reading."""
     parser = dialect.parser()
     for chunk in chunks:
@@ -54,7 +54,7 @@ def _read(chunks: Iterable[str], dialect: Dialect) -> Iterator[Sequence[parts.Pa
     yield parser.close()
 
 
-def _joined(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part]:
+def _join_deltas(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part]:
     """Join neighbouring plain deltas of one kind, since no view shows them here."""
     pieces: list[str] = []
     kind: type[parts.Text] | type[parts.Thought] = parts.Text

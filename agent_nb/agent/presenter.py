@@ -1,7 +1,7 @@
 """The presenter: the module that shows and records runs in a notebook (`agent.display.Presenter`).
 
-Why: agents stand below the notebook and never import it. The face, which stands above both, names
-the module; it is imported when the first run is shown.
+Why: agents stand below the notebook and never import it. The face (`agent_nb/__init__.py`), which
+stands above both, names the module; it is imported when the first run is shown.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_NAMES: list[str] = []
+_MODULE_NAME: list[str] = []
 
 
 def name_presenter(module: str) -> None:
     """Make `module` the presenter of this process, by its dotted name."""
-    _NAMES[:] = [module]
+    _MODULE_NAME[:] = [module]
 
 
 def load_presenter() -> Any:
     """Import the presenter and return it."""
-    return importlib.import_module(_NAMES[0])
+    return importlib.import_module(_MODULE_NAME[0])

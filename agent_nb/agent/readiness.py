@@ -1,7 +1,9 @@
-"""What some runs need before a model answers: its name from its server, its loaded weights, a free
-place at its endpoint, the MCP servers of the tools.
+"""What some runs need before the model answers: its name from its server, its loaded weights, a
+free place at its endpoint, and the MCP servers of the tools.
 
-Rules: a run that needs none of it does not wait at all.
+Models opt in by attributes that the protocol `Model` does not have: `named()` and `loading`.
+
+Rules: a run that needs none of these does not wait.
 """
 
 from __future__ import annotations
@@ -14,62 +16,76 @@ from typing import Any
 from .. import events
 from ..errors import ModelError
 from ..events import EventLog
-from ..models import Model, is_outage, report_waits, wait_for_slot
+from ..host import read_launch
+from ..models import Failures, Limiter, Model, is_script
 from .run_spec import Plan
 
 
-async def name_of(plan: Plan) -> str:
-    """Return the name that a model with `named` gets from its server, else "".
+def refuse_unless_live(model: Model) -> None:
+    """Raise ModelError if nothing runs live in this process and `model` is not a script."""
+    if (why := read_launch().why_not_live) and not is_script(model):
+        raise ModelError(
+            f"{getattr(model, 'name', '') or 'The model'} is not asked. {why}", code="not_live"
+        )
 
-    Raises ModelError, unless another model of the plan may answer in its place.
+
+async def resolve_model_name(plan: Plan) -> str:
+    """Ask the server for the model's name, if the model has the method `named`; else return "".
+
+    Raises ModelError; during an outage returns "" if the plan has a fallback model.
     """
     named = getattr(plan.model, "named", None)
     try:
         return "" if named is None else str(await named())
     except ModelError as fault:
-        if plan.spares and is_outage(fault):
+        if plan.fallback_models and Failures.is_outage(fault):
             return ""
         raise
 
 
-async def open_late_tools(plan: Plan, log: EventLog) -> Plan:
-    """Return the plan with its late tools; log what is waited for.
+async def add_late_tools(plan: Plan, log: EventLog) -> Plan:
+    """Return the plan with the tools of MCP servers, which start now; log what is waited for.
 
     Raises UsageError and ToolError for a server that cannot be used.
     """
-    if plan.late is None:
+    if plan.add_late_tools is None:
         return plan
-    return await plan.late(lambda text: log.append(events.Delta(of="status", text=text)))
+    return await plan.add_late_tools(lambda text: _log_status(log, text))
 
 
 @asynccontextmanager
-async def wait_for_place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
-    """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
-    model that does not do so itself.
+async def request_slot(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
+    """Log waits for a place at the limited endpoint of `model`, during one request.
+
+    Wait here if the model has no limiter of its own; other models wait in `Model.stream`.
     """
-    with report_waits(lambda text: log.append(events.Delta(of="status", text=text))):
-        async with wait_for_slot(model):
-            yield
+    async with Limiter.wait_for_slot(model, lambda text: _log_status(log, text)):
+        yield
 
 
 @contextmanager
-def loading_shown(model: Model, log: EventLog) -> Iterator[None]:
-    """Log the progress of a model that must load first: one with `loading`.
+def log_loading(model: Model, log: EventLog) -> Iterator[None]:
+    """Log the progress of a model that loads its weights first.
 
-    `loading` may report from any thread.
+    Such a model has `loading`: `loading.now` and what `loading.subscribe` reports, from any thread,
+    have a `state` (`loading`, `ready`, …) and a `fraction` of 1.
     """
     loading = getattr(model, "loading", None)
     if loading is None or loading.now.state == "ready":
         yield
         return
-    here = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
 
     def report(progress: Any) -> None:
         text = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
-        here.call_soon_threadsafe(log.append, events.Delta(of="status", text=text))
+        loop.call_soon_threadsafe(_log_status, log, text)
 
     detach = loading.subscribe(report)
     try:
         yield
     finally:
         detach()
+
+
+def _log_status(log: EventLog, text: str) -> None:
+    log.append(events.Delta(of="status", text=text))

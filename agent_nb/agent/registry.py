@@ -4,9 +4,9 @@ Why: an agent or a cell need not know whether a server is running, and a server 
 finds the earlier runs.
 
 Rules
-- Logs are held weakly; a collected log is invisible to later followers.
-- The first announcement of a log counts: a cell knows better than its stream how to stop the run.
-  Runs of sub-agents are not announced.
+- The registry holds logs and announced runs weakly: it keeps no finished run alive.
+- The first announcement of a log counts. A cell announces before its stream, because it knows
+  better how to stop the run. Runs of sub-agents are not announced.
 - A follower that raises is dropped; the run is not affected.
 """
 
@@ -25,60 +25,63 @@ from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "tool", "run", "kernel"]
-_below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
+_nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
 class Questions:
-    """The open questions of a run, which can also be answered remotely.
+    """The open questions of a run, which a local source (a cell) or a remote client answers.
 
-    Questions wait on the agent's loop; `answer` may be called from any thread.
+    Questions wait on the agent's event loop; `answer` may be called from any thread.
     """
 
     def __init__(self) -> None:
-        self._listening: list[Callable[[], bool]] = []
-        self._near: ApprovalSource | None = None
+        self._conditions: list[Callable[[], bool]] = []
+        self._local_source: ApprovalSource | None = None
         self._open: dict[str, asyncio.Future[Decision]] = {}
 
     @property
     def reachable(self) -> bool:
         """Whether a remote answer is possible now."""
-        return any(listens() for listens in self._listening)
+        return any(listens() for listens in self._conditions)
 
     def reachable_while(self, listening: Callable[[], bool]) -> None:
-        """Wait for remote answers while `listening()`, or another such condition, is true."""
-        self._listening.append(listening)
+        """Wait for remote answers while `listening()`, or an earlier such condition, is true."""
+        self._conditions.append(listening)
 
-    def fall_back_to(self, near: ApprovalSource, *, keep: bool = False) -> None:
-        """Ask `near`, such as a cell, if nobody else is asked; `keep`: unless one is set."""
-        if self._near is None or not keep:
-            self._near = near
+    def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
+        """Ask `local`, such as a cell, if the agent has no source; `keep`: unless one is set."""
+        if self._local_source is None or not keep:
+            self._local_source = local
 
-    def beside(self, near: ApprovalSource | None) -> ApprovalSource:
-        """Return a source that takes the first answer: of `near`, if any, or a remote one."""
+    def beside(self, local: ApprovalSource | None) -> ApprovalSource:
+        """Return a source that takes the first answer, of `local` or remote.
+
+        `local`: None: the one given to `fall_back_to`.
+        """
 
         async def ask(question: Question) -> Decision | None:
-            far: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-            self._open[question.call_id] = far
+            remote: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+            self._open[question.call_id] = remote
             try:
-                return await self._first(far, near or self._near, question)
+                return await self._ask_both(remote, local or self._local_source, question)
             finally:
                 del self._open[question.call_id]
 
         return ask
 
-    async def _first(
-        self, far: asyncio.Future[Decision], near: ApprovalSource | None, question: Question
+    async def _ask_both(
+        self, remote: asyncio.Future[Decision], local: ApprovalSource | None, question: Question
     ) -> Decision | None:
-        if near is not None:
-            asking = asyncio.ensure_future(near(question))
+        if local is not None:
+            asking = asyncio.ensure_future(local(question))
             try:
-                both: set[asyncio.Future[Any]] = {asking, far}
+                both: set[asyncio.Future[Any]] = {asking, remote}
                 await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-                if not far.done() and (decision := asking.result()) is not None:
+                if not remote.done() and (decision := asking.result()) is not None:
                     return decision
             finally:
-                await _given_up(asking)
-        return await far if far.done() or self.reachable else None
+                await _cancel_question(asking)
+        return await remote if remote.done() or self.reachable else None
 
     def answer(
         self,
@@ -94,18 +97,18 @@ class Questions:
 
         `args`: arguments to use instead.
         """
-        far = self._open.get(call_id)
-        if far is None or far.done():
+        remote = self._open.get(call_id)
+        if remote is None or remote.done():
             return False
         with suppress(RuntimeError):  # its loop is closed: the run is over
-            far.get_loop().call_soon_threadsafe(
-                _settle, far, Decision(allow, args=args, scope=scope, by=by, reason=reason)
+            remote.get_loop().call_soon_threadsafe(
+                _set_answer, remote, Decision(allow, args=args, scope=scope, by=by, reason=reason)
             )
             return True
         return False
 
 
-async def _given_up(asking: asyncio.Future[Decision | None]) -> None:
+async def _cancel_question(asking: asyncio.Future[Decision | None]) -> None:
     """Cancel a question that was answered elsewhere or is obsolete, and wait for its end."""
     if not asking.done():
         asking.cancel()
@@ -114,13 +117,13 @@ async def _given_up(asking: asyncio.Future[Decision | None]) -> None:
         asking.exception()  # asyncio reports an exception that is never retrieved
 
 
-def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
+def _set_answer(answer: asyncio.Future[Decision], decision: Decision) -> None:
     if not answer.done():
         answer.set_result(decision)
 
 
 class Announced:
-    """An announced run: its log, its conversation, its open questions and `cancel`.
+    """An announced run: its log, the name of its conversation, its open questions and `cancel`.
 
     All methods may be called from any thread.
     """
@@ -147,12 +150,12 @@ class Announced:
 Follower = Callable[[Announced], None]
 
 
-class Runs:
+class RunRegistry:
     """The announced runs and their followers. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._logs: weakref.WeakKeyDictionary[EventLog, tuple[str, weakref.ref[Announced]]] = (
+        self._announced: weakref.WeakKeyDictionary[EventLog, tuple[str, weakref.ref[Announced]]] = (
             weakref.WeakKeyDictionary()
         )
         self._followers: list[Follower] = []
@@ -170,10 +173,10 @@ class Runs:
         The registry holds the result weakly: keep it while the run goes on.
         """
         with self._lock:
-            if log in self._logs or _below.get():
+            if log in self._announced or _nested.get():
                 return None
             announced = Announced(log, conversation, questions or Questions(), cancel)
-            self._logs[log] = (conversation, weakref.ref(announced))
+            self._announced[log] = (conversation, weakref.ref(announced))
             followers = list(self._followers)
         for follower in followers:
             self._notify(follower, announced)
@@ -185,7 +188,7 @@ class Runs:
         Returns a function that stops it.
         """
         with self._lock:
-            known = [(log, *kept) for log, kept in self._logs.items()]
+            known = [(log, *kept) for log, kept in self._announced.items()]
             self._followers = [*self._followers, follower]
         for log, conversation, reached in known:
             self._notify(follower, reached() or Announced(log, conversation, Questions(), None))
@@ -199,13 +202,13 @@ class Runs:
     def reach(self, log: EventLog) -> Announced | None:
         """Return the announced run of a log, or None if it is over or was never announced."""
         with self._lock:
-            entry = self._logs.get(log)
+            entry = self._announced.get(log)
         return entry[1]() if entry is not None else None
 
     def list_open_runs(self) -> list[EventLog]:
         """Return the logs of the announced runs that have not ended, the newest last."""
         with self._lock:
-            return [log for log in self._logs if not log.ended]
+            return [log for log in self._announced if not log.ended]
 
     def _notify(self, follower: Follower, announced: Announced) -> None:
         try:
@@ -218,15 +221,11 @@ class Runs:
 @contextmanager
 def hide_nested_runs() -> Iterator[None]:
     """Do not announce runs that begin inside: they are part of another run."""
-    token = _below.set(True)
+    token = _nested.set(True)
     try:
         yield
     finally:
-        _below.reset(token)
+        _nested.reset(token)
 
 
-RUNS = Runs()
-announce = RUNS.announce
-follow = RUNS.follow
-reach = RUNS.reach
-list_open_runs = RUNS.list_open_runs
+REGISTRY = RunRegistry()

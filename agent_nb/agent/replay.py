@@ -5,13 +5,13 @@ testable without a key or a network.
 
 Rules
 - A replay yields the recorded events with their ids and times; the record itself is not changed.
-- Model turns and results come from the tape. Calls that touch the kernel (`Tape.lives`) run again,
+- Model turns and results come from the tape. Calls that touch the kernel (`Tape.reruns`) run again,
   one after another, so that later cells find their variables. Their fresh results are compared
   (`record.normalize`), their fresh progress is dropped.
 - A question about such a call is shown as a live delta and not recorded; the log keeps the recorded
   decision.
 - The first difference is the drift. A replay reports it at its end or, with `Tape.live`, stops
-  there and returns what the loop needs to continue (`Resume`).
+  there and offers what the loop needs to continue (`Resume`).
 - Calls whose arguments were cut or redacted never run again; for other reasons see `tape`.
 """
 
@@ -54,14 +54,14 @@ from ..tools import (
 )
 from ..wire import Redaction, encode_canonical
 from . import result_pictures
-from .attachments import kept_pictures
+from .attachments import recorded_pictures
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import read_printed
 from .replay_check import Checked, ReplayCheck, compares_pictures
 from .tape import Tape
 
-EVENTS_AT_ONCE = 32  # events of a tape between two looks at what else the loop has to do
+EVENTS_AT_ONCE = 32  # events of a tape between two checkpoints, where other tasks run
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 
 
@@ -88,7 +88,11 @@ async def replay(
 
 
 class Player:
-    """Plays one tape into one log."""
+    """Plays one tape into one log; the driver of a replay.
+
+    `runner` runs the kernel calls again (None: they too come from the tape). `strict` checks the
+    replay for a test. `make_agent_runner` makes the runner of a sub-agent's tools.
+    """
 
     def __init__(
         self,
@@ -99,32 +103,31 @@ class Player:
         scope: anyio.CancelScope | None = None,
         *,
         strict: ReplayCheck | None = None,
-        below: Callable[[Any], ToolRunner] | None = None,
+        make_agent_runner: Callable[[Any], ToolRunner] | None = None,
     ) -> None:
-        """`strict` checks the replay for a test; `below` makes a sub-agent's runner."""
         self._tape = tape
         self._log = log
         self._runner = runner
         self._strict = strict
-        self._below = below
-        self._again_ran: list[str] = []
+        self._make_agent_runner = make_agent_runner
+        self._rerun_ids: list[str] = []  # of the calls that ran again
         self._runners: dict[str, ToolRunner] = {}  # of sub-agents, by span
-        self._value = redaction.value if redaction is not None else lambda value: value
+        self._redact = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
-        self._why = ""
+        self._stop_detail = ""
         self._unrecorded: list[dict[str, Any]] = []
         self._drift: Drift | None = None
         self._resume: Resume | None = None
         self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
         self._results = {e.call_id: e for e in tape.events if isinstance(e, Result)}
-        self._ran = tape.ran()
+        self._finished_calls = tape.finished_calls()
         self._checked: Checked | None = None  # set once the log has ended
 
     @property
     def played(self) -> Played:
         """The outcome so far."""
         if self._checked is None and self._strict is not None and self._log.ended:
-            self._checked = self._strict.checked(self._again_ran)
+            self._checked = self._strict.checked(self._rerun_ids)
         return Played(
             log=self._log,
             drift=self._drift,
@@ -135,14 +138,14 @@ class Player:
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the replay; the log is closed as interrupted."""
-        self._why = self._why or why.detail
+        self._stop_detail = self._stop_detail or why.detail
         self._scope.cancel()
 
     async def run(self) -> None:
         """Play to the end or to the drift, and end the log. Exceptions of tools are results."""
         with self._scope:
             await self._play()
-        for event in list_missing_events(self._log, self._why or LOST):
+        for event in list_missing_events(self._log, self._stop_detail or LOST):
             self._log.append(event)
 
     async def _play(self) -> None:
@@ -151,29 +154,29 @@ class Player:
             if number % EVENTS_AT_ONCE == 0:
                 await anyio.lowlevel.checkpoint()
             if isinstance(event, Execute) and self._runner is not None:
-                fresh = await self._again(event, self._runner)
-                self._drift = self._drift or self._difference(event, fresh)
+                fresh = await self._rerun(event, self._runner)
+                self._drift = self._drift or self._find_drift(event, fresh)
                 if self._drift is not None and self._tape.live:
                     self._resume = (
-                        self._anew(self._drift)
+                        self._resume_from_prompt(self._drift)
                         if event.span
-                        else self._taken(event, fresh, self._drift)
+                        else self._resume_after(event, fresh, self._drift)
                     )
                     return
 
-    async def _again(self, batch: Execute, runner: ToolRunner) -> _Fresh:
+    async def _rerun(self, batch: Execute, runner: ToolRunner) -> _FreshOutcomes:
         """Run the kernel calls of a batch again, in start order, and return the fresh outcomes."""
-        fresh = _Fresh(self._asks)
-        for call in self._ran:
+        fresh = _FreshOutcomes(self._show_question)
+        for call in self._finished_calls:
             tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
-            # a forged record may name a call in several batches
-            again = tool is not None and self._tape.lives(tool)
-            if tool is None or not again or call.call_id in self._again_ran:
+            if tool is None or not self._tape.reruns(tool):
+                continue
+            if call.call_id in self._rerun_ids:  # a forged record may name it in several batches
                 continue
             own = self._runner_of(call.span, runner)
-            self._again_ran.append(call.call_id)
+            self._rerun_ids.append(call.call_id)
             args = self._tape.arguments(call)
-            if why := self._barred(call, args):
+            if why := self._why_not_rerun(call, args):
                 fresh.end(call.call_id, Outcome("denied", why))
             else:
                 await own.run([Job(call.call_id, call.name, args)], fresh)
@@ -181,38 +184,42 @@ class Player:
 
     def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:
         agent = self._tape.agent_of(span, runner.toolset)
-        if agent is None or self._below is None:
+        if agent is None or self._make_agent_runner is None:
             return runner
-        return self._runners.get(span) or self._runners.setdefault(span, self._below(agent))
+        return self._runners.get(span) or self._runners.setdefault(
+            span, self._make_agent_runner(agent)
+        )
 
-    def _asks(self, question: Approval) -> None:
+    def _show_question(self, question: Approval) -> None:
         """Show a question about a call, or its answer, as a delta beside the call."""
         call = self._calls[question.call_id]
         shown = msgspec.structs.replace(
-            question, args=self._value(question.args), extra=self._value(question.extra)
+            question, args=self._redact(question.args), extra=self._redact(question.extra)
         )
         fields: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
         self._log.append(
             Delta(of=question.type, block=call.call_id, text=encode_event(shown).decode(), **fields)
         )
 
-    def _barred(self, call: Call, args: dict[str, Any]) -> str:
+    def _why_not_rerun(self, call: Call, args: dict[str, Any]) -> str:
+        """Return why the record does not have the whole arguments of a call, "" if it does."""
         if (call.seq, "args") in self._tape.cut or (call.seq, "raw_args") in self._tape.cut:
             return "Not run again: its arguments were too large to be recorded whole."
         if _REDACTED.search(encode_canonical(clean_value(args))):
             return "Not run again: its arguments hold something that was redacted."
         return ""
 
-    def _difference(self, batch: Execute, fresh: _Fresh) -> Drift | None:
+    def _find_drift(self, batch: Execute, fresh: _FreshOutcomes) -> Drift | None:
+        """Return the first difference between fresh and recorded results of a batch, or None."""
         for call_id in batch.calls:
             outcome, result = fresh.outcomes.get(call_id), self._results.get(call_id)
             if outcome is None or result is None:
                 continue
-            content = self._value(clean_value(outcome.content))
+            content = self._redact(clean_value(outcome.content))
             how = (
                 ""
                 if outcome.status != result.status
-                else self._how(call_id, result, content, outcome)
+                else self._describe_difference(call_id, result, content, outcome)
             )
             if how is not None:
                 recorded = _result_text(result.status, result.content)
@@ -221,21 +228,31 @@ class Player:
                     seq=result.seq,
                     call_id=call_id,
                     name=result.name,
-                    how=how or (_kinds(result.content, content) if recorded == now else ""),
+                    how=how
+                    or (_describe_types(result.content, content) if recorded == now else ""),
                     recorded=recorded,
                     fresh=now,
-                    reads=self._reads(call_id),
+                    reads=self._variables_read(call_id),
                 )
         return None
 
-    def _how(self, call_id: str, result: Result, content: Any, outcome: Outcome) -> str | None:
-        """Return how a result differs in words ("": in its text), None if it does not."""
+    def _describe_difference(
+        self, call_id: str, result: Result, content: Any, outcome: Outcome
+    ) -> str | None:
+        """Return how a result differs in words ("": in its text), None if it does not.
+
+        `content`: that of the outcome, as it would be recorded.
+        """
         if (result.seq, "content") in self._tape.cut:
             return None
-        tool, contents, outcome = self._tool(call_id), _contents(result), self._hidden(outcome)
-        if result_pictures.is_older(result, outcome):
-            content = result_pictures.remove_names(content)
-            contents = [result_pictures.remove_names(c) for c in contents]
+        tool, contents, outcome = (
+            self._tool_of(call_id),
+            _recorded_contents(result),
+            self._as_recorded(outcome),
+        )
+        if result_pictures.is_before_pictures(result, outcome):
+            content = result_pictures.unify_names(content)
+            contents = [result_pictures.unify_names(c) for c in contents]
             self._unrecorded += result_pictures.find_cell_pictures(result, outcome)
         content, contents = (
             without_chart_words(content),
@@ -256,15 +273,15 @@ class Player:
             result_pictures.compare_result_pictures(result, outcome, _same_text).difference or None
         )
 
-    def _hidden(self, outcome: Outcome) -> Outcome:
+    def _as_recorded(self, outcome: Outcome) -> Outcome:
         """Return an outcome with pictures and display as they would be recorded."""
         return msgspec.structs.replace(
             outcome,
-            display=self._value(clean_value(outcome.display)),
-            attachments=tuple(kept_pictures(outcome.attachments, self._value)),
+            display=self._redact(clean_value(outcome.display)),
+            attachments=tuple(recorded_pictures(outcome.attachments, self._redact)),
         )
 
-    def _tool(self, call_id: str) -> Tool | None:
+    def _tool_of(self, call_id: str) -> Tool | None:
         call = self._calls.get(call_id)
         return (
             self._tape.tool_of(call, self._runner.toolset)
@@ -272,28 +289,28 @@ class Player:
             else None
         )
 
-    def _reads(self, call_id: str) -> list[str]:
-        tool = self._tool(call_id)
+    def _variables_read(self, call_id: str) -> list[str]:
+        tool = self._tool_of(call_id)
         return (
             sorted(find_used_variables(tool.invoke))
             if tool is not None and tool.effect == "none"
             else []
         )
 
-    def _anew(self, drift: Drift) -> Resume:
-        """Return what the loop needs to start over; a sub-agent's run cannot be resumed."""
+    def _resume_from_prompt(self, drift: Drift) -> Resume:
+        """Return what the loop needs to start over, since a sub-agent's run cannot be resumed."""
         prompt = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
         return Resume(
             events=self._tape.events[: prompt + 1], calls=(), outcomes={}, updates={}, drift=drift
         )
 
-    def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
+    def _resume_after(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
         """Return what the loop needs to continue, with recorded outcomes where none are fresh."""
         outcomes = {
-            c: fresh.outcomes.get(c) or _recorded(self._results.get(c)) for c in batch.calls
+            c: fresh.outcomes.get(c) or _recorded_outcome(self._results.get(c)) for c in batch.calls
         }
         updates = {
-            c: fresh.updates.get(c, []) if c in fresh.outcomes else self._news(c)
+            c: fresh.updates.get(c, []) if c in fresh.outcomes else self._recorded_updates(c)
             for c in batch.calls
         }
         calls = [self._calls[c] for c in batch.calls if c in self._calls]
@@ -301,7 +318,7 @@ class Player:
             events=list(self._log), calls=calls, outcomes=outcomes, updates=updates, drift=drift
         )
 
-    def _news(self, call_id: str) -> list[Update]:
+    def _recorded_updates(self, call_id: str) -> list[Update]:
         progress = [
             e for e in self._tape.events if isinstance(e, Progress) and e.call_id == call_id
         ]
@@ -311,20 +328,23 @@ class Player:
         ]
 
 
-class _Fresh(Report):
-    """Keeps what a runner reports of calls that run again; questions and answers go to `ask`."""
+class _FreshOutcomes(Report):
+    """Keeps what a runner reports of calls that run again.
 
-    def __init__(self, ask: Callable[[Approval], None]) -> None:
+    `show` gets questions and their answers, which the log does not keep.
+    """
+
+    def __init__(self, show: Callable[[Approval], None]) -> None:
         self.outcomes: dict[str, Outcome] = {}
         self.updates: dict[str, list[Update]] = {}
-        self._ask = ask
-        self._open = ""
+        self._show = show
+        self._open_question = ""  # the id of its call
 
     def approval(self, call_id: str, **fields: Any) -> None:
-        """Pass on a question and its answer; the log already has decisions without a question."""
-        if fields["stage"] == "requested" or self._open == call_id:
-            self._ask(Approval(call_id=call_id, **fields))
-            self._open = call_id if fields["stage"] == "requested" else ""
+        """Show a question and its answer; a decision without a question is in the log already."""
+        if fields["stage"] == "requested" or self._open_question == call_id:
+            self._show(Approval(call_id=call_id, **fields))
+            self._open_question = call_id if fields["stage"] == "requested" else ""
 
     def started(self, call_id: str) -> None:
         """Ignore the start, which the log already has."""
@@ -345,7 +365,7 @@ def _same_text(recorded: str, fresh: str) -> bool:
     return normalize_value(recorded) == normalize_value(fresh)
 
 
-def _contents(result: Result) -> list[Any]:
+def _recorded_contents(result: Result) -> list[Any]:
     """Return the content of a recorded result and, if it is a ToolEvent, the content inside it."""
     return [
         result.content,
@@ -353,7 +373,7 @@ def _contents(result: Result) -> list[Any]:
     ]
 
 
-def _recorded(result: Result | None) -> Outcome:
+def _recorded_outcome(result: Result | None) -> Outcome:
     if result is None:
         return Outcome("cancelled", "Not run.")
     return Outcome(
@@ -366,8 +386,8 @@ def _recorded(result: Result | None) -> Outcome:
     )
 
 
-def _kinds(recorded: Any, fresh: Any) -> str:
-    """Describe two results that are written alike and differ, such as a text and a number."""
+def _describe_types(recorded: Any, fresh: Any) -> str:
+    """Describe two results that are written alike but differ in type, such as "1" and 1."""
     old, new = (type(clean_value(value)).__name__ for value in (recorded, fresh))
     return f"it is recorded as {old} and now {new}: {_result_text('ok', fresh)}"
 

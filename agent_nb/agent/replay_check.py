@@ -17,18 +17,18 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record import SameText, compare_displays, list_uncompared_kinds, normalize_value
-from ..tools import Compare, Outcome, Policy, Tool, Toolset, content_hash
+from ..record import DisplayPair, normalize_value
+from ..tools import Compare, Outcome, Policy, Tool, ToolRunner, Toolset
 from . import result_pictures
 from .dependencies import (
-    Behind,
+    Digests,
     Reader,
     describe_place,
     digest_dependencies,
@@ -43,21 +43,29 @@ from .masking.folders import Folders
 from .masking.masks import Rule, Side, Verdict
 from .tape import Tape
 
-AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}
-CODE = ("code", "source")
-TOOL = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
-ORDER: tuple[Compare, ...] = ("exact", "full", "text", "none")
+# what `find_changed` yields of an agent and of a tool, in words
+AGENT_PARTS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
+CODE_PARTS = ("code", "source")
+TOOL_PARTS = {
+    "schema": "its parameters or its description",
+    **dict.fromkeys(CODE_PARTS, "its code"),
+}
+# how much is compared, the most first
+LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
 
 def combine_compare(tool: Compare, cell: Compare) -> Compare:
-    """Return what both a tool and a cell ask for: the least, but exactly if one asks for that."""
-    least = max(tool, cell, key=ORDER.index)
+    """Return how results are compared if tool and cell differ: the lesser of the two.
+
+    But "exact" and "full", which compare the same parts, give "exact".
+    """
+    least = max(tool, cell, key=LEAST_LAST.index)
     return "exact" if least == "full" and "exact" in (tool, cell) else least
 
 
 def compares_pictures(compare: Compare) -> bool:
     """Return whether pictures are compared."""
-    return ORDER.index(compare) <= ORDER.index("full")
+    return LEAST_LAST.index(compare) <= LEAST_LAST.index("full")
 
 
 class ReplayStrictness(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +85,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a check.
 
-    `masked`: (rule, recorded, now). `unseen`: what could not be checked. `ran`: calls run again.
+    `masked`: differences that did not count, as (rule, recorded, now). `unseen`: what could not be
+    checked, in words. `ran`: how many calls ran again.
     """
 
     changes: tuple[Change, ...] = ()
@@ -87,26 +96,36 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayCheck:
-    """Checks the replay of one tape."""
+    """Checks the replay of one tape; made before it begins, since it takes the time.
+
+    Reads the code of all tools.
+    """
 
     def __init__(
-        self, tape: Tape, wish: ReplayStrictness, toolset: Toolset, policy: Policy, folder: str
+        self,
+        tape: Tape,
+        strictness: ReplayStrictness,
+        toolset: Toolset,
+        policy: Policy,
+        folder: str,
     ) -> None:
-        self._tape, self._wish, self._toolset, self._policy, self._folder = (
+        self._tape, self._strictness, self._toolset, self._policy, self._folder = (
             tape,
-            wish,
+            strictness,
             toolset,
             policy,
             folder,
         )
         start = next((e for e in tape.events if isinstance(e, RunStart) and not e.span), RunStart())
-        self._recorded: Mapping[str, Any] = start.settings.get("behind") or {}
+        self._recorded_digests: Mapping[str, Any] = start.settings.get("behind") or {}
         self._recorded_place = start.settings.get("place")
         self._began = time.time()
-        self._code: set[str] = set()  # names of code that is not checked
-        self._now: Behind = digest_dependencies(
+        self._unread_code: set[str] = set()  # names of functions whose code cannot be read
+        self._current_digests: Digests = digest_dependencies(
             toolset,
-            Reader(folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._code),
+            Reader(
+                folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._unread_code
+            ),
         )
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
@@ -118,24 +137,27 @@ class ReplayCheck:
 
         `recorded`: the contents that count as recorded.
         """
-        wish = combine_compare(tool.compare, self._wish.compare)
-        if wish == "none":
+        compare = combine_compare(tool.compare, self._strictness.compare)
+        if compare == "none":
             return None
-        measures = EXACT if wish == "exact" else None
+        measures = EXACT if compare == "exact" else None
         same = partial(self._same, tool=tool, result=result, measures=measures)
         if not any(same(one, content) for one in recorded):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
-        if not compares_pictures(wish) or cut:
+        if not compares_pictures(compare) or cut:
             return None
-        return self._pictures(result, outcome, same) or self._display(
+        return self._compare_pictures(result, outcome, same) or self._compare_displays(
             tool.name, result, outcome, same
         )
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
         changes = tuple(self._changes(set(ran)))
-        passed = (*sorted(self._unseen), *(f"the code of {name}" for name in sorted(self._code)))
+        passed = (
+            *sorted(self._unseen),
+            *(f"the code of {name}" for name in sorted(self._unread_code)),
+        )
         return Checked(
             changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran)
         )
@@ -143,21 +165,23 @@ class ReplayCheck:
     def _same(
         self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
     ) -> bool:
-        sides = self._sides()
+        sides = self._find_sides()
         if sides is None:
             return normalize_value(recorded) == normalize_value(content)
-        verdict = self._compared(recorded, content, sides, measures or LINES)
+        verdict = self._compare_results(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
             more = self._measures(tool, result)
-            verdict = self._compared(recorded, content, sides, more) if more != LINES else verdict
+            verdict = (
+                self._compare_results(recorded, content, sides, more) if more != LINES else verdict
+            )
         self._masked += verdict.masked
         return verdict.same
 
-    def _compared(
+    def _compare_results(
         self, recorded: Any, content: Any, sides: tuple[Side, Side], measures: Measures
     ) -> Verdict:
         return masks.compare_results(
-            recorded, content, *sides, rules=self._wish.rules, measures=measures
+            recorded, content, *sides, rules=self._strictness.rules, measures=measures
         )
 
     def _measures(self, tool: Tool, result: Result) -> Measures:
@@ -166,66 +190,70 @@ class ReplayCheck:
 
         if not is_built_in(tool):
             return read_function_measures(tool.invoke, self._folder)
-        call = next(c for c in self._tape.ran() if c.call_id == result.call_id)
+        call = next(c for c in self._tape.finished_calls() if c.call_id == result.call_id)
         code = self._tape.arguments(call).get("code")
         return read_code_measures(code, self._folder) if isinstance(code, str) else LINES
 
-    def _sides(self) -> tuple[Side, Side] | None:
+    def _find_sides(self) -> tuple[Side, Side] | None:
         """Return the places of the recorded run and of this one; None if the record has none."""
         if not isinstance(self._recorded_place, Mapping) or not self._tape.events:
             return None
         first, last = self._tape.events[0].ts, self._tape.events[-1].ts
-        return _side(self._recorded_place, first, last), _side(
+        return _make_side(self._recorded_place, first, last), _make_side(
             describe_place(self._folder), self._began, time.time()
         )
 
-    def _pictures(self, result: Result, outcome: Outcome, same: SameText) -> str | None:
+    def _compare_pictures(
+        self, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
+    ) -> str | None:
         comparison = result_pictures.compare_result_pictures(result, outcome, same)
         self._unseen |= {comparison.unseen, comparison.note} - {""}
         return comparison.difference or None
 
-    def _display(self, name: str, result: Result, outcome: Outcome, same: SameText) -> str | None:
-        old, new = result.display or {}, outcome.display or {}
-        self._unseen |= {f"what {name} shows as {kind}" for kind in list_uncompared_kinds(old, new)}
-        return compare_displays(old, new, same) or None
+    def _compare_displays(
+        self, name: str, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
+    ) -> str | None:
+        pair = DisplayPair(result.display or {}, outcome.display or {})
+        self._unseen |= {f"what {name} shows as {kind}" for kind in pair.uncompared_kinds()}
+        return pair.difference(same) or None
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:
-        yield from self._tools(ran)
+        yield from self._tool_changes(ran)
         for event in self._tape.events:
             if isinstance(event, End) and isinstance(
                 files := (event.extra or {}).get("files"), Mapping
             ):
-                yield from self._files(files)
-        yield from self._denied(ran)
+                yield from self._file_changes(files)
+        yield from self._denied_calls(ran)
 
-    def _tools(self, ran: set[str]) -> Iterator[Change]:
+    def _tool_changes(self, ran: set[str]) -> Iterator[Change]:
         played = {
-            (self._tape.below(call.span), call.name)
-            for call in self._tape.ran()
+            (self._tape.agents_around(call.span), call.name)
+            for call in self._tape.finished_calls()
             if call.call_id not in ran
         }
         parts: dict[tuple[str, str], list[str]] = {}
-        for name, part, agents in find_changed(self._recorded, self._now):
-            if part not in CODE or (agents, name) in played:
+        for name, part, agents in find_changed(self._recorded_digests, self._current_digests):
+            if part not in CODE_PARTS or (agents, name) in played:
                 parts.setdefault((name, agents), []).append(part)
         for (name, agents), changes in parts.items():
-            called = f"{'' if changes[0] in TOOL else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
-            what = " and ".join((TOOL | AGENT)[part] for part in changes)
+            called = f"{'' if changes[0] in TOOL_PARTS else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
+            what = " and ".join((TOOL_PARTS | AGENT_PARTS)[part] for part in changes)
             yield Change(
                 text=f"{called} changed since the recording: {what}",
-                warning=all(part in TOOL for part in changes),
+                warning=all(part in TOOL_PARTS for part in changes),
             )
 
-    def _files(self, files: Mapping[str, Any]) -> Iterator[Change]:
+    def _file_changes(self, files: Mapping[str, Any]) -> Iterator[Change]:
         for name, digest in files.items():
-            now = content_hash(self._folder, str(name))
+            now = ToolRunner.digest_file(self._folder, str(name))
             if not now:
                 self._unseen.add(f"the file {name}, which is not here")
             elif now != digest:
                 yield Change(text=f"the file {name} changed since the run read it")
 
-    def _denied(self, ran: set[str]) -> Iterator[Change]:
-        for call in self._tape.ran():
+    def _denied_calls(self, ran: set[str]) -> Iterator[Change]:
+        for call in self._tape.finished_calls():
             tool, agent = (
                 self._tape.tool_of(call, self._toolset),
                 self._tape.agent_of(call.span, self._toolset),
@@ -242,7 +270,7 @@ class ReplayCheck:
                 )
 
 
-def _side(recorded: Mapping[str, Any], began: float, ended: float) -> Side:
+def _make_side(recorded: Mapping[str, Any], began: float, ended: float) -> Side:
     zone, offset = recorded.get("zone"), recorded.get("offset")
     span = Span(
         began,

@@ -22,20 +22,24 @@ from ..errors import ModelError
 from ..events import Event, EventLog
 from ..models import Message, Request, ToolSpec, text_message
 from . import compaction, vision
-from . import history as context
 from .bill import Bill
+from .history import CHARS_PER_TOKEN, Window, choose_window, estimate_tokens, write_messages
 from .limits import Clock
 from .outgoing import redact_request, redact_schema, redact_tool
 from .run_spec import Plan
 from .turn import Turn
 from .typed.answer_check import Verdict
-from .typed.output_way import Way, Ways
+from .typed.output_way import OutputWay, OutputWays
 
-RESERVE = 1024  # tokens of the context kept free for the answer
+RESERVE = 1024  # tokens of the context that are kept free for the answer
 
 
 class Prompt:
-    """The requests of one run; `dialect` may change during it."""
+    """Builds the requests of one run.
+
+    `history`: the events of earlier runs of the conversation, oldest first. `dialect` may change
+    during the run.
+    """
 
     def __init__(self, plan: Plan, log: EventLog, history: Sequence[Sequence[Event]]) -> None:
         self.dialect = plan.dialect
@@ -43,89 +47,93 @@ class Prompt:
         self._log = log
         self._history = history
         self._summary = ""
-        self._size = plan.model.context  # tokens, 0: unknown
+        self._context_size = plan.model.context  # tokens, 0: unknown
         self._vision = vision.Vision(plan.model)
         self._tools = [redact_tool(spec, plan.redaction) for spec in plan.tools]
         output = plan.output.wire if plan.output is not None else None
-        self.ways = Ways(output and redact_schema(output, plan.redaction), plan.model, plan.tools)
+        self.output_ways = OutputWays(
+            output and redact_schema(output, plan.redaction), plan.model, plan.tools
+        )
 
-    def fall_back(self) -> None:
+    def use_fallback_dialect(self) -> None:
         """Continue in the fallback dialect, since the server accepts no tools."""
-        self.dialect = self._plan.fallback
+        self.dialect = self._plan.fallback_dialect
 
-    def take_up(self, past: events.Error) -> None:
-        """Ask as after an error of the run that goes on."""
-        if past.code == "no_tools":
-            self.fall_back()
-        elif past.code == "no_images":
-            self.cover()
-        elif past.code == "no_schema":
-            self.ways.close_schema()
+    def omit_pictures(self, refusal: str = "") -> bool:
+        """Send words instead of pictures from now on; see `Vision.omit`."""
+        return self._vision.omit(refusal)
 
-    def cover(self, refusal: str = "") -> bool:
-        """Send words instead of pictures from now on; see `Vision.cover`."""
-        return self._vision.cover(refusal)
+    def repeat_fallback(self, error: events.Error) -> None:
+        """Build requests as the run that is resumed did after this error."""
+        if error.code == "no_tools":
+            self.use_fallback_dialect()
+        elif error.code == "no_images":
+            self.omit_pictures()
+        elif error.code == "no_schema":
+            self.output_ways.disable_schema()
 
-    def notes(self) -> list[Event]:
-        """Return what is to be logged about pictures that could not be sent."""
-        return self._vision.notes()
+    def take_notes(self) -> list[Event]:
+        """Return, once, the errors about pictures that could not be sent."""
+        return self._vision.take_notes()
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the next turn; `last`: the limits allow no more, and it says so."""
         plan, dialect = self._plan, self.dialect
-        head = self._head()
-        budget = self._budget(head)
-        current = compaction.cut_results(dialect, self._current(), budget)
-        window = context.choose_window(dialect, self._earlier(), current, budget)
-        sent: list[Message] = [*head, *context.write_messages(dialect, [*window.runs, current])]
-        way = self.way
+        opening = self._opening()
+        budget = self._budget(opening)
+        current = compaction.cut_results(dialect, self._current_run(), budget)
+        window = choose_window(dialect, self._earlier_runs(), current, budget)
+        messages: list[Message] = [*opening, *write_messages(dialect, [*window.runs, current])]
+        output_way = self.output_way
         if last:
-            sent.append(text_message("user", way.last))
-        tools = (*self._tools, *way.tools)
+            messages.append(text_message("user", output_way.last_turn))
+        tools = (*self._tools, *output_way.tools)
         request = Request(
-            messages=vision.keep_newest(sent),
+            messages=vision.keep_newest(messages),
             tools=tools,
             native_tools=dialect.native and bool(tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
-            output=way.schema,
+            output=output_way.schema,
             settings=dict(plan.settings),
         )
         return redact_request(request, plan.redaction)
 
     @property
-    def way(self) -> Way:
-        """How the next request asks for the type of the answer."""
-        return self.ways.way(self.dialect)
+    def output_way(self) -> OutputWay:
+        """How the next request asks for a typed answer."""
+        return self.output_ways.choose(self.dialect)
 
-    def correction(self, verdict: Verdict) -> str:
-        """Return the message about an invalid answer; what the model ignored is not asked again."""
-        if verdict.ignored:
-            self.ways.close_schema()
-        return verdict.fault if verdict.last else f"{verdict.fault}\n{self.way.again}"
+    def write_correction(self, verdict: Verdict) -> str:
+        """Return the message about an invalid answer.
 
-    def shrink(self, most: int) -> bool:
+        If the answer is not even JSON, the server ignores the schema: it is not sent again.
+        """
+        if verdict.not_json:
+            self.output_ways.disable_schema()
+        return verdict.fault if verdict.final else f"{verdict.fault}\n{self.output_way.correction}"
+
+    def shrink(self, max_tokens: int) -> bool:
         """Reduce the context after a refusal as too long; return whether the next request shrinks.
 
-        `most`: the tokens that the model accepts (0: unknown). Our counts are estimates, so the
-        context is reduced in any case.
+        `max_tokens`: what the model accepts (0: unknown). Our counts are estimates, so that the
+        context is reduced by a quarter even if they are below `max_tokens`, by half if it is
+        unknown.
         """
-        before, size = context.estimate_tokens(self.request(last=False).messages), self._size
-        self._size = min(
-            n for n in (size, most, (before * 3 // 4 if most else before // 2) + RESERVE) if n
-        )
-        if context.estimate_tokens(self.request(last=False).messages) < before:
+        before, size = estimate_tokens(self.request(last=False).messages), self._context_size
+        reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVE
+        self._context_size = min(n for n in (size, max_tokens, reduced) if n)
+        if estimate_tokens(self.request(last=False).messages) < before:
             return True
-        self._size = size
+        self._context_size = size
         return False
 
-    async def remember(self, bill: Bill) -> list[Event]:
-        """Return the events that note what the window leaves out, summarised if configured.
+    async def note_left_out(self, bill: Bill) -> list[Event]:
+        """Return events about the earlier runs that do not fit; with memory "summary", summarise
+        them for the next requests.
 
-        A summary is a request like others: `bill` counts what it used.
+        A summary is a request to the model: `bill` counts what it used.
         """
-        window = context.choose_window(
-            self.dialect, self._earlier(), self._current(), self._budget(self._head())
-        )
+        window = self._window()
         if not window.left_out:
             return []
         payload: dict[str, Any] = {"left_out": len(window.left_out), "note": window.note}
@@ -140,56 +148,69 @@ class Prompt:
             payload |= {"text": self._summary} if self._summary else {}
         return [*out, events.State(kind="window", payload=payload)]
 
-    async def _summarise(self, left_out: Sequence[Sequence[Event]], bill: Bill) -> Event:
-        """Have the model summarise runs; return what that used. Raises ModelError."""
-        room = self._budget([]) * context.CHARS_PER_TOKEN
-        request = redact_request(compaction.request_summary(left_out, room), self._plan.redaction)
+    def _window(self) -> Window:
+        budget = self._budget(self._opening())
+        return choose_window(self.dialect, self._earlier_runs(), self._current_run(), budget)
+
+    async def _summarise(self, runs: Sequence[Sequence[Event]], bill: Bill) -> Event:
+        """Have the model summarise `runs`; return the metric of that. Raises ModelError."""
+        max_chars = self._budget([]) * CHARS_PER_TOKEN
+        request = redact_request(compaction.request_summary(runs, max_chars), self._plan.redaction)
         clock, turn = Clock(), Turn(0)
         text, usage = await compaction.ask_for_summary(self._plan.model, request)
         clock.stop()
         turn.feed(usage)
         self._summary = self._plan.redaction.value(text)
-        sent, written = context.estimate_tokens(request.messages), len(text)
-        return bill.metric(turn, clock, sent, written // context.CHARS_PER_TOKEN, whole=True)
+        sent, written = estimate_tokens(request.messages), len(text)
+        return bill.metric(turn, clock, sent, written // CHARS_PER_TOKEN, whole=True)
 
-    def _current(self) -> list[Event]:
-        """Return the events of this run as they are sent, with what stands beside its prompt."""
+    def _current_run(self) -> list[Event]:
+        """Return the events of this run as they are sent, with its context before its prompt."""
         return self._plan.context.before(self._vision.view(self._log))
 
-    def _earlier(self) -> list[list[Event]]:
-        """Return the events of the earlier runs as they are sent."""
+    def _earlier_runs(self) -> list[list[Event]]:
         return [self._vision.view(run) for run in self._history]
 
-    def _head(self) -> list[Message]:
-        """Return what precedes the conversation: instructions, system text, summary, examples."""
+    def _opening(self) -> list[Message]:
         plan = self._plan
-        before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
-        texts = (plan.context.system, plan.system, before)
-        return write_opening(self.dialect, self._tools, self.way, texts, shots=plan.model.shots)
+        summary = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
+        texts = (plan.context.system, plan.system, summary)
+        return write_opening(
+            self.dialect, self._tools, self.output_way, texts, shots=plan.model.shots
+        )
 
-    def _budget(self, head: Sequence[Message]) -> int:
-        """Return the tokens left for the conversation (0: the context is unknown)."""
-        return max(self._size - RESERVE - context.estimate_tokens(head), 1) if self._size else 0
+    def _budget(self, opening: Sequence[Message]) -> int:
+        """Return the tokens left for the conversation, at least 1 (0: the context is unknown)."""
+        if not self._context_size:
+            return 0
+        return max(self._context_size - RESERVE - estimate_tokens(opening), 1)
 
     def _grammar(self) -> str:
         small, answered = self._plan.model.shots, bool(self._log.of("result"))
-        if self.ways.output is None:
+        output = self.output_ways.output
+        if output is None:
             return self.dialect.grammar(self._tools, small=small, answered=answered)
         if not isinstance(self.dialect, Typed):
             return ""
-        return self.dialect.typed_grammar(
-            self._tools, self.ways.output, small=small, answered=answered
-        )
+        return self.dialect.typed_grammar(self._tools, output, small=small, answered=answered)
 
 
 def write_opening(
-    dialect: Dialect, tools: Sequence[ToolSpec], way: Way, texts: Sequence[str], *, shots: bool
+    dialect: Dialect,
+    tools: Sequence[ToolSpec],
+    output_way: OutputWay,
+    texts: Sequence[str],
+    *,
+    shots: bool,
 ) -> list[Message]:
-    """Return what precedes a conversation: instructions, system `texts`, if `shots` examples."""
-    own = dialect.instructions(tools, small=shots)
-    system = "\n\n".join(t for t in (own, way.instructions, *texts) if t)
-    head = [text_message("system", system)] if system else []
-    return [*head, *dialect.shots(tools)] if shots and not dialect.native else head
+    """Return what precedes a conversation: the system message and, with `shots`, examples.
+
+    The system message has the instructions of the dialect, those of `output_way`, and `texts`.
+    """
+    protocol = dialect.instructions(tools, small=shots)
+    system = "\n\n".join(t for t in (protocol, output_way.instructions, *texts) if t)
+    opening = [text_message("system", system)] if system else []
+    return [*opening, *dialect.shots(tools)] if shots and not dialect.native else opening
 
 
 def digest_request(request: Request) -> str:

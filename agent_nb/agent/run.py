@@ -26,8 +26,8 @@ class Run(Unpicklable):
     """One run of an agent: prompt, answer, status, usage and every event.
 
     `cell` and `notebook`: where it was recorded. `seen` returns whether the running cell shows the
-    run already; then the run's own output is one line. `output`: the type of the answer, if it is
-    known here; a loaded record has none.
+    run already; then the run displays itself as one line. `output`: the type of the answer, if it
+    is known here; a loaded record has none.
     """
 
     _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."

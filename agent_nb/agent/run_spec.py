@@ -24,17 +24,22 @@ from .typed.output_type import OutputType
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one run.
 
-    `late`: what completes the plan once the servers of its tools have started; it is called with
-    what receives words about that.
-    `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
-    remarks on the policy. `context`: what is sent beside the prompt. `output`: the type of the
-    answer. `spares`: models that go on when one is away or overloaded, in order, with their
-    dialects. `relieved`: whether the model is one of them. `tariffs`: those of the models, by name.
+    `fallback_dialect`: used if the server accepts no tools. `retry_delay`: seconds to wait after a
+    fault of attempt number n; None: do not retry. `memory`: how a long conversation is shortened,
+    one of `compaction.STRATEGIES`. `start`: the fields of the `run_start` event. `notes`: remarks
+    on the conversation. `warnings`: remarks on the policy. `context`: what is sent beside the
+    prompt. `output`: the type of the answer.
+
+    `add_late_tools`: starts the MCP servers of the tools and returns the plan with their tools
+    (None: there are none); its argument receives texts about the progress.
+
+    `fallback_models`: models that take over if one is unreachable or overloaded, in order, with
+    their dialects. `is_fallback`: whether `model` has taken over. `tariffs`: by name of the model.
     """
 
     model: Model
     dialect: Dialect
-    fallback: Dialect
+    fallback_dialect: Dialect
     tools: Sequence[ToolSpec]
     runner: ToolRunner
     limits: Limits
@@ -48,14 +53,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: Sequence[str] = ()
     context: Context = Context()
     output: OutputType | None = None
-    late: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
-    spares: Sequence[tuple[Model, Dialect]] = ()
+    add_late_tools: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
+    fallback_models: Sequence[tuple[Model, Dialect]] = ()
     tariffs: Mapping[str, Tariff] = {}
-    relieved: bool = False
+    is_fallback: bool = False
 
-    def with_spare(self) -> Plan:
-        """Return the plan with the next of the `spares` in place of the model."""
-        (model, dialect), *rest = self.spares
+    def with_next_model(self) -> Plan:
+        """Return the plan with the first of the `fallback_models` in place of the model."""
+        (model, dialect), *rest = self.fallback_models
         return msgspec.structs.replace(
-            self, model=model, dialect=dialect, spares=tuple(rest), relieved=True
+            self, model=model, dialect=dialect, fallback_models=tuple(rest), is_fallback=True
         )

@@ -6,23 +6,25 @@ Rules
 - A run executes once, however many readers iterate its stream. A late reader receives the stored
   events first, then the live ones.
 - Read or not, stopped or not, the log of a run ends with `end`.
-- A stream belongs to the event loop that started it.
-- A notebook cell that awaits it ends with AgentStopped if the user stops the cell or the run; code
-  that cancels it receives the run.
+- A stream belongs to the event loop that started it (`in_progress`).
+- `cancel` stops the run from its event loop, `stop` from any thread. Neither waits for the end.
+- A notebook cell that awaits a run shows its cards. If the user stops such a cell, or stops the run
+  from elsewhere, the cell ends with AgentStopped. After `stop` and `cancel`, awaiting returns the
+  run.
 - Awaiting a run that ended in an error raises RunFailed, unless it was made with `check=False`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import msgspec
 
-from ..errors import AgentStopped, Cancelled, UsageError
+from ..errors import AgentStopped, Cancelled
 from ..events import (
     ABANDONED,
     End,
@@ -34,11 +36,11 @@ from ..events import (
     complete_log,
     list_missing_events,
 )
-from ..tools import mark_shown
+from ..tools import OutputCapture
 from . import display
 from .drift import Played
-from .in_progress import InProgress, wait_for_run
-from .registry import Announced, Questions, announce
+from .in_progress import InProgress
+from .registry import REGISTRY, Announced, Questions
 from .replay import Player
 from .run import Run
 from .typed.output_type import OutputType
@@ -50,18 +52,25 @@ if TYPE_CHECKING:
     from .tape import Tape
 
 
-#: Makes the player of a tape; with a wish it compares as strictly as that says.
-Play = Callable[["Tape", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]]
+#: Takes a tape and how strictly a test compares (None: as any replay); returns what makes the
+#: driver that replays the tape, in its cancel scope.
+PlayerFactory = Callable[
+    ["Tape", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
+]
 
 
 class RunRequest(msgspec.Struct, frozen=True):
-    """The request of one run: message, inputs, tools, whether its model is a script; its player."""
+    """What a notebook needs to record a run, or to play a record in its place.
+
+    `user`: the event of the prompt. `is_scripted`: whether the model is a script, which runs even
+    offline. `make_player`: see `PlayerFactory`.
+    """
 
     user: User
     inputs: RunInputs
     tools: Toolset
-    scripted: Callable[[], bool]
-    player: Play
+    is_scripted: Callable[[], bool]
+    make_player: PlayerFactory
 
 
 class Driver(Protocol):
@@ -71,11 +80,11 @@ class Driver(Protocol):
         """Write the log to its end."""
 
     def cancel(self, why: Cancelled) -> None:
-        """Stop."""
+        """Stop on the event loop's thread; `run` then ends the log."""
 
 
-class Refused:
-    """Drives a run that was refused: its log holds the message and the reason."""
+class RefusedRun:
+    """The driver of a run that was refused: it logs the user's message and `why`."""
 
     def __init__(self, log: EventLog, request: RunRequest | None, why: str) -> None:
         self._log, self._request, self._why = log, request, why
@@ -98,10 +107,10 @@ class Refused:
 class Stream(InProgress):
     """One run: iterate it for events (deltas included), await it for the `Run`.
 
-    `make` makes the driver of the run, in its cancel scope. `questions`: questions that followers
-    of the run may answer (`registry`). `view`: how a cell that awaits it shows it (`display`).
-    `check`: awaiting a failed run raises RunFailed. `request`: set if a notebook may record
-    the run or play a record in its place. `output`: the type of its answer.
+    `make_driver` is called when the run starts, with its cancel scope. `questions`: questions that
+    followers of the run may answer (`registry`). `view`: how a cell that awaits it shows it
+    (`display`). `check`: awaiting a failed run raises RunFailed. `request`: None: no notebook
+    records the run. `output`: the type of its answer. `is_replay`: a recorded run is replayed.
     """
 
     is_map = False  # one run, not a map
@@ -109,61 +118,64 @@ class Stream(InProgress):
     def __init__(
         self,
         log: EventLog,
-        make: Callable[[anyio.CancelScope], Driver],
+        make_driver: Callable[[anyio.CancelScope], Driver],
         questions: Questions | None = None,
         *,
         view: str | None = None,
         check: bool = True,
         request: RunRequest | None = None,
         output: OutputType | None = None,
+        is_replay: bool = False,
     ) -> None:
         super().__init__("call the agent again")
         self.log = log
         self.request = request
+        self.is_replay = is_replay
         self.recorder: display.Recorder | None = None
         self._check = check
         self.run = Run(log, output=output)
         self.questions = questions or Questions()
         self._announced: Announced | None = None
         self._view = view
-        self._make = make
+        self._make_driver = make_driver
         self._screen: display.Screen | None = None
         self._host: display.CellHost | None = None
         self._driver: Driver | None = None
-        self._stop: Cancelled | None = None
-        self._stopped = ""  # how the run was stopped outside the cell
+        self._stop_cause: Cancelled | None = None  # the first reason given to `cancel`
+        self._stopped_elsewhere = ""  # words for AgentStopped: a server or another cell stopped it
 
     def start(self) -> Stream:
         """Start the run on the running event loop, once; return the stream.
 
         Raises UsageError if it runs in another loop.
         """
-        self._same_loop()
+        self._require_same_loop()
         if self._task is None:
             self._host = display.find_host(self._screen)
             self.recorder = self.recorder or display.announce_run(self)
-            self._announced = announce(
-                self.log, questions=self.questions, cancel=self._stop_from_elsewhere
+            self._announced = REGISTRY.announce(
+                self.log, questions=self.questions, cancel=self._stop_for_follower
             )
-            self._begin(f"agent run {self.log.run}")
+            self._start_task(f"agent run {self.log.run}")
         return self
 
-    def _stop_from_elsewhere(self) -> None:
-        self._stopped = "from elsewhere"
+    def _stop_for_follower(self) -> None:
+        """Stop the run for a follower of the registry; the cell then ends with AgentStopped."""
+        self._stopped_elsewhere = "from elsewhere"
         self.stop()
 
     def stop(self, detail: str = "stopped from elsewhere") -> None:
-        """Stop the run as `cancel` does, from any thread."""
-        self._call_soon(self.cancel, "user", detail)
+        """Stop the run as `cancel` does, from any thread; `detail` is logged."""
+        self._call_on_loop(self.cancel, "user", detail)
 
     def cancel(self, reason: str = "user", detail: str = "") -> None:
-        """Stop the run, on the event loop's thread.
+        """Stop the run, on the event loop's thread; the first reason counts.
 
-        The log keeps its events and ends with `interrupt` and `end`.
+        The log keeps its events and ends with `interrupt`, which names the reason, and `end`.
         """
-        self._stop = self._stop or Cancelled(reason, detail)
+        self._stop_cause = self._stop_cause or Cancelled(reason, detail)
         if self._driver is not None:
-            self._driver.cancel(self._stop)
+            self._driver.cancel(self._stop_cause)
 
     async def aclose(self) -> None:
         """Stop the run and wait until its log has ended."""
@@ -172,21 +184,24 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
-        """Play a recorded run instead of this one, which has not begun; `wish`: how strictly."""
+    def play(self, tape: Tape, strictness: ReplayStrictness | None) -> None:
+        """Replay a recorded run instead of this one, which has not begun.
+
+        `strictness`: how strictly a test compares (None: as any replay).
+        """
         assert self.request is not None
         self.log.run = tape.run
-        self._make = self.request.player(tape, wish)
+        self._make_driver = self.request.make_player(tape, strictness)
 
     def refuse(self, why: str) -> None:
-        """End the run, which has not begun, with an error that gives the reason."""
-        self._make = lambda _: Refused(self.log, self.request, why)
+        """Let this run, which has not begun, end with an error that says `why`."""
+        self._make_driver = lambda _: RefusedRun(self.log, self.request, why)
 
     async def _drive(self) -> None:
         display.enter_run(self._host)
-        self._driver = self._make(anyio.CancelScope())
-        if self._stop is not None:
-            self._driver.cancel(self._stop)
+        self._driver = self._make_driver(anyio.CancelScope())
+        if self._stop_cause is not None:
+            self._driver.cancel(self._stop_cause)
         try:
             await self._driver.run()
         finally:  # even if its event loop was shut down
@@ -197,37 +212,45 @@ class Stream(InProgress):
 
     async def _wait(self) -> Run:
         __tracebackhide__ = True
-        self._same_loop()
-        screen = self._screen = display.find_screen(self, self._view)
+        self._require_same_loop()
+        screen = self._screen = self._find_screen(self._view)
         try:
-            with nullcontext() if screen is None else mark_shown():
+            with nullcontext() if screen is None else OutputCapture.mark_shown():
                 self.start()
             if self.recorder is not None and screen is not None and screen.shown:
                 self.recorder.leave_to_cards()
             assert self._task is not None
-            await wait_for_run(
-                self._task, screen, self._cancelled, ends=screen is not None and screen.shown
+            await self._wait_for_task(
+                self._task, screen, self._stop_by_cell, ends=screen is not None and screen.shown
             )
         finally:
             if screen is not None:
                 screen.close()
-        if screen is not None and (by := screen.stopped or self._stopped):
-            raise self._stopped_by(by)
+        if screen is not None and (by := screen.stopped or self._stopped_elsewhere):
+            raise self._make_agent_stopped(by)
         return self.run.raise_for_status() if self._check else self.run
 
-    def _stopped_by(self, by: str) -> AgentStopped:
-        """Return the end of a cell that was stopped; a run that goes on counts as abandoned."""
+    def _find_screen(self, view: str | None) -> display.Screen | None:
+        """Return the screen of the cell that awaits this run here; see `display.find_screen`."""
+        return display.find_screen(self, view)
+
+    def _make_agent_stopped(self, by: str) -> AgentStopped:
+        """Return the exception that ends a stopped cell; `by`: how it was stopped, in words.
+
+        If the run has not ended, the exception has a copy of it that is closed as abandoned.
+        """
         if self.log.ended:
             return AgentStopped(by, self.run)
         log = EventLog.of_events(complete_log(self.log, ABANDONED))
         return AgentStopped(by, Run(log, output=self.run.type))
 
-    def _cancelled(self, by: str) -> None:
+    def _stop_by_cell(self, by: str) -> None:
+        """Stop the run as the waiting cell was stopped ("": its code was cancelled)."""
         self.cancel("user", by or "cancelled by the code that awaited it")
 
     @property
     def played(self) -> Played:
-        """The outcome so far of a recorded run that is played."""
+        """The outcome so far of a replay; of a live run, its log alone."""
         return self._driver.played if isinstance(self._driver, Player) else Played(log=self.log)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -243,27 +266,3 @@ class Stream(InProgress):
                     return
         finally:
             detach()
-
-
-class Replay(Stream):
-    """The stream of a recorded run that is replayed."""
-
-
-def run_to_end(
-    make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
-) -> Any:
-    """Await what `make` returns, such as a stream, to its end; return what that gives.
-
-    `instead`: what to write inside a running event loop, where this raises UsageError.
-    """
-
-    async def main() -> Any:
-        return await make()
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(main())
-    raise UsageError(
-        f"An event loop is running here (a notebook cell?): write `{instead}` instead."
-    )

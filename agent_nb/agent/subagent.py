@@ -29,7 +29,7 @@ from ..models import ToolSpec
 from ..tools import ApprovalSource, Decision, Host, Question, Tool, ToolContext, clean_name
 from ..wire import plain_value
 from .limits import Limits
-from .registry import hide_nested_runs as under
+from .registry import hide_nested_runs
 from .typed.typed_answer import find_answer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ SCHEMA = {
 
 
 class Delegate(Protocol):
-    """An agent, as the tool that delegates to it needs it."""
+    """The part of an agent that the tool needs which delegates to it."""
 
     name: str
     host: Host | None
@@ -104,19 +104,19 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContext) -> Any:
-    child = bounded(agent, context)
+    child = bound_agent(agent, context)
     stream = child(prompt, check=False, record=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}
     context.relay(events.Node(name=name, phase="enter", span=context.call_id, data=data))
     status = "cancelled"
-    stream.log.subscribe(lambda event: context.relay(below(event, context.call_id)))
+    stream.log.subscribe(lambda event: context.relay(relayed_event(event, context.call_id)))
     try:
-        with under():
+        with hide_nested_runs():
             stream.start()
         run = await stream
         status = run.status
     finally:
-        await _closed(stream)
+        await _close_stream(stream)
         context.relay(events.Node(name=name, phase="exit", span=context.call_id, result=status))
     if run.status != "ok":
         raise ToolError(
@@ -126,13 +126,13 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
     return run.answer if typed is None else typed[1]
 
 
-async def _closed(stream: Stream) -> None:
-    """Wait for the end of the child's run, even while being cancelled."""
+async def _close_stream(stream: Stream) -> None:
+    """Stop the child's run and wait for its end, also while the call is being cancelled."""
     with anyio.CancelScope(shield=True):
         await stream.aclose()
 
 
-def bounded(agent: Delegate, context: ToolContext) -> Delegate:
+def bound_agent(agent: Delegate, context: ToolContext) -> Delegate:
     """Return a copy of `agent` for one call.
 
     It has the parent's trace, host and approval source, and limits within what the parent has left.
@@ -140,12 +140,12 @@ def bounded(agent: Delegate, context: ToolContext) -> Delegate:
     return agent.within(
         trace_id=context.trace_id,
         host=agent.host or context.host,
-        ask=agent.ask or _asker(context),
-        limits=tighter(agent.limits, context.remaining()),
+        ask=agent.ask or _prefix_questions(context),
+        limits=tighten(agent.limits, context.remaining()),
     )
 
 
-def _asker(context: ToolContext) -> ApprovalSource | None:
+def _prefix_questions(context: ToolContext) -> ApprovalSource | None:
     """Return the parent's approval source, with question ids prefixed as the child's events are.
 
     So the buttons below the call answer its questions.
@@ -162,14 +162,17 @@ def _asker(context: ToolContext) -> ApprovalSource | None:
     return ask
 
 
-def tighter(limits: Limits, left: Mapping[str, float]) -> Limits:
-    """Return `limits`, each at most what is `left` (unlimited names are absent)."""
+def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
+    """Return `limits`, each at most the `remaining` amount of that name (missing: unlimited)."""
     current = msgspec.structs.asdict(limits)
-    changes = {k: type(current[k] or v)(min(current[k] or v, v)) for k, v in left.items()}
+    changes = {}
+    for name, most in remaining.items():
+        own = current[name] or most  # 0 and None: unlimited
+        changes[name] = type(own)(min(own, most))  # a count stays an int
     return msgspec.structs.replace(limits, **changes)
 
 
-def below(event: Event, call_id: str) -> Event:
+def relayed_event(event: Event, call_id: str) -> Event:
     """Return a child's event as logged by the parent, below the call `call_id`."""
     changes: dict[str, Any] = {
         "seq": 0,

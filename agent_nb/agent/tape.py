@@ -1,14 +1,14 @@
 """The tape: a recorded run ready for replay, and which of its calls may run again.
 
-Why separate from `replay`: trusting recorded code is a decision; playing a record is mechanics.
+Why separate from `replay`: whether to trust recorded code is decided here; playing it is mechanics.
 
 Rules
 - Calls that touch the kernel run again: those of tools that declare it, and those of undeclared
   notebook functions that use its variables (`tools.reads`). Calls that were denied, cancelled or
   timed out never run again.
-- A record that this user neither signed nor trusts is foreign: its code is the notebook's, its
-  arguments are a stranger's. Its calls run again only after the user allows exactly their
-  arguments, whatever the tool does, and the run never continues live.
+- A record that this user neither signed nor trusts is foreign: the code of its tools is the
+  notebook's, but the arguments of its calls are a stranger's. A call runs again only after the user
+  allows exactly these arguments, whatever the tool does, and the run never continues live.
 - A recorded approval counts only in a trusted record and only for the same arguments. The current
   policy can still deny the call.
 """
@@ -18,27 +18,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..errors import UsageError
 from ..events import Approval, Call, Event, RunStart
 from ..record import (
-    TAMPERED,
     LogCalls,
+    Match,
+    Payloads,
     Record,
-    attach_payloads,
     covers_record,
     events_of,
     is_intact,
-    list_log_calls,
     names_signer,
-    read_logs,
 )
 from ..tools import (
-    LIVES,
-    QUIET,
+    KERNEL_PERMISSIONS,
     ApprovalSource,
     Approver,
     Decision,
@@ -49,25 +46,24 @@ from ..tools import (
     ToolContext,
     Toolset,
     find_used_variables,
-    mark_tool,
-    report_decision,
 )
 from ..wire import as_dict, as_list, encode_canonical
 from .clean_json import clean_value
 from .dependencies import follows_earlier_rules
 
-FOREIGN = "This code comes from a record that you have not signed"
-WARNING = f"{FOREIGN}."
-NOBODY = "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
-TRUST = f"{FOREIGN}, {NOBODY}"
-
 
 class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A recorded run, ready for replay.
 
-    `own`: this user signed it. `live`: stop at a drift and continue live. `cut`: (seq, field) of
-    values that the size limit removed.
+    `own`: this user signed it. `trusted`: `own`, or the user trusts it. `live`: a replay stops at a
+    drift and continues live. `cut`: (seq, field) of values that the size limit removed.
     """
+
+    FOREIGN: ClassVar[str] = "This code comes from a record that you have not signed"
+    NOBODY_TO_ASK: ClassVar[str] = (
+        "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
+    )
+    NOT_TRUSTED: ClassVar[str] = f"{FOREIGN}, {NOBODY_TO_ASK}"
 
     events: Sequence[Event]
     own: bool = False
@@ -90,13 +86,13 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the tape of a record.
 
         The tape is trusted if `key` signed the record or `trust` covers it (True: any record; else
-        those with these hashes). `live` counts only for a trusted tape. `checked`: `match_record`
+        those with these hashes). `live` counts only for a trusted tape. `checked`: `Match.find`
         has verified the hash. Raises UsageError if the record does not match its hash.
         """
-        whole = attach_payloads(record, payloads) if payloads else record
+        whole = Payloads.attach(record, payloads) if payloads else record
         if not checked and not is_intact(whole):
             raise UsageError(
-                f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again."
+                f"{Match.TAMPERED[0].upper()}{Match.TAMPERED[1:]}. Run the cell live to record it again."
             )
         own = names_signer(whole, key)
         trusted = own or covers_record(trust, whole)
@@ -105,7 +101,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             own=own,
             trusted=trusted,
             live=live and trusted,
-            cut=frozenset(_places(whole.get("cut"))),
+            cut=frozenset(_read_cuts(whole.get("cut"))),
         )
 
     @property
@@ -118,17 +114,27 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), None)
         return start.settings.get(name) if start is not None else None
 
-    def again(self, toolset: Toolset) -> list[Call]:
-        """Return the calls of the log that a replay with these tools runs again, in start order."""
+    def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
+        """Return the calls that a replay with these tools runs again, in start order."""
         return [
             c
-            for c in self.ran()
-            if (tool := self.tool_of(c, toolset)) is not None and self.lives(tool)
+            for c in self.finished_calls()
+            if (tool := self.tool_of(c, toolset)) is not None and self.reruns(tool)
         ]
 
-    def lives(self, tool: Tool) -> bool:
-        """Return whether a replay of this record must call the tool again."""
-        return must_rerun(tool, earlier=follows_earlier_rules(self.events))
+    @staticmethod
+    def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
+        """Return whether a replay must call the tool again: it touches variables of the kernel.
+
+        `earlier`: by the rules of records that earlier versions wrote.
+        """
+        return tool.uses_kernel or (
+            not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
+        )
+
+    def reruns(self, tool: Tool) -> bool:
+        """Return whether a replay of this record, by its rules, must call the tool again."""
+        return self.must_rerun(tool, earlier=follows_earlier_rules(self.events))
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
         """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""
@@ -144,7 +150,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             agent = tool.agent if tool is not None else None
         return agent
 
-    def below(self, span: str) -> str:
+    def agents_around(self, span: str) -> str:
         """Return the names of the sub-agents around `span`, outermost first, as `a/b`."""
         return "/".join(call.name for call in self._calls.around(span))
 
@@ -152,30 +158,30 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _calls(self) -> LogCalls:
         return LogCalls(self.events)
 
-    def ran(self) -> list[Call]:
+    def finished_calls(self) -> list[Call]:
         """Return the calls of the log that ran to completion, in start order."""
-        return list(self._ran)
+        return list(self._finished)
 
     @cached_property
-    def _ran(self) -> tuple[Call, ...]:
-        return tuple(call.call for call in list_log_calls(self.events))
+    def _finished(self) -> tuple[Call, ...]:
+        return tuple(call.call for call in self._calls.list_repeatable())
 
-    def all_again(self, toolset: Toolset) -> list[Call]:
+    def all_calls_to_rerun(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, those of rows included.
 
         Raises UsageError if the record holds too many.
         """
-        if not any(tool.agent is not None or must_rerun(tool) for tool in toolset):
+        if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
             return []
-        logs = (Tape(events=log) for _, log in read_logs(self.events))
-        return [call for tape in logs for call in tape.again(toolset)]
+        logs = (Tape(events=inner.log) for inner in LogCalls.read_all(self.events))
+        return [call for tape in logs for call in tape.calls_to_rerun(toolset)]
 
-    def foreign(self, toolset: Toolset) -> list[Call]:
-        """Return the calls of a foreign record; they run again only with the user's consent.
+    def foreign_calls(self, toolset: Toolset) -> list[Call]:
+        """Return the calls of a foreign record that run again only with the user's consent.
 
-        Raises UsageError as `all_again` does.
+        Raises UsageError as `all_calls_to_rerun` does.
         """
-        return [] if self.trusted else self.all_again(toolset)
+        return [] if self.trusted else self.all_calls_to_rerun(toolset)
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
@@ -184,16 +190,6 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""
         return self._calls.decisions.get(call_id)
-
-
-def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
-    """Return whether a replay must call the tool again because it touches kernel variables.
-
-    earlier: by the rules of records of earlier versions (`reads`).
-    """
-    return tool.effect in LIVES or (
-        not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
-    )
 
 
 class TapeApprover(Approver):
@@ -214,46 +210,55 @@ class TapeApprover(Approver):
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
         if not self._tape.trusted:
-            return await self._foreign(tool, args, context, report)
-        if verdict == "allow" and tool.effect in QUIET:
+            return await self._decide_foreign(tool, args, context, report)
+        if verdict == "allow" and tool.harmless:
             return Decision(True, reason=reason)
         recorded = self._tape.approval(context.call_id)
-        if recorded is not None and recorded.decision == "allow" and _same(recorded.args, args):
+        if (
+            recorded is not None
+            and recorded.decision == "allow"
+            and _same_arguments(recorded.args, args)
+        ):
             return Decision(True, by="recording")
         return await super().decide(tool, args, context, report)
 
-    async def _foreign(
+    async def _decide_foreign(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
     ) -> Decision:
         """Ask about a call of a foreign record.
 
         A yes for the whole tool or run covers only further calls with the same arguments.
         """
-        call = (mark_tool(tool), _text(args))
+        call = (KERNEL_PERMISSIONS.mark(tool), _canonical(args))
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
+        warning = f"{Tape.FOREIGN}."
         question = Question(
-            context.call_id, tool.name, args, tool.effect, WARNING, exact=uuid.uuid4().hex
+            context.call_id, tool.name, args, tool.effect, warning, exact=uuid.uuid4().hex
         )
         report.approval(
             context.call_id,
             stage="requested",
             args=args,
-            extra={"warning": WARNING, "question": question.exact},
+            extra={"warning": warning, "question": question.exact},
         )
         answer = await self.ask(question) if self.ask is not None else None
-        decision = Decision(False, reason=TRUST) if answer is None else self.again(tool, answer)
+        decision = (
+            Decision(False, reason=Tape.NOT_TRUSTED)
+            if answer is None
+            else self.check_edited(tool, answer)
+        )
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
-        report_decision(report, context.call_id, args, decision)
+        self.report_decision(report, context.call_id, args, decision)
         return decision
 
 
-def _same(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
-    return recorded is not None and _text(recorded) == _text(args) != ""
+def _same_arguments(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
+    return recorded is not None and _canonical(recorded) == _canonical(args) != ""
 
 
-def _text(args: dict[str, Any]) -> str:
+def _canonical(args: dict[str, Any]) -> str:
     """Return arguments as canonical JSON, "" if they are not JSON."""
     try:
         return encode_canonical(clean_value(args))
@@ -261,7 +266,7 @@ def _text(args: dict[str, Any]) -> str:
         return ""
 
 
-def _places(cuts: Any) -> Iterator[tuple[int, str]]:
+def _read_cuts(cuts: Any) -> Iterator[tuple[int, str]]:
     """Yield event and field of what the size limit removed, as far as a record says so."""
     for cut in as_list(cuts):
         seq, name = as_dict(cut).get("seq"), as_dict(cut).get("field")

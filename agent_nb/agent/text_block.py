@@ -1,6 +1,7 @@
 """The open block of text or reasoning of a turn.
 
-Rules: leading white space is held back until something follows; a block of white space stays empty.
+Rules: white space at its start is held back until text follows, so that a block of white space
+alone stays empty.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ Kind = Literal["respond", "think"]
 
 
 class TextBlock:
-    """One block: its id, the provider's `key` for it, its text and, for a thought, its attributes.
+    """One block, which grows by `add`.
 
-    `held`: white space that precedes it.
+    `key`: the provider's name of the block. `held`: white space that is held back. `attributes` and
+    `opaque`: further values of a thought. `by_final_tool`: the text is an answer that came as
+    arguments of the final tool.
     """
 
-    __slots__ = ("_text", "apart", "attributes", "held", "id", "key", "kind", "opaque")
+    __slots__ = ("_text", "attributes", "by_final_tool", "held", "id", "key", "kind", "opaque")
 
     def __init__(self, kind: Kind, block_id: str, key: str, held: str = "") -> None:
         self.kind: Kind = kind
         self.id = block_id
         self.key = key
         self.held = held
-        self.apart = False  # an answer that came as a call of the final tool
+        self.by_final_tool = False
         self.attributes: dict[str, Any] | None = None
         self.opaque: Any = None
         # not a list: an object for each token would take many times the memory of its letters

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events import APART, RESEND, TYPED, Event
+from ..events import RESEND, Answer, Event
 from ..models import parts
 from ..wire import replace_surrogates
 from .call_ids import CallIds
@@ -39,30 +39,31 @@ class Turn:
     ) -> None:
         self.number = number
         self.calls: list[events.Call] = []  # of the batch, in order
-        self.rejected: list[tuple[events.Call, str]] = []  # with the reason
+        self.rejected: list[tuple[events.Call, str]] = []  # calls that do not run, with the reason
         self.feedback: list[events.Error] = []  # errors that go back to the model
         self.faults: list[events.Error] = []  # other errors
-        self.executed = False
-        self.malformed = ""  # why a call of the batch is none
-        self.ended = False
+        self.executed = False  # the batch is complete
+        self.malformed = ""  # the parse error of a call of the batch that could not be read
+        self.ended = False  # the model wrote the end marker
         self.continued = 0  # requests of this turn beyond the first
         self.usage: parts.Usage | None = None
         self.finish = ""
         self.head = parts.Head()
         self._ids = ids or CallIds()
-        self._where: dict[str, Any] = {
+        self._common_fields: dict[str, Any] = {
             "turn": number,
             "span": span,
             "parent": parent,
             "origin": "model",
         }
-        self._open: TextBlock | None = None
-        self._talking = False  # a text has begun and may continue
-        self._blank = ""  # white space since its last block
+        self._block: TextBlock | None = None
+        self._text_begun = False  # a text has begun and may continue in another block
+        self._space = ""  # white space since its last block
+        # parts of other blocks while a block is open, by the provider's key
         self._waiting: dict[str, list[parts.Part]] = {}
         self._count = 0
-        self._call_blocks: dict[int, str] = {}
-        self._batch = f"{number}.batch1"
+        self._call_block_ids: dict[int, str] = {}  # of calls that stream in, by index
+        self._batch_id = f"{number}.batch1"
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
         """Return the events that a batch of parts completes, deltas included."""
@@ -70,7 +71,7 @@ class Turn:
         for part in batch:
             kind = type(part)
             if kind is parts.Text or kind is parts.Thought:
-                self._text(part, "respond" if kind is parts.Text else "think", out)  # type: ignore[arg-type]  # narrowed by kind
+                self._on_text(part, "respond" if kind is parts.Text else "think", out)  # type: ignore[arg-type]  # narrowed by kind
             else:
                 _HANDLERS.get(kind, Turn._ignore)(self, part, out)
         return out
@@ -78,10 +79,10 @@ class Turn:
     def close(self, *, incomplete: bool = False) -> list[Event]:
         """Close open blocks and return their events; `incomplete`: the stream was cut off."""
         out: list[Event] = []
-        self._close(out, incomplete=incomplete)
+        self._close_block(out, incomplete=incomplete)
         while self._waiting:
-            self._release(out)
-            self._close(out, incomplete=incomplete)
+            self._feed_waiting(out)
+            self._close_block(out, incomplete=incomplete)
         return out
 
     @property
@@ -113,107 +114,109 @@ class Turn:
         )
         return counts, usage.estimated or behind
 
-    def batch(self) -> list[Event]:
+    def complete_batch(self) -> list[Event]:
         """Return the `execute` event that native calls lack, or nothing."""
         out: list[Event] = []
         if self.calls and not self.executed:
-            self._execute(parts.Execute(), out)
+            self._on_execute(parts.Execute(), out)
         return out
 
-    def _text(self, part: parts.Text | parts.Thought, kind: Kind, out: list[Event]) -> None:
-        block = self._open
+    def _on_text(self, part: parts.Text | parts.Thought, kind: Kind, out: list[Event]) -> None:
+        block = self._block
         if block is None or block.kind != kind or block.key != part.block:
+            # a provider that sends two blocks in turns: the other one waits until this one closes
             if block is not None and part.block and block.key and block.key != part.block:
                 self._waiting.setdefault(part.block, []).append(part)
                 return
-            self._close(out)
-            self._count += 1
-            held = self._blank if kind == "respond" else ""
-            self._blank = "" if kind == "respond" else self._blank
-            block_id = f"{self.number}.{self._count}"
-            block = self._open = TextBlock(kind, block_id, part.block, held)
+            self._close_block(out)
+            space = ""
+            if kind == "respond":
+                space, self._space = self._space, ""
+            block = self._block = TextBlock(kind, self._new_block_id(), part.block, space)
         if isinstance(part, parts.Thought):
             block.complete(part)
         if text := block.add(replace_surrogates(part.text)):
-            out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
+            out.append(events.Delta(block=block.id, of=kind, text=text, **self._common_fields))
 
-    def _answer(self, part: parts.Answer, out: list[Event]) -> None:
-        """Write arguments of the final tool as a text of its own."""
-        if self._open is not None and self._open.key != part.block:
-            self._settle(out)
+    def _on_answer(self, part: parts.Answer, out: list[Event]) -> None:
+        """Log arguments of the final tool as a text of its own, whose deltas are named `APART`."""
+        if self._block is not None and self._block.key != part.block:
+            self._end_text(out)
         fresh: list[Event] = []
-        self._text(parts.Text(part.text, part.block), "respond", fresh)
+        self._on_text(parts.Text(part.text, part.block), "respond", fresh)
         for event in fresh:
             delta = isinstance(event, events.Delta)
-            out.append(msgspec.structs.replace(event, name=APART) if delta else event)
-        if self._open is not None:
-            self._open.apart = True
+            out.append(msgspec.structs.replace(event, name=Answer.APART) if delta else event)
+        if self._block is not None:
+            self._block.by_final_tool = True
 
-    def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
-        block, self._open = self._open, None
+    def _close_block(self, out: list[Event], *, incomplete: bool = False) -> None:
+        """Log the open text or thought, if there is one; white space alone goes to `_space`."""
+        block, self._block = self._block, None
         if block is None:
             return
         if block.empty:
-            self._blank = block.held if block.kind == "respond" and self._talking else self._blank
+            if block.kind == "respond" and self._text_begun:
+                self._space = block.held
             return
         common: dict[str, Any] = {
             "content": block.text,
             "block": block.id,
             "incomplete": incomplete,
-            **self._where,
+            **self._common_fields,
         }
         if block.kind == "think":
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
         else:
-            self._talking = True
-            out.append(events.Respond(extra={TYPED: ""} if block.apart else None, **common))
+            self._text_begun = True
+            out.append(
+                events.Respond(extra={Answer.TYPED: ""} if block.by_final_tool else None, **common)
+            )
 
-    def _release(self, out: list[Event]) -> None:
-        """Feed the parts of the block that has waited longest."""
+    def _feed_waiting(self, out: list[Event]) -> None:
+        """Feed the parts of the block that has waited longest, if no block is open."""
         key = next(iter(self._waiting), None)
-        if key is not None and self._open is None:
+        if key is not None and self._block is None:
             out.extend(self.feed(self._waiting.pop(key)))
 
-    def _closed(self, part: parts.Close, out: list[Event]) -> None:
-        if part.block and (self._open is None or self._open.key != part.block):
+    def _on_close(self, part: parts.Close, out: list[Event]) -> None:
+        if part.block and (self._block is None or self._block.key != part.block):
             if part.block in self._waiting:
                 self._waiting[part.block].append(part)
             return
-        self._close(out, incomplete=part.incomplete)
-        self._release(out)
+        self._close_block(out, incomplete=part.incomplete)
+        self._feed_waiting(out)
 
-    def _call_delta(self, part: parts.CallDelta, out: list[Event]) -> None:
-        block = self._call_blocks.get(part.index)
+    def _on_call_delta(self, part: parts.CallDelta, out: list[Event]) -> None:
+        block = self._call_block_ids.get(part.index)
         if block is None:
-            self._settle(out)
-            block = self._new_call_block(part.index)
+            self._end_text(out)
+            block = self._call_block_ids[part.index] = self._new_block_id()
         out.append(
             events.Delta(
                 block=block,
                 of="call",
                 name=part.name,
                 text=replace_surrogates(part.text),
-                **self._where,
+                **self._common_fields,
             )
         )
 
-    def _settle(self, out: list[Event]) -> None:
-        """Close open text: what follows, such as a call, separates it from later text."""
-        self._close(out)
+    def _end_text(self, out: list[Event]) -> None:
+        """Close all blocks of text: what follows, such as a call, separates it from later text."""
+        self._close_block(out)
         while self._waiting:
-            self._release(out)
-            self._close(out)
-        self._talking, self._blank = False, ""
+            self._feed_waiting(out)
+            self._close_block(out)
+        self._text_begun, self._space = False, ""
 
-    def _new_call_block(self, index: int) -> str:
+    def _new_block_id(self) -> str:
         self._count += 1
-        block = self._call_blocks[index] = f"{self.number}.{self._count}"
-        return block
+        return f"{self.number}.{self._count}"
 
-    def _call(self, part: parts.Call, out: list[Event]) -> None:
-        self._settle(out)
-        block = self._call_blocks.pop(part.index, None) or self._new_call_block(part.index)
-        self._call_blocks.pop(part.index, None)
+    def _on_call(self, part: parts.Call, out: list[Event]) -> None:
+        self._end_text(out)
+        block = self._call_block_ids.pop(part.index, "") or self._new_block_id()
         call_id, synthetic = self._ids.take(part.call_id, self.number)
         event = events.Call(
             call_id=call_id,
@@ -222,72 +225,70 @@ class Turn:
             args=clean_value(part.args),
             raw_args=replace_surrogates(part.raw_args),
             block=block,
-            batch=self._batch,
+            batch=self._batch_id,
             index=len(self.calls),
             incomplete=part.incomplete,
-            **self._where,
+            **self._common_fields,
         )
         out.append(event)
-        if part.fault and part.incomplete:
+        if part.fault:
             self.rejected.append((event, part.fault))
-        else:
+        if not (part.fault and part.incomplete):  # a call that was cut off is not in the batch
             self.calls.append(event)
-            if part.fault:
-                self.rejected.append((event, part.fault))
 
-    def _execute(self, part: parts.Execute, out: list[Event]) -> None:
-        self._settle(out)
+    def _on_execute(self, part: parts.Execute, out: list[Event]) -> None:
+        self._end_text(out)
         self.executed, self.malformed = True, part.fault
         ids = tuple(c.call_id for c in self.calls)
-        out.append(events.Execute(batch=self._batch, calls=ids, **self._where))
+        out.append(events.Execute(batch=self._batch_id, calls=ids, **self._common_fields))
 
-    def _end(self, part: parts.Part, out: list[Event]) -> None:
-        self._settle(out)
+    def _on_end(self, part: parts.Part, out: list[Event]) -> None:
+        self._end_text(out)
         self.ended = True
 
-    def _fault(self, part: parts.Fault, out: list[Event]) -> None:
-        self._settle(out)
+    def _on_fault(self, part: parts.Fault, out: list[Event]) -> None:
+        self._end_text(out)
         event = events.Error(
             code=part.code,
             message=part.message,
             raw=replace_surrogates(part.raw),
             position=part.position,
             retryable=part.retryable,
-            **self._where,
+            **self._common_fields,
         )
         out.append(event)
         (self.feedback if part.feedback else self.faults).append(event)
 
-    def _continued(self, part: parts.Continued, out: list[Event]) -> None:
+    def _on_continued(self, part: parts.Continued, out: list[Event]) -> None:
         self.continued += 1
 
-    def _usage(self, part: parts.Usage, out: list[Event]) -> None:
+    def _on_usage(self, part: parts.Usage, out: list[Event]) -> None:
         self.usage = part
 
-    def _finish(self, part: parts.Finish, out: list[Event]) -> None:
+    def _on_finish(self, part: parts.Finish, out: list[Event]) -> None:
         self.finish = part.reason
 
-    def _head(self, part: parts.Head, out: list[Event]) -> None:
+    def _on_head(self, part: parts.Head, out: list[Event]) -> None:
         self.head = part
 
-    def _extra(self, part: parts.Extra, out: list[Event]) -> None:
+    def _on_extra(self, part: parts.Extra, out: list[Event]) -> None:
         out.append(
             events.Extension(
                 namespace=part.namespace,
                 name=part.name,
                 payload=clean_value(part.payload),
-                **self._where,
+                **self._common_fields,
             )
         )
 
-    def _resend(self, part: parts.Resend, out: list[Event]) -> None:
-        self._settle(out)
+    def _on_resend(self, part: parts.Resend, out: list[Event]) -> None:
+        self._end_text(out)
         out.append(
             events.Extension(
                 namespace=part.provider,
                 name=RESEND,
                 payload=clean_value(part.payload),
-                **self._where,
+                **self._common_fields,
             )
         )
 
@@ -298,17 +299,17 @@ class Turn:
 HARMLESS = frozenset({"forged_results", "incomplete"})  # faults after which calls may still run
 
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
-    parts.Answer: Turn._answer,
-    parts.Close: Turn._closed,
-    parts.CallDelta: Turn._call_delta,
-    parts.Call: Turn._call,
-    parts.Execute: Turn._execute,
-    parts.End: Turn._end,
-    parts.Fault: Turn._fault,
-    parts.Continued: Turn._continued,
-    parts.Usage: Turn._usage,
-    parts.Finish: Turn._finish,
-    parts.Head: Turn._head,
-    parts.Extra: Turn._extra,
-    parts.Resend: Turn._resend,
+    parts.Answer: Turn._on_answer,
+    parts.Close: Turn._on_close,
+    parts.CallDelta: Turn._on_call_delta,
+    parts.Call: Turn._on_call,
+    parts.Execute: Turn._on_execute,
+    parts.End: Turn._on_end,
+    parts.Fault: Turn._on_fault,
+    parts.Continued: Turn._on_continued,
+    parts.Usage: Turn._on_usage,
+    parts.Finish: Turn._on_finish,
+    parts.Head: Turn._on_head,
+    parts.Extra: Turn._on_extra,
+    parts.Resend: Turn._on_resend,
 }

@@ -1,4 +1,4 @@
-"""The calls of a model turn: run, refused or abandoned; each gets exactly one result.
+"""The calls of a model turn: executed, refused or abandoned; each gets exactly one result.
 
 Rules
 - Whatever happens, every call of a turn has one result afterwards.
@@ -14,7 +14,7 @@ import msgspec
 
 from .. import events
 from ..errors import Cancelled
-from ..events import AT, EventLog
+from ..events import EventLog, Interrupt
 from ..tools import Job, Outcome
 from .batch import RATE, Batch
 from .drift import Resume
@@ -38,19 +38,21 @@ class TurnCalls:
 
     async def execute(self, turn: Turn) -> None:
         """Run the batch of a turn. Raises Cancelled if it exceeds the limit of tool calls."""
-        batch = Batch(self._log, turn.calls, self._plan.redaction, self._spent)
+        batch = Batch(self._log, turn.calls, self._plan.redaction, self._count_subagent)
         left = self._meter.calls_left()
         if left is not None and len(turn.calls) > left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
             most = self._plan.limits.tool_calls
-            raise Cancelled("limit", f"{AT}{most} tool call{'' if most == 1 else 's'}")
+            raise Cancelled(
+                "limit", f"{Interrupt.AT_LIMIT}{most} tool call{'' if most == 1 else 's'}"
+            )
         self._meter.called(len(turn.calls))
         faults = {call.call_id: why for call, why in turn.rejected}
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]
         before = self._meter.total
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(_tick, batch)
+                group.start_soon(_log_output_regularly, batch)
                 await self._plan.runner.run(jobs, batch, remaining=self._meter.left)
                 group.cancel_scope.cancel()
         finally:
@@ -61,7 +63,7 @@ class TurnCalls:
             self._meter.outcome(batch.ended[call.call_id].status not in FAILED)
 
     def refuse(self, turn: Turn) -> None:
-        """End the calls of a turn without a batch with errors."""
+        """Give error results to the calls of a turn that has no complete batch."""
         faults = {call.call_id: why for call, why in turn.rejected}
         refused = turn.all_calls
         batch = Batch(self._log, refused, self._plan.redaction)
@@ -70,28 +72,28 @@ class TurnCalls:
             batch.end(call.call_id, Outcome("error", why))
 
     def abandon(self, turn: Turn) -> None:
-        """Cancel the calls of a turn whose response broke off."""
+        """Give cancelled results to the calls of a turn whose response broke off."""
         batch = Batch(self._log, turn.all_calls, self._plan.redaction)
         batch.end_all(Outcome("cancelled", "Not run: the response broke off."))
 
     def restore(self, resume: Resume) -> None:
-        """End the batch that was open when a replay drifted, with its updates and outcomes."""
+        """Log progress and results of the batch that was open when a replay drifted."""
         batch = Batch(self._log, resume.calls, self._plan.redaction)
         for call_id, outcome in resume.outcomes.items():
             batch.started(call_id)
-            for news in resume.updates.get(call_id, ()):
-                batch.update(call_id, news)
+            for update in resume.updates.get(call_id, ()):
+                batch.update(call_id, update)
             batch.end(call_id, outcome)
             self._meter.outcome(outcome.status not in FAILED)
 
-    def _spent(self, step: events.Counts) -> None:
+    def _count_subagent(self, step: events.Counts) -> None:
         """Count what a sub-agent used."""
         self._meter.add(msgspec.structs.replace(step, ttft=None))
         if reason := self._meter.hit():
             self._stop(Cancelled("limit", reason))
 
 
-async def _tick(batch: Batch) -> None:
+async def _log_output_regularly(batch: Batch) -> None:
     while True:
         await anyio.sleep(1 / RATE)
         batch.flush()

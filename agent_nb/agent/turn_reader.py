@@ -3,10 +3,10 @@
 Rules
 - Text passes the secret filter and then the dialect. Reasoning, call arguments and all else from
   the provider pass only the filter.
-- Text that a filter holds back is released before a part of another kind passes, so order is kept.
+- Text that a filter holds back passes before a part of another kind or block, so order is kept.
 - Call fragments are assembled here; a call is complete when the model says so or the response ends.
 - Once the dialect has stopped (after a batch or the end marker), later parts are dropped, except
-  usage and the like.
+  usage, finish reason, head and continuation.
 - A turn longer than `LARGEST` characters is cut off with a fault: what came is kept, nothing runs.
 - No I/O and no clock.
 """
@@ -24,11 +24,16 @@ from ..wire import Redaction, Redactor
 from .turn import Turn
 from .typed.answer_check import TurnCheck
 
-LARGEST = 64_000_000
+LARGEST = 64_000_000  # characters
+Streamed = parts.Text | parts.Thought | parts.CallDelta  # parts that come in pieces
 
 
 class Pipeline:
-    """Reads one model turn; `check` checks its answer, if answers have a type."""
+    """Reads one model turn.
+
+    `check` checks its answer, if answers have a type. `received`: a part has come, so that the
+    request may not be repeated. `size`: characters of text, reasoning and arguments so far.
+    """
 
     def __init__(
         self,
@@ -39,16 +44,18 @@ class Pipeline:
     ) -> None:
         self._check = check
         self.turn = turn
-        self.heard = False  # a part has come: the request may not be repeated
+        self.received = False
         self.native = dialect.native
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
         self._redaction = redaction
-        self._filters: dict[tuple[type[parts.Part], str | int], Redactor] = {}
-        self._passing: tuple[type[parts.Part], str | int] | None = None
-        self._sample: parts.Part = parts.Text("")
-        self.size = 0  # characters of text, reasoning and arguments so far
-        self._full = False
+        # the secret filter of the parts that arrive, since a key may be split over them; what kind
+        # and block (or index) it is for; the newest part, whose text it may hold back
+        self._secrets: Redactor | None = None
+        self._secrets_of: tuple[type[parts.Part], str | int] | None = None
+        self._newest: parts.Part = parts.Text("")
+        self.size = 0
+        self._full = False  # the turn is longer than `LARGEST`
 
     @property
     def stopped(self) -> bool:
@@ -58,17 +65,19 @@ class Pipeline:
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
         """Return the events that a batch of parts completes."""
         out: list[parts.Part] = []
-        self.heard = self.heard or bool(batch)
+        self.received = self.received or bool(batch)
         for part in batch:
-            if isinstance(part, parts.Text | parts.Thought | parts.CallDelta):
+            if isinstance(part, Streamed):
                 if not self.stopped:
-                    self._sized(part, out)
+                    self._count(part, out)
             elif isinstance(part, parts.Usage | parts.Finish | parts.Head | parts.Continued):
                 out.append(self._clean(part))
             elif not self.stopped:
-                self._release(out)
-                self._other(part, out)
-        fresh = self._turned(out)
+                self._flush_filter(out)
+                if isinstance(part, parts.Call):
+                    self._calls.drop(part.index)
+                out.append(self._clean(part))
+        fresh = self._to_events(out)
         return fresh if self._check is None else self._check.feed(fresh)
 
     def close(self, *, incomplete: bool = False) -> list[Event]:
@@ -77,77 +86,66 @@ class Pipeline:
         Complete native calls form a batch (`execute`); after a cut they do not run.
         """
         out: list[parts.Part] = []
-        self._release(out)
+        self._flush_filter(out)
         if not self._parser.stopped:
-            out.extend(_cut(self._parser.close(cut=True)) if incomplete else self._parser.close())
+            out.extend(
+                _mark_incomplete(self._parser.close(cut=True))
+                if incomplete
+                else self._parser.close()
+            )
         out.extend(self._calls.close(incomplete=incomplete))
-        stored = self._turned(out)
+        stored = self._to_events(out)
         stored += self.turn.close(incomplete=incomplete)
         if self.native and not incomplete:
-            stored += self.turn.batch()
+            stored += self.turn.complete_batch()
         return stored if self._check is None else self._check.close(stored, incomplete=incomplete)
 
-    def _turned(self, out: list[parts.Part]) -> list[Event]:
-        """Return the events of parts; calls of the final tool are text."""
-        final = self._check.final if self._check is not None else None
+    def _to_events(self, out: list[parts.Part]) -> list[Event]:
+        """Return the events of parts; calls of the final tool become text."""
+        final = self._check.final_tool if self._check is not None else None
         return self.turn.feed(out if final is None else final.feed(out))
 
-    def _sized(
-        self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]
-    ) -> None:
+    def _count(self, part: Streamed, out: list[parts.Part]) -> None:
         self.size += len(part.text)
-        self._filtered(part, out)
+        self._filter(part, out)
         if self.size > LARGEST:
             self._full = True
-            self._release(out)
+            self._flush_filter(out)
             message = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
             out.append(parts.Fault("size", message))
 
-    def _filtered(
-        self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]
-    ) -> None:
+    def _filter(self, part: Streamed, out: list[parts.Part]) -> None:
         if self._redaction is None:
-            self._plain(part, out)
+            self._parse(part, out)
             return
         key = (type(part), part.index if isinstance(part, parts.CallDelta) else part.block)
-        if key != self._passing:
-            self._release(out)
-            self._passing = key
-        self._sample = part
-        secrets_filter = self._filters.get(key)
-        if secrets_filter is None:
-            secrets_filter = self._filters[key] = self._redaction.stream()
-        text = secrets_filter.feed(part.text)
-        clean = self._clean(part) if _says_more(part) else part
+        if key != self._secrets_of or self._secrets is None:
+            self._flush_filter(out)
+            self._secrets, self._secrets_of = self._redaction.stream(), key
+        self._newest = part
+        text = self._secrets.feed(part.text)
+        clean = self._clean(part) if _has_more_than_text(part) else part
         if clean is part and text == part.text:
-            self._plain(part, out)
+            self._parse(part, out)
         else:
-            self._plain(msgspec.structs.replace(clean, text=text), out)
+            self._parse(msgspec.structs.replace(clean, text=text), out)
 
-    def _release(self, out: list[parts.Part]) -> None:
-        """Pass on the text that the current filter holds back."""
-        if self._passing is None:
-            return
-        rest = self._filters.pop(self._passing).close()
-        if rest:
-            self._plain(msgspec.structs.replace(self._sample, text=rest), out)
-        self._passing = None
+    def _flush_filter(self, out: list[parts.Part]) -> None:
+        """Pass on the text that the secret filter holds back, and end the filter."""
+        secrets, self._secrets = self._secrets, None
+        if secrets is not None and (rest := secrets.close()):
+            self._parse(msgspec.structs.replace(self._newest, text=rest), out)
 
-    def _plain(self, part: parts.Part, out: list[parts.Part]) -> None:
+    def _parse(self, part: parts.Part, out: list[parts.Part]) -> None:
         if isinstance(part, parts.Text):
             if part.text:
                 parsed = self._parser.feed(part.text)
-                out.extend(parsed if not part.block else _placed(parsed, part.block))
+                out.extend(parsed if not part.block else _restore_block(parsed, part.block))
         elif isinstance(part, parts.CallDelta):
             self._calls.feed(part)
             out.append(part)
         else:
             out.append(part)
-
-    def _other(self, part: parts.Part, out: list[parts.Part]) -> None:
-        if isinstance(part, parts.Call):
-            self._calls.drop(part.index)
-        out.append(self._clean(part))
 
     def _clean(self, part: parts.Part) -> parts.Part:
         """Return a part without secrets; values that the provider needs back stay unchanged."""
@@ -160,20 +158,20 @@ class Pipeline:
         return part if clean == fields else msgspec.structs.replace(part, **clean)
 
 
-def _says_more(part: parts.Text | parts.Thought | parts.CallDelta) -> bool:
+def _has_more_than_text(part: Streamed) -> bool:
     if isinstance(part, parts.CallDelta):
         return bool(part.name or part.call_id)
     return isinstance(part, parts.Thought) and not (part.attributes is None and part.opaque is None)
 
 
-def _cut(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:
-    """Mark the closing parts of a parser as incomplete, after a cut."""
+def _mark_incomplete(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:
+    """Return the last parts of a parser with their blocks marked as incomplete, after a cut."""
     return [
         msgspec.structs.replace(p, incomplete=True) if isinstance(p, parts.Close) else p
         for p in closing
     ]
 
 
-def _placed(parsed: Sequence[parts.Part], block: str) -> Iterable[parts.Part]:
+def _restore_block(parsed: Sequence[parts.Part], block: str) -> Iterable[parts.Part]:
     """Restore the provider's block id on the text among `parsed`."""
     return [parts.Text(p.text, block) if isinstance(p, parts.Text) else p for p in parsed]

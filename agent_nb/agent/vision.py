@@ -1,12 +1,12 @@
-"""What a model sees of the pictures in a conversation: pictures within its limits, or words.
+"""What a model gets of the pictures in a conversation: pictures within its limits, or words.
 
-Why: a model without eyes refuses the whole request, and large pictures cost tokens and time.
+Why: a model that takes no pictures refuses the whole request; large ones cost tokens and time.
 
 Rules
 - A picture that is not sent becomes words in its place, never silence.
-- Whether a model sees: its `vision` (True or False) if it has one; else pictures are sent until its
-  server refuses them. A refusal is remembered for that model as long as the process lives, if it is
-  about the model and not about one picture.
+- Whether a model takes pictures: its `vision` (True or False) if it has one; else pictures are sent
+  until its server refuses them. A refusal is remembered for that model as long as the process
+  lives, if it is about the model and not about one picture.
 - Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
 - The log and the record keep the pictures as they were.
 """
@@ -21,26 +21,23 @@ import msgspec
 
 from ..events import Error, Event, Result, User
 from ..models import (
-    GIVEN_SIDE,
-    SIDE,
     Block,
-    Fitted,
+    FittedPicture,
     ImageBlock,
     Message,
     Model,
     ResultBlock,
     TextBlock,
-    fit_picture,
 )
-from ..wire import describe_figure, describe_unsent, size_words
+from ..wire import describe_picture, size_words
 
 NEWEST = 20
 BLIND = "a picture the model cannot see"
 EARLIER = "an earlier picture, not sent again"
 LEFT_OUT = "a picture left out, the conversation is too long"
-WORDS = "words"  # in place of the data of a picture that is not sent
+WORDS = "words"  # the key of an attachment that has words in place of its data
 # a refusal of one picture, not of all: the model may see others
-_ONE = re.compile(
+_ABOUT_ONE_PICTURE = re.compile(
     r"could not process|cannot process|invalid (image|base64|url)|corrupt|exceed|too (large|big|many|small)"
     r"|at most [1-9]|dimension|download|unsupported image (type|format)|media.?type|decode",
     re.IGNORECASE,
@@ -48,91 +45,98 @@ _ONE = re.compile(
 _refused: set[tuple[str, str]] = set()  # models of this process that refused pictures
 
 
-def _key(model: Model) -> tuple[str, str]:
+def _model_key(model: Model) -> tuple[str, str]:
     return model.name, str(getattr(model, "address", ""))
 
 
 def is_blind(model: Model) -> bool:
-    """Return whether `model` is known to see no pictures."""
+    """Return whether `model` is known to take no pictures."""
     vision = getattr(model, "vision", None)
-    return vision is False or (vision is None and _key(model) in _refused)
+    return vision is False or (vision is None and _model_key(model) in _refused)
 
 
 class Vision:
-    """The pictures of one run's requests; each picture is scaled once."""
+    """Prepares the pictures of one run's requests; scales each picture once."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._blind = is_blind(model)
-        self._fitted: dict[tuple[str, int], Fitted] = {}
+        self._fitted: dict[tuple[str, int], FittedPicture] = {}
         self._noted: set[str] = set()
         self._notes: list[str] = []
 
-    def cover(self, refusal: str = "") -> bool:
+    def omit(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; return whether that changes anything.
 
-        `words`: the server's refusal, by which it is remembered for later runs ("": it is not).
+        `refusal`: the words of the server that refused pictures. Later runs remember it, unless it
+        is about one picture.
         """
-        if refusal and not _ONE.search(refusal):
-            _refused.add(_key(self._model))
+        if refusal and not _ABOUT_ONE_PICTURE.search(refusal):
+            _refused.add(_model_key(self._model))
         changes, self._blind = not self._blind, True
         return changes
 
-    def notes(self) -> list[Event]:
-        """Return the errors that say which pictures could not be sent, each once."""
+    def take_notes(self) -> list[Event]:
+        """Return, once, the errors that say which pictures could not be sent."""
         notes, self._notes = self._notes, []
         return [Error(code="no_picture", message=words) for words in notes]
 
     def view(self, run: Iterable[Event]) -> list[Event]:
         """Return the events of a run with each picture as the model gets it."""
         return [
-            self._viewed(e) if isinstance(e, User | Result) and e.attachments else e for e in run
+            self._view_event(e) if isinstance(e, User | Result) and e.attachments else e
+            for e in run
         ]
 
-    def _viewed(self, event: User | Result) -> Event:
+    def _view_event(self, event: User | Result) -> Event:
         attachments = tuple(
-            self._picture(n, a, event) if a.get("data") else a
+            self._view_picture(n, a, event) if a.get("data") else a
             for n, a in enumerate(event.attachments, 1)
         )
         return msgspec.structs.replace(event, attachments=attachments)
 
-    def _picture(self, number: int, attachment: Mapping[str, Any], event: Event) -> dict[str, Any]:
-        name = name_of(number, attachment)
+    def _view_picture(
+        self, number: int, attachment: Mapping[str, Any], event: Event
+    ) -> dict[str, Any]:
+        name = picture_name(number, attachment)
         if self._blind:
-            return {**attachment, "data": "", WORDS: describe_unsent(name, attachment, BLIND)}
+            return {**attachment, "data": "", WORDS: describe_picture(name, attachment, BLIND)}
         data = str(attachment["data"])
-        side = GIVEN_SIDE if isinstance(event, User) and not attachment.get("name") else SIDE
+        by_user = isinstance(event, User) and not attachment.get("name")
+        side = FittedPicture.USER_SIDE if by_user else FittedPicture.SIDE
         picture = self._fitted.get((data, side))
         if picture is None:
-            picture = self._fitted[data, side] = fit_picture(data, side)
+            picture = self._fitted[data, side] = FittedPicture.fit(data, side)
         if not picture.why:
             return {**attachment, "media_type": picture.media_type, "data": picture.data}
-        text = describe_unsent(name, attachment, picture.why)
+        text = describe_picture(name, attachment, picture.why)
         if text not in self._noted:
             self._noted.add(text)
             self._notes.append(
-                f"The model did not get {_of(name, attachment, event)}. {picture.advice}"
+                f"The model did not get {_describe_for_user(name, attachment, event)}. {picture.advice}"
             )
         return {**attachment, "data": "", WORDS: text}
 
 
-def _of(name: str, attachment: Mapping[str, Any], event: Event) -> str:
+def _describe_for_user(name: str, attachment: Mapping[str, Any], event: Event) -> str:
     """Return a picture in words for people, such as `figure 1 of look (3000×1500)`."""
     of = f" of {event.name}" if isinstance(event, Result) and event.name else ""
     size = size_words(attachment)
     return f"{name}{of}{f' ({size})' if size else ''}"
 
 
-def name_of(number: int, attachment: Mapping[str, Any]) -> str:
+def picture_name(number: int, attachment: Mapping[str, Any]) -> str:
     """Return the name of a picture: that of its variable, or `figure N`."""
     name = attachment.get("name")
     return name if isinstance(name, str) and name else f"figure {number}"
 
 
-def left_out(attachments: Sequence[Mapping[str, Any]], why: str) -> tuple[dict[str, Any], ...]:
-    """Return attachments as words."""
+def replace_with_words(
+    attachments: Sequence[Mapping[str, Any]], why: str
+) -> tuple[dict[str, Any], ...]:
+    """Return attachments with words in place of their pictures; `why` they are not sent."""
     return tuple(
-        {**a, "data": "", WORDS: describe_unsent(name_of(n, a), a, why)}
+        {**a, "data": "", WORDS: describe_picture(picture_name(n, a), a, why)}
         if a.get("data")
         else dict(a)
         for n, a in enumerate(attachments, 1)
@@ -157,21 +161,21 @@ def select_pictures(attachments: Sequence[Mapping[str, Any]]) -> tuple[ImageBloc
 
 
 def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of a result in which each of its pictures is named.
+    """Return the text of a result with a caption for each picture, added where it is missing.
 
-    Words take the place of the caption of a picture that is not sent.
+    For a picture that is not sent, the words in its place replace the caption.
     """
     for number, attachment in enumerate(attachments, 1):
         text = str(attachment.get(WORDS) or "")
-        there = _caption_of(number, content)
-        if text and there:
-            content = content.replace(there, text, 1)
-        elif text or not there:
-            content = f"{content}\n{text or describe_figure(number, attachment)}"
+        caption = _find_caption(number, content)
+        if text and caption:
+            content = content.replace(caption, text, 1)
+        elif text or not caption:
+            content = f"{content}\n{text or describe_picture(number, attachment)}"
     return content
 
 
-def _caption_of(number: int, content: str) -> str:
+def _find_caption(number: int, content: str) -> str:
     """Return the caption of picture `number` as it stands in a text, or ""."""
     match = re.search(rf"\[figure {number}(?:: \d+×\d+ pixels)?\]", content)
     return match[0] if match else ""
@@ -182,19 +186,19 @@ def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Messag
     left = most
     newest_first: list[Message] = []
     for message in reversed(messages):
-        blocks_: list[Block] = []
+        blocks: list[Block] = []
         for block in reversed(message.blocks):
             if isinstance(block, ImageBlock):
                 left -= 1
-                blocks_.append(block if left >= 0 else TextBlock(f"[{EARLIER}]\n"))
+                blocks.append(block if left >= 0 else TextBlock(f"[{EARLIER}]\n"))
             elif isinstance(block, ResultBlock) and block.pictures:
                 pictures = block.pictures[-left:] if left > 0 else ()
                 left -= len(block.pictures)
                 note = "" if len(pictures) == len(block.pictures) else f"\n[{EARLIER}]"
-                blocks_.append(
+                blocks.append(
                     msgspec.structs.replace(block, pictures=pictures, content=block.content + note)
                 )
             else:
-                blocks_.append(block)
-        newest_first.append(msgspec.structs.replace(message, blocks=tuple(reversed(blocks_))))
+                blocks.append(block)
+        newest_first.append(msgspec.structs.replace(message, blocks=tuple(reversed(blocks))))
     return tuple(reversed(newest_first))

@@ -13,12 +13,12 @@ from .terminal import pass_on, print_lines, write_checked
 
 def pack_records(arguments: Arguments) -> int:
     """move the records of notebooks from their outputs into their metadata"""
-    from ..record import lift_records, load_notebook, save_notebook
+    from ..record import NotebookRuns, load_notebook, save_notebook
 
     for path in existing_files(arguments.notebooks):
         nb = load_notebook(path)
         before = json.dumps(nb)
-        if lift_records(nb) and json.dumps(nb) != before:
+        if NotebookRuns(nb).lift() and json.dumps(nb) != before:
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             print_lines(f"{path}: packed")
         else:
@@ -28,13 +28,13 @@ def pack_records(arguments: Arguments) -> int:
 
 def strip_records(arguments: Arguments) -> int:
     """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
-    from ..record import load_notebook, save_notebook, strip_records
+    from ..record import NotebookRuns, load_notebook, save_notebook
 
     if not arguments.notebooks:
         return _strip_filter()
     for path in existing_files(arguments.notebooks):
         nb = load_notebook(path)
-        count = strip_records(nb)
+        count = NotebookRuns(nb).strip()
         if count:
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
         print_lines(
@@ -51,14 +51,14 @@ def strip_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _strip_filter() -> int:
-    from ..record import strip_records as clean
+    from ..record import NotebookRuns
 
     text = sys.stdin.read()
     try:
         nb = json.loads(text)
     except ValueError as fault:
         raise UsageError(f"stdin is not a notebook: {fault}") from fault
-    if not isinstance(nb, dict) or not clean(nb):
+    if not isinstance(nb, dict) or not NotebookRuns(nb).strip():
         pass_on(text)
         return OK
     pass_on(json.dumps(nb, ensure_ascii=False, indent=1) + "\n")

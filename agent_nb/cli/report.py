@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import UsageError
-from ..wire import escape_line
+from ..wire import escape_hidden
 from .shared import FAILED, OK, Arguments, existing_files, list_notebooks, output_path
 from .terminal import print_complaint, print_lines, show_json, write_output
 
@@ -28,7 +28,7 @@ def print_events(arguments: Arguments) -> int:
     form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
-            print_lines(escape_line(f"cell {run.cell}, run {run.id}"))
+            print_lines(escape_hidden(f"cell {run.cell}, run {run.id}", "line"))
             print_lines(tables.text_table(tables.runs_frame(Runs([run]), TABLE)))
         return OK
     text = tables.write_frame(tables.runs_frame(runs, arguments.columns), form, output)

@@ -37,13 +37,8 @@ def run(arguments: Arguments) -> int:
     from msgspec.structs import replace
 
     from ..record import load_notebook
-    from ..runner import (
-        Ahead,
-        ExecutionOptions,
-        choose_kernel,
-        inject_parameters,
-        parse_parameters,
-    )
+    from ..runner import EarlyKernels, ExecutionOptions, choose_kernel
+    from .parameters import inject_parameters, parse_parameters
 
     values, streaming = parse_parameters(arguments.parameter), _streaming(arguments)
     options = ExecutionOptions(
@@ -74,7 +69,7 @@ def run(arguments: Arguments) -> int:
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts
-        from ..runner import execute_notebook, write_notebook
+        from ..runner import execute_notebook
 
         with streaming() as relay:
             outcome = execute_notebook(
@@ -82,12 +77,10 @@ def run(arguments: Arguments) -> int:
                 replace(options, stream=relay.path if relay else ""),
                 on_cell=on_cell,
                 prepare=lambda nb: inject_parameters(nb, values),
-                ahead=ahead,
+                early_kernels=early_kernels,
             )
         write_checked(
-            lambda: write_notebook(
-                outcome.notebook, target, over=path.resolve() == target.resolve()
-            ),
+            lambda: outcome.write(target, over=path.resolve() == target.resolve()),
             target,
         )
         report = _report(path, target, outcome)
@@ -99,7 +92,9 @@ def run(arguments: Arguments) -> int:
 
     targets = _targets(arguments)
     paths = (path for path, _ in targets)
-    with Ahead(paths, lambda path: choose_kernel(path, load_notebook(path), options)) as ahead:
+    with EarlyKernels(
+        paths, lambda path: choose_kernel(path, load_notebook(path), options)
+    ) as early_kernels:
         reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
     if arguments.json:
         show_json(reports)
@@ -151,24 +146,23 @@ def check_notebooks(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
-    from ..record import load_signers
+    from ..record import Signer
     from ..runner import (
-        Ahead,
-        Options,
+        CheckOptions,
+        EarlyKernels,
         Problem,
         Report,
         check_notebook,
         choose_test_kernel,
         render_junit,
-        report_to_builtins,
         summarize_reports,
     )
 
-    signers = load_signers(arguments.signers)
+    signers = Signer.load_all(arguments.signers)
     for signer in signers:
         if signer.problem:
             print_complaint(f"the signer {signer.name} does not count: {signer.problem}")
-    options = Options(
+    options = CheckOptions(
         trust=arguments.trust_record,
         trust_folder=arguments.trust_folder,
         timeout=arguments.timeout,
@@ -180,7 +174,7 @@ def check_notebooks(arguments: Arguments) -> int:
 
     def one(path: Path, on_cell: Any) -> Report:
         try:
-            report = check_notebook(path, options, on_cell, ahead)
+            report = check_notebook(path, options, on_cell, early_kernels)
         except (
             Exception
         ) as fault:  # an error in one notebook must not keep the others from being tested
@@ -198,12 +192,12 @@ def check_notebooks(arguments: Arguments) -> int:
         for path in list_notebooks(arguments.notebooks)
         if arguments.shard is None or shard(path, arguments.shard)
     ]
-    with Ahead(paths, lambda path: choose_test_kernel(path, options)) as ahead:
+    with EarlyKernels(paths, lambda path: choose_test_kernel(path, options)) as early_kernels:
         reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
         write_output(render_junit(reports), Path(arguments.junit))
     if arguments.json:
-        show_json([report_to_builtins(r) for r in reports])
+        show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
         print_lines(summarize_reports(reports) or "There is no notebook in this shard.")
     return OK if all(r.ok for r in reports) else FAILED
@@ -284,11 +278,11 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     """
     if not arguments.stream:
         return nullcontext
-    from ..runner import Relay, allows_overlap
+    from ..runner import Relay
 
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")
-    if arguments.jobs > 1 and not allows_overlap(arguments.stream):
+    if arguments.jobs > 1 and not Relay.allows_overlap(arguments.stream):
         raise UsageError(
             f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs."
         )

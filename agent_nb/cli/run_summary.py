@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events import AT
+from ..events import Interrupt
 from ..view import format_money
 
 
@@ -23,7 +23,7 @@ def summary_line(numbers: dict[str, Any]) -> str:
     parts = (
         ", ".join(
             [
-                f"{AT}{numbers['limit']}"
+                f"{Interrupt.AT_LIMIT}{numbers['limit']}"
                 if numbers.get("limit")
                 else str(numbers.get("status", "?")),
                 *how,

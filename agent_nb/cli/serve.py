@@ -190,15 +190,15 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
 
     Raises UsageError.
     """
-    from ..agent import make_basis
-    from ..host import OPTION, VARIABLE, trust_file
+    from ..agent import Basis
+    from ..host import Offer, trust_file
     from ..rows import Agent
     from ..server import Agents, Store, load_tools
-    from ..tools import MODES
+    from ..tools import Policy
 
     if arguments.trust_folder:
-        os.environ[VARIABLE] = OPTION
-    if arguments.approve not in MODES:
+        os.environ[Offer.TRUST_FOLDER] = Offer.OPTION
+    if arguments.approve not in Policy.MODES:
         trust_file(arguments.approve)
     store = Store(Path(arguments.keep)) if arguments.keep else None
     if store is not None:
@@ -213,7 +213,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
         dialect=arguments.dialect or None,
         approve=arguments.approve,
     )
-    make_basis(agent, agent.redaction())  # raises now what the first run would raise
+    Basis.of(agent, agent.redaction())  # raises now what the first run would raise
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 

@@ -36,12 +36,12 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
 
     Raises UsageError if one does not exist.
     """
-    from ..record import find_notebooks as meant
+    from ..record import find_notebooks
 
     paths: list[Path] = []
     for name in names:
         listed = (
-            meant(name)
+            find_notebooks(name)
             if Path(name).is_dir() or any(c in name for c in "*?[")
             else existing_files([name])
         )
@@ -60,13 +60,13 @@ def in_parallel(
     """
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-    from ..runner import Progress, raise_on_signals, stop_all
+    from ..runner import Progress, raise_on_signals
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:
             return work(named[1], progress.cell)
 
-    with raise_on_signals(), ThreadPoolExecutor(jobs) as pool:
+    with raise_on_signals() as stop_all, ThreadPoolExecutor(jobs) as pool:
         working = [pool.submit(one, item) for item in items]
         try:
             # a wait without a limit may miss a signal that another thread received

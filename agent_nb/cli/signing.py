@@ -28,7 +28,7 @@ def sign(arguments: Arguments) -> int:
     """
     from ..notebook import review_records
     from ..record import METADATA_KEY as OURS
-    from ..record import fingerprint_key, lift_records, load_notebook, save_notebook
+    from ..record import NotebookRuns, load_notebook, save_notebook
 
     paths = existing_files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -38,7 +38,7 @@ def sign(arguments: Arguments) -> int:
     worst = OK
     for path in paths:
         nb = load_notebook(path)
-        lift_records(nb)
+        NotebookRuns(nb).lift()
         review = review_records(nb)
         print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
         good = review.signable
@@ -52,7 +52,7 @@ def sign(arguments: Arguments) -> int:
             count = review.sign(nb["metadata"][OURS], key)
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             print_lines(
-                f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint_key(key.public)}"
+                f"{path}: {count} record{'' if count == 1 else 's'} signed with {key.fingerprint}"
             )
         else:
             print_complaint(f"{path}: not signed")
@@ -101,24 +101,24 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _list(_: Arguments) -> str:
-    from ..record import load_signers
+    from ..record import Signer
 
     return (
-        "\n".join(map(str, load_signers()))
+        "\n".join(map(str, Signer.load_all()))
         or "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
     )
 
 
 def _add(arguments: Arguments) -> str:
-    from ..record import add_signer
+    from ..record import Signer
 
-    return f"added: {add_signer(arguments.name, ' '.join(arguments.key))}"
+    return f"added: {Signer.add(arguments.name, ' '.join(arguments.key))}"
 
 
 def _remove(arguments: Arguments) -> str:
-    from ..record import remove_signers
+    from ..record import Signer
 
-    return "\n".join(f"removed: {signer}" for signer in remove_signers(arguments.name))
+    return "\n".join(f"removed: {signer}" for signer in Signer.remove(arguments.name))
 
 
 def _key(file: Path, *, terminal: bool) -> PrivateKey:

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from ..errors import UsageError
-from ..wire import escape_hidden, escape_json
+from ..wire import escape_hidden
 
 
 def prepare_streams() -> None:
@@ -55,7 +55,7 @@ def show_json(value: Any) -> None:
 
 def write_json(text: str) -> None:
     """Write JSON text, in lines or as server-sent events, to stdout."""
-    sys.stdout.write(escape_json(text))
+    sys.stdout.write(escape_hidden(text, "json"))
 
 
 def stream_json(text: str) -> None:
@@ -79,7 +79,7 @@ def pass_on(text: str) -> None:
 
 def write_output(text: str, path: Path | None, *, as_json: bool = False) -> None:
     """Write a text to a file, or to stdout without one. Raises UsageError."""
-    text = (escape_json if as_json else escape_hidden)(text)
+    text = escape_hidden(text, "json" if as_json else "text")
     if path is None:
         sys.stdout.write(text)
     elif text:

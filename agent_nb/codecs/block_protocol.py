@@ -57,9 +57,9 @@ class BlockReader:
         if cut := self._blocks.take(key):
             out.append(self.complete(cut, {}, incomplete=True))
             if cut.of == "call":
-                self._calls.result(cut.name, _wire_id(cut))
+                self._calls.match_result(cut.name, _wire_id(cut))
         if form.of == "call":
-            self._calls.call(name, text_of(obj, form.id))
+            self._calls.open_call(name, text_of(obj, form.id))
         ts, where = self._place(obj)
         note = {"start": note_difference(obj, {"type": form.start})}
         return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
@@ -95,7 +95,7 @@ class BlockReader:
         """Return the event of a block."""
         if block.of == "call":
             call = {
-                "call_id": self._calls.own(_wire_id(block)),
+                "call_id": self._calls.own_id(_wire_id(block)),
                 "args": object_of(parse_json(block.text)),
                 "name": block.name,
                 "incomplete": incomplete,

@@ -1,4 +1,4 @@
-"""Assemble the blocks of one imported run from their deltas.
+"""Assemble the blocks of an imported run (thoughts, answers, arguments) from their deltas.
 
 Rules
 - A delta is passed on at once; when its block closes, the complete event follows with `chunks`
@@ -22,7 +22,12 @@ _ROOT: Mapping[str, Any] = {}
 
 
 class OpenBlock:
-    """A block in progress; `where`: its `path` and `span`."""
+    """A block in progress.
+
+    `of`: what it becomes (`think`, `respond`, `call`, `user`). `key`: what the stream calls it.
+    `where`: its `path` and `span`. Notes hold what the canonical fields do not say of a line; that
+    of each line is derived from the one before, and only those which cannot be are stored.
+    """
 
     __slots__ = (
         "base",
@@ -75,7 +80,7 @@ class OpenBlock:
         return "".join(self.texts)
 
     def add(self, text: str, note: dict[str, Any], gap: int, shifts: Mapping[str, Shift]) -> None:
-        """Take a piece, the note of its line, and the milliseconds before it."""
+        """Append the text of a line, with its note and the milliseconds before it."""
         count = len(self.lengths)
         self.since += gap
         if not count:
@@ -93,15 +98,18 @@ class OpenBlock:
         self.ts = max(self.ts, ts)
         return max(round((ts - before) * 1000), 0) if ts and before else 0
 
-    def name_it(self, name: str) -> None:
+    def set_name(self, name: str) -> None:
         """Set the tool of a call, unless it is known."""
         self.name = self.name or name
 
 
 class Blocks:
-    """The blocks of one run. `shifts`: fields that count on from line to line (see `passthrough`).
+    """The blocks of one run.
 
-    `prefix` makes block ids unique where several readers build one run.
+    `shifts`: the fields that count on from line to line, as a sequence number does (see
+    `passthrough`). `prefix` makes block ids unique where several readers build one run. In the
+    methods `obj` is a line as it came and `drawn` the same line as we would write it; their
+    difference is the line's note. `ts` is its time in epoch seconds, 0 for none.
     """
 
     def __init__(
@@ -168,7 +176,7 @@ class Blocks:
         block = self._keyed.get(key)
         if block is None:
             block = self._keyed[key] = self._new("call", key, where)
-        block.name_it(name)
+        block.set_name(name)
         return [*out, self.add(block, text, obj, drawn, ts)]
 
     def start(

@@ -26,7 +26,11 @@ Seen = Literal["", "open", "over"]
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A matched call. `guess`: one of several; `implicit`: it was unseen and is opened now."""
+    """The call that a line belongs to.
+
+    `guess`: several open calls fit, the oldest is taken; `implicit`: no line opened it, so this one
+    does.
+    """
 
     call_id: str
     guess: bool = False
@@ -34,24 +38,28 @@ class Match(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> dict[str, str]:
-        """What the note of an event says of a guess."""
+        """What goes into the note of the event: that the match is a guess."""
         return {"guess": GUESS} if self.guess else {}
 
 
 class Correlator:
-    """Open calls of one stream, by tool name. Generated ids begin with `prefix`."""
+    """The calls of one stream: each line about a call -> our id of that call.
+
+    A wire id is the id in the stream; ours differs where the stream gives none, or uses one again.
+    Generated ids begin with `prefix`.
+    """
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
-        self._open: dict[str, list[str]] = {}
-        self._names: dict[str, str] = {}
+        self._open: dict[str, list[str]] = {}  # tool -> our ids of its open calls, oldest first
+        self._names: dict[str, str] = {}  # our id of an open call -> its tool, oldest first
         self._ids: dict[str, str] = {}  # wire id of an open call -> our id
         # wire id of ended calls -> how many calls had it
         self._past: OrderedDict[str, int] = OrderedDict()
         self._count = 0
 
-    def call(self, name: str, call_id: str = "") -> tuple[str, bool]:
-        """Open a call; return its id and whether that is synthetic."""
+    def open_call(self, name: str, call_id: str = "") -> tuple[str, bool]:
+        """Open a call; return our id of it, and whether that is synthetic (generated here)."""
         wire_id, call_id = call_id, self._unique(call_id) or self._make()
         if call_id not in self._names:
             self._names[call_id] = name
@@ -60,30 +68,30 @@ class Correlator:
                 self._ids[wire_id] = call_id
         return call_id, not wire_id
 
-    def seen(self, call_id: str) -> Seen:
+    def state_of(self, call_id: str) -> Seen:
         """Return whether the call with a wire id is open, over, or unknown ("")."""
         return "open" if call_id in self._ids else "over" if call_id in self._past else ""
 
-    def news(self, name: str, call_id: str = "") -> Match:
-        """Return the call to `name` that a line is about."""
+    def match_line(self, name: str, call_id: str = "") -> Match:
+        """Return the call to `name` that a line is about; open one if there is none."""
         waiting = () if call_id else self._open.get(name, ())
         if waiting:
             return Match(waiting[0], guess=len(waiting) > 1)
-        if self.own(call_id) in self._names:
-            return Match(self.own(call_id))
-        if self.seen(call_id) == "over":
+        if self.own_id(call_id) in self._names:
+            return Match(self.own_id(call_id))
+        if self.state_of(call_id) == "over":
             uses = self._past[call_id]
             return Match(call_id if uses == 1 else f"{call_id}#{uses}")
-        return Match(self.call(name, call_id)[0], implicit=True)
+        return Match(self.open_call(name, call_id)[0], implicit=True)
 
-    def result(self, name: str, call_id: str = "") -> Match:
-        """Return the call to `name` that has ended, and forget it."""
-        match = self.news(name, call_id)
+    def match_result(self, name: str, call_id: str = "") -> Match:
+        """Return the call to `name` that a result ends; it is not open afterwards."""
+        match = self.match_line(name, call_id)
         self._forget(match.call_id)
         return match
 
-    def open(self) -> dict[str, str]:
-        """Return the tools of the open calls by call id, oldest first."""
+    def open_calls(self) -> dict[str, str]:
+        """Return the open calls: our id -> tool, oldest first."""
         return dict(self._names)
 
     def is_open(self, name: str) -> bool:
@@ -94,18 +102,18 @@ class Correlator:
         """Return the oldest open call of any tool, or ""."""
         return next(iter(self._names), "")
 
-    def next(self) -> str:
+    def take_oldest(self) -> str:
         """Return the oldest open call of any tool, or "", and forget it."""
         call_id = self.oldest()
         if call_id:
             self._forget(call_id)
         return call_id
 
-    def name(self, call_id: str) -> str:
+    def tool_of(self, call_id: str) -> str:
         """Return the tool of an open call, "" if it is not open."""
-        return self._names.get(self.own(call_id), "")
+        return self._names.get(self.own_id(call_id), "")
 
-    def own(self, call_id: str) -> str:
+    def own_id(self, call_id: str) -> str:
         """Return our id of an open call by its wire id; any other id as it is."""
         return self._ids.get(call_id, call_id)
 

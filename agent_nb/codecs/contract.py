@@ -78,9 +78,10 @@ class Writer(Protocol):
 class Options(msgspec.Struct, frozen=True):
     """How a stream is to be written.
 
-    `form`: one of the codec's forms; `conversation`: its id where the format has one; `earlier`:
-    how many runs the conversation had in other streams before; `asked`: the receiver sent the
-    user's message itself.
+    `form`: the variant of the format, one of the codec's `forms`. `conversation`: the id of the
+    session or thread, in formats that have one. `earlier`: how many runs of this conversation were
+    sent in other streams before, for formats that number them. `asked`: the receiver sent the
+    user's message itself, and so needs no copy of it.
     """
 
     form: str = ""

@@ -47,30 +47,34 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Unframer:
-    """Bytes or text in, JSON values out."""
+    """Read one stream: bytes or text in, JSON values out; the framing is detected."""
 
     def __init__(self, losses: Losses) -> None:
         self.framing: Framing | None = None
         self._losses = losses
         self._held = b""
-        self._core: _Core | None = None
+        self._parser: _Parser | None = None
 
     def feed(self, data: bytes | str) -> list[Item]:
         """Return the values that `data` completes."""
         chunk = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
-        if self._core is None:
+        if self._parser is None:
             chunk = self._begin(chunk, last=False)
-        return self._core.feed(chunk) if self._core is not None else []
+        return self._parser.feed(chunk) if self._parser is not None else []
 
     def close(self) -> list[Item]:
         """End the stream: return what is left."""
         rest = b""
-        if self._core is None:
+        if self._parser is None:
             rest = self._begin(b"", last=True)
-        core = self._core
-        return [*core.feed(rest), *core.close()] if core is not None else []
+        parser = self._parser
+        return [*parser.feed(rest), *parser.close()] if parser is not None else []
 
     def _begin(self, chunk: bytes, *, last: bool) -> bytes:
+        """Choose the parser once the head is clear; return the bytes that it is to read.
+
+        Until then they are held, and nothing is returned.
+        """
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
         if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
@@ -85,13 +89,13 @@ class Unframer:
             else "ndjson"
         )
         self.framing = "sse" if kind == "sse" else "ndjson"
-        self._core = _CORES[kind](self._losses)
+        self._parser = _PARSERS[kind](self._losses)
         held, self._held = head, b""
         return held
 
 
-class _Core(ABC):
-    """Base of the three framings."""
+class _Parser(ABC):
+    """A parser of one framing: bytes in, items out."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
@@ -123,7 +127,9 @@ class _Core(ABC):
         return out
 
 
-class _Lines(_Core):
+class _Lines(_Parser):
+    """NDJSON: one value a line."""
+
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
         self._lines: LineDecoder[bytes] = LineDecoder()
@@ -139,7 +145,9 @@ class _Lines(_Core):
         )
 
 
-class _Frames(_Core):
+class _Frames(_Parser):
+    """Server-sent events: one value a frame."""
+
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
         self._sse = SSEDecoder()
@@ -162,7 +170,7 @@ class _Frames(_Core):
         return number
 
 
-class _Array(_Core):
+class _Array(_Parser):
     """A whole JSON array of objects, as `json.dump` writes a list."""
 
     def __init__(self, losses: Losses) -> None:
@@ -182,7 +190,11 @@ class _Array(_Core):
             return [*lines.feed(data), *lines.close()]
 
 
-_CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames, "array": _Array}
+_PARSERS: dict[str, Callable[[Losses], _Parser]] = {
+    "ndjson": _Lines,
+    "sse": _Frames,
+    "array": _Array,
+}
 
 
 def frame_item(item: Item, framing: Framing) -> str:

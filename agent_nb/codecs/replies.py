@@ -23,8 +23,8 @@ class StreamedAnswer(Answer):
         if isinstance(event, Respond) and event.span == self._span:
             self._all.update(event.content.encode())
 
-    def knows(self, reply: str) -> bool:
-        """Return whether a reply adds nothing."""
+    def includes(self, reply: str) -> bool:
+        """Return whether a reply adds nothing to what was streamed."""
         known = {self.text.strip(), self.last.strip()}
         return (
             not reply

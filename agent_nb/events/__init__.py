@@ -5,7 +5,7 @@ Read `types` first, then `log`. The types are defined in `types` and imported fr
 `from agent_nb.events import Call`. Logs, decoders and frames are loaded on first use (a frame
 needs pandas).
 
-Order: chunks, column_type, field_order, interruption, position, types, usage
+Order: chunks, column_type, field_order, position, types, usage
 < answer_frame, completion, event_json, mapped, text, tool_events
 < event_columns, rows
 < columns
@@ -73,19 +73,12 @@ if TYPE_CHECKING:
     from .field_order import order_fields as order_fields
     from .field_order import read_field_order as read_field_order
     from .frame import to_frame as to_frame
-    from .interruption import AT as AT
-    from .interruption import limit_in as limit_in
     from .log import EventLog as EventLog
     from .log import block_text as block_text
     from .log import new_run_id as new_run_id
     from .mapped import is_map as is_map
-    from .position import START as START
     from .position import Position as Position
-    from .position import parse_id as parse_id
-    from .position import split_part as split_part
     from .rows import Place as Place
-    from .text import APART as APART
-    from .text import TYPED as TYPED
     from .text import Answer as Answer
     from .text import Step as Step
     from .text import Texts as Texts
@@ -105,8 +98,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ABANDONED": "completion",
-    "APART": "text",
-    "AT": "interruption",
     "Answer": "text",
     "EventFrame": "event_frame",
     "EventLog": "log",
@@ -117,10 +108,8 @@ _HOMES = {
     "PRESETS": "columns",
     "Place": "rows",
     "Position": "position",
-    "START": "position",
     "Settler": "completion",
     "Step": "text",
-    "TYPED": "text",
     "Texts": "text",
     "adapt_tool_event": "tool_events",
     "answer_text": "text",
@@ -135,14 +124,12 @@ _HOMES = {
     "fields_of": "field_order",
     "is_map": "mapped",
     "is_tool_event": "tool_events",
-    "limit_in": "interruption",
     "list_missing_events": "completion",
     "make_answer_frame": "answer_frame",
     "meaning": "tool_events",
     "new_run_id": "log",
     "order_fields": "field_order",
     "pack_chunks": "chunks",
-    "parse_id": "position",
     "progress_fields": "tool_events",
     "read_answer_type": "text",
     "read_field_order": "field_order",
@@ -150,7 +137,6 @@ _HOMES = {
     "replace_half_characters": "column_type",
     "reply_of": "text",
     "result_fields": "tool_events",
-    "split_part": "position",
     "text_array": "event_frame",
     "to_builtins": "event_json",
     "to_frame": "frame",

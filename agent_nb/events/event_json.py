@@ -4,9 +4,9 @@ Why apart from the types: an event and its JSON form change for different reason
 sees the values.
 
 Rules
-- Reading never fails on a field or type: unknown fields go to `extra`, an unknown or malformed
-  event becomes `Unknown`.
-- Unknown fields and events are written as they came.
+- Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
+  malformed event becomes `Unknown`, a lone surrogate stays.
+- Unknown fields and events are written as they came, lone surrogates as question marks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,28 @@ def decode_event(data: bytes | str) -> Event:
     Raises msgspec.DecodeError when `data` is not a JSON object.
     """
     try:
+        # the event types forbid unknown fields, so that an event with some comes to `event_from`
         return _decoder.decode(data)
-    except msgspec.ValidationError:
-        return event_from(msgspec.json.decode(data))
+    except (msgspec.DecodeError, UnicodeError):
+        return event_from(_parse(data))
+
+
+def _parse(data: bytes | str) -> Any:
+    """Return a JSON value, lone surrogates in it included. Raises msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.ValidationError:  # a number out of range
+        raise
+    except (msgspec.DecodeError, UnicodeError):
+        pass  # not JSON, or a lone surrogate, which msgspec refuses
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except ValueError as fault:
+        raise msgspec.DecodeError(f"JSON is malformed: {fault}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def event_from(obj: Any) -> Event:
@@ -46,16 +65,14 @@ def event_from(obj: Any) -> Event:
         return _unknown(obj)
     fields = cls.__struct_fields__
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
-    extra = {k: v for k, v in obj.items() if k not in known}
-    if extra:
-        own = known.get("extra")
-        known["extra"] = {
-            **(own if isinstance(own, dict) else {"extra": own} if own else {}),
-            **extra,
-        }
+    unknown = {k: v for k, v in obj.items() if k not in known}
+    if unknown:
+        own = known.get("extra")  # a field of that name in the JSON; only an object fits the type
+        kept = own if isinstance(own, dict) else {} if own is None else {"extra": own}
+        known["extra"] = {**kept, **unknown}
     try:
         return msgspec.convert(known, cls)
-    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter: of half a character
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter: of a lone surrogate
         return _unknown(obj)
 
 
@@ -88,7 +105,7 @@ def to_builtins(event: Event) -> dict[str, Any]:
 def encode_event(event: Event) -> bytes:
     """Encode one event as canonical JSON (one line, no newline).
 
-    Half a character, which a record may hold and UTF-8 cannot, becomes a question mark.
+    A lone surrogate, which a record may hold and UTF-8 cannot, becomes a question mark.
     """
     obj = to_builtins(event) if event.extra or isinstance(event, Unknown) else event
     try:

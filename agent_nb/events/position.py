@@ -8,26 +8,34 @@ ordered like their numbers.
 
 from __future__ import annotations
 
-
-def parse_id(text: str) -> Position | None:
-    """Return the position of an id, or None if it is malformed."""
-    parts = text.split(".")
-    if len(parts) not in (1, 3) or not all(
-        p.isdecimal() and p.isascii() and len(p) < 16 for p in parts
-    ):
-        return None
-    numbers = [int(p) for p in parts]
-    return (numbers[0], 0, 0) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
+from typing import NamedTuple
 
 
-def split_part(text: str) -> tuple[str, int]:
-    """Return the id of the event in an id, and how many of its frames are still to come."""
-    event, _, part = text.rpartition(".")
-    inner = text.count(".") in (1, 3) and part.isdecimal() and part.isascii() and len(part) < 16
-    return (event, int(part)) if inner else (text, 0)
+class Position(NamedTuple):
+    """A place in the stream of one run, after the event or delta of these numbers.
+
+    A stored event has no `epoch` and no `delta`; `Position()` is the start.
+    """
+
+    seq: int = 0
+    epoch: int = 0
+    delta: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Position | None:
+        """Return the position of an id, or None if it is malformed."""
+        parts = text.split(".")
+        if len(parts) not in (1, 3) or not all(map(_is_number, parts)):
+            return None
+        return cls(*map(int, parts))
+
+    @staticmethod
+    def split_part(text: str) -> tuple[str, int]:
+        """Return the id of the event in an id, and how many of its frames are still to come."""
+        event, _, part = text.rpartition(".")
+        has_part = text.count(".") in (1, 3) and _is_number(part)
+        return (event, int(part)) if has_part else (text, 0)
 
 
-Position = tuple[int, int, int]  # seq, epoch, n; a stored event has no epoch and no n
-
-
-START: Position = (0, 0, 0)
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 16

@@ -43,10 +43,6 @@ from .types import (
 #: replaces it, or belongs to a block that had begun; "" for an event that is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
-#: In `extra` of a block that is the answer as JSON: the name of its type, "" if it is not valid.
-TYPED = "typed"
-#: The name of the deltas of a text of its own: an answer that came as a call of the final tool.
-APART = "answer"
 _PARTING = (User, Call, Execute, Approval, Started, Result, Error)
 _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold its answer
 
@@ -105,6 +101,11 @@ class Answer:
     `text` is the text as written, with surrounding white space.
     """
 
+    #: in `extra` of a block that is the answer as JSON: the name of its type, "" if it is not valid
+    TYPED = "typed"
+    #: the name of the deltas of a text of its own: an answer that came as a call of the final tool
+    APART = "answer"
+
     def __init__(self, span: str = "") -> None:
         self.last = ""  # the newest block
         self._span = span
@@ -161,15 +162,15 @@ def answer_text(events: Iterable[Event]) -> str:
 
 def read_answer_type(event: Event) -> str:
     """Return the name of the type of which a block of text is canonical JSON, "" for any other."""
-    name = event.extra.get(TYPED) if isinstance(event, Respond) and event.extra else ""
+    name = event.extra.get(Answer.TYPED) if isinstance(event, Respond) and event.extra else ""
     return name if isinstance(name, str) else ""
 
 
 def _apart(event: Event) -> bool:
     """Return whether a block is a text of its own."""
     if isinstance(event, Delta):
-        return event.name == APART
-    return bool(event.extra) and TYPED in (event.extra or {})
+        return event.name == Answer.APART
+    return bool(event.extra) and Answer.TYPED in (event.extra or {})
 
 
 def parts(event: Event) -> bool:

@@ -283,12 +283,23 @@ class Error(Event, frozen=True, tag="error"):
 
 
 class Interrupt(Event, frozen=True, tag="interrupt"):
-    """The run was stopped from outside: by the user, a timeout or a limit."""
+    """The run was stopped from outside: by the user, a timeout or a limit.
+
+    `detail` says how, in words; that of a limit begins with `AT_LIMIT`.
+    """
 
     type: ClassVar[str] = "interrupt"
+    AT_LIMIT: ClassVar[str] = "stopped at the limit of "
 
     reason: Literal["user", "timeout", "limit"] = "user"
     detail: str = ""
+
+    @classmethod
+    def limit_in(cls, detail: str) -> str:
+        """Return the limit that a `detail` names ("30 turns"), or ""; records of any age count."""
+        heads = (cls.AT_LIMIT, "limit reached: ")  # the second one stands in older records
+        limit = next((detail.removeprefix(h) for h in heads if detail.startswith(h)), "")
+        return limit.partition(" (")[0].replace(" model turns", " turns")
 
 
 class End(Event, frozen=True, tag="end"):

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..agent import Run, Screen, wait_for_run
+from ..agent import Run, Screen
 from ..errors import UsageError
 from ..events import Event, EventLog
 from ..models import is_loopback
@@ -55,7 +55,8 @@ class Attached(Followed):
         self._remote = RemoteRun(backoff or Backoff(), on_state)
         self._control = RemoteControl(where, self.log)
         self._on_state = on_state
-        self._busy = self._opened = False
+        self._busy = False  # being iterated
+        self._opened = False  # `on_run` has got the log
 
     @property
     def run(self) -> Run:
@@ -87,14 +88,14 @@ class Attached(Followed):
         return None if self._remote.over else super()._screen()
 
     async def follow(self, screen: Screen | None = None) -> None:
-        """Follow until the run has ended, or until `stop`, here or of the cell that shows it.
+        """Follow until the run has ended, `stop` is called, or the user stops the awaiting cell.
 
         Raises as iterating does.
         """
         self.detached = False
-        task = self._begin(f"agent_nb {self.name}")
-        await wait_for_run(task, screen, self._leave, ends=True)
-        if not task.done():  # it does not stop
+        task = self._start_task(f"agent_nb {self.name}")
+        await self._wait_for_task(task, screen, self._leave, ends=True)
+        if not task.done():  # it ignores the cancellation
             return
         if not task.cancelled():
             task.result()
@@ -116,7 +117,7 @@ class Attached(Followed):
         """Detach, from any thread: the remote run goes on, and what has come is kept."""
         self.detached = True
         if self._task is not None:
-            self._call_soon(self._task.cancel)
+            self._call_on_loop(self._task.cancel)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield each event once, in order, until the run has ended; after that, what the log holds.
@@ -171,7 +172,7 @@ class Attached(Followed):
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
         """Answer as a button does, from any thread; a refusal is printed on stderr."""
-        self._call_soon(self._control.answer, payload, allow)
+        self._call_on_loop(self._control.answer, payload, allow)
 
 
 def attach(

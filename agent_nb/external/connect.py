@@ -22,29 +22,31 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, cast
-from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit, urlunsplit
 
 import anyio
 import httpx
 import msgspec
 
 from ..errors import UsageError, WireError
-from ..models import check_address, hide_secret, is_loopback
-from ..wire import Decompressor, decompress_body
+from ..host import read_launch
+from ..models import hide_secret, is_loopback
+from ..wire import decompress_body
 from . import tokens
 
-ANSWER = 1 << 20
+ANSWER = 1 << 20  # bytes
 REPLY = 30.0  # seconds for the whole of a short answer
-_NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})
+# statuses that waiting cannot mend
+_FINAL = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds to wait before a new connection: `first`, doubled each time up to `most`, less a
-    random part.
+    """When to connect again, and when to give up; all in seconds.
 
-    `patience`: how long to go on without news; `door`: the same while nothing has ever answered.
-    `torn`: how long to wait for missing events on one connection; `idle`: how long a connection may
-    be silent, comments included.
+    The wait before a new connection is `first`, doubled each time up to `most`, less a random part.
+    `patience`: how long to go on without a new event; `door`: the same while no server has ever
+    answered. `torn`: how long to wait for missing events on one connection; `idle`: how long a
+    connection may be silent, comments included.
     """
 
     first: float = 0.1
@@ -60,23 +62,23 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patience:
-    """Wait between connections, longer each time, until there is news."""
+    """Waits between connections, longer each time until `renew`; made when the first begins."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
         self._attempt, self._since = 0, anyio.current_time()
 
     def renew(self) -> None:
-        """Start over: there was news."""
+        """Start over: something new has come."""
         self._attempt, self._since = 0, anyio.current_time()
 
     @property
     def waited(self) -> float:
-        """The seconds without news."""
+        """The seconds since something new came."""
         return anyio.current_time() - self._since
 
     def over(self, limit: float) -> bool:
-        """Return whether there was no news for more than `limit` seconds."""
+        """Return whether nothing new came for more than `limit` seconds."""
         return self.waited > limit
 
     async def wait(self) -> None:
@@ -105,13 +107,23 @@ class Target(msgspec.Struct, frozen=True):
         return urlsplit(self.server).netloc.rpartition("@")[2]
 
 
+def split_address(url: str) -> SplitResult | None:
+    """Return the parts of an http address, None if it is none."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:  # an IPv6 address or a port that is none
+        return None
+    return parts if good else None
+
+
 def parse_target(url: str, token: str = "") -> Target:
     """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`.
 
     A `?token=` in it is used and taken out. Raises UsageError if the URL is invalid.
     """
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = split_address(url if "://" in url else f"http://{url}")
+    if parts is None:
         raise UsageError(
             f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
         )
@@ -125,7 +137,7 @@ def parse_target(url: str, token: str = "") -> Target:
     return Target(
         server,
         unquote(run),
-        token or (tokens.find_token(server) if is_loopback(parts.hostname) else ""),
+        token or (tokens.find_token(server) if is_loopback(parts.hostname or "") else ""),
     )
 
 
@@ -136,7 +148,7 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
         "Accept-Encoding": "identity",
         **({"Authorization": f"Bearer {where.token}"} if where.token else {}),
     }
-    check_address(where.server)
+    read_launch().check_address(where.server)
     parts, times = urlsplit(where.server), httpx.Timeout(10.0, read=None)
     direct = is_loopback(parts.hostname or "")
     # without TLS no certificate is checked, and loading certificates takes longer than connecting
@@ -159,13 +171,11 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     """
     encoding = response.headers.get("content-encoding", "")
     try:
-        Decompressor(encoding)
+        body = decompress_body(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)
     except WireError as error:
         raise UsageError(f"{response.url.host}: {error}") from None
     try:
-        async with aclosing(
-            decompress_body(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)
-        ) as pieces:
+        async with aclosing(body) as pieces:
             async for piece in pieces:
                 yield piece
     except WireError as error:
@@ -178,14 +188,14 @@ async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
 
     Raises httpx.HTTPError.
     """
-    found = bytearray()
+    beginning = bytearray()
     with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY):
         async with aclosing(stream_body(response)) as chunks:
             async for chunk in chunks:
-                found += chunk
-                if len(found) >= size:
+                beginning += chunk
+                if len(beginning) >= size:
                     break
-    return bytes(found[:size])
+    return bytes(beginning[:size])
 
 
 async def send_request(
@@ -225,7 +235,7 @@ async def check_response(response: httpx.Response) -> None:
     ):
         return
     reason = (await read_beginning(response, 500)).decode("utf-8", "replace")
-    if response.status_code in _NEVER or 300 <= response.status_code < 400:
+    if response.status_code in _FINAL or 300 <= response.status_code < 400:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {reason}")
     if response.status_code == 200:
         kind = response.headers.get("content-type", "of no type")

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events import Delta, End, Error, Event, decode_event, parse_id
+from ..events import Delta, End, Error, Event, Position, decode_event
 from ..wire import Frame
 
-WAITING = 4096
+WAITING = 4096  # events that wait for earlier ones; more are dropped and come again
 
 
 class Follower:
@@ -68,6 +68,7 @@ class Follower:
         return self._stored(event) if event.seq else []
 
     def _stored(self, event: Event) -> list[Event]:
+        """Return a numbered event and those that waited for it, if its turn has come."""
         if event.seq <= self._seq or event.seq in self._waiting:
             self.duplicates += 1
             return []
@@ -79,6 +80,7 @@ class Follower:
         return out
 
     def _pass(self, event: Event) -> Event:
+        """Return an event under our number, and count it."""
         self._seq, self._delta_place, self._run = event.seq, (0, 0), event.run
         self.last_id = str(event.seq)
         self.over = isinstance(event, End) and not event.span
@@ -87,15 +89,16 @@ class Follower:
         )
 
     def _delta(self, event: Delta, number: str) -> list[Event]:
-        found = parse_id(number)
-        if found is None:
+        """Return a delta if it is the next one; `number` is its frame id (`events.position`)."""
+        position = Position.parse(number)
+        if position is None:
             return []  # it might be a repeat; its block comes complete
-        seq, epoch, n = found
-        if found <= (self._seq, *self._delta_place):
+        seq, epoch, n = position
+        if position <= (self._seq, *self._delta_place):
             self.duplicates += 1
             return []
-        same, count = epoch == self._delta_place[0], self._delta_place[1]
-        if seq != self._seq or n != (count + 1 if same else 1):
+        newest_epoch, newest = self._delta_place
+        if seq != self._seq or n != (newest + 1 if epoch == newest_epoch else 1):
             return []
         self._delta_place = (epoch, n)
         self.last_id = number

@@ -1,9 +1,9 @@
-"""A run that happens elsewhere, followed: the base of `watch` and `attach`.
+"""The base of `watch` and `attach`: a run of another system or process that is followed here.
 
 Rules
 - A notebook cell that awaits one shows its cards. A user who stops that cell ends it with
   AgentStopped.
-- What `each_run` was given is called with each log before its first event.
+- The callback of `each_run` gets each log before its first event.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from ..agent import InProgress, Run, Screen, follow_run
+from ..agent import InProgress, Run, Screen
 from ..errors import AgentStopped
 from ..events import EventLog
 
 
 class Followed(InProgress):
-    """A run of elsewhere. `show`: show the cards when awaited (None: in a notebook)."""
+    """A run of another system or process.
+
+    `again` says what to do instead of awaiting it in another event loop, for an error. `show`: show
+    the cards when awaited (None: in a notebook).
+    """
 
     def __init__(self, again: str, *, show: bool | None) -> None:
         super().__init__(again)
         self._on_run: Callable[[EventLog], None] = lambda _: None
         self._show = show
 
-    def each_run(self, hear: Callable[[EventLog], None]) -> None:
-        """Call `hear` with each log before its first event; the latest `hear` counts."""
-        self._on_run = hear
+    def each_run(self, on_run: Callable[[EventLog], None]) -> None:
+        """Call `on_run` with each log before its first event; a later callback replaces it."""
+        self._on_run = on_run
 
     @property
     @abstractmethod
@@ -40,22 +44,23 @@ class Followed(InProgress):
 
     @abstractmethod
     async def follow(self, screen: Screen | None = None) -> None:
-        """Follow to the end, or until `stop`, here or of the cell that shows it."""
+        """Read the run until it ends, `stop` is called, or the user stops the awaiting cell."""
 
     def _screen(self) -> Screen | None:
-        return follow_run(self, self._show)
+        return self._find_foreign_screen(self._show)
 
     def _check(self) -> None:
-        """Raise what kept the run from being read."""
+        """Raise what kept the run from being read; nothing unless a subclass says so."""
 
     async def _wait(self) -> Run:
-        self._same_loop()
+        self._require_same_loop()
         screen = self._screen()
         try:
             await self.follow(screen)
         finally:
-            seen = screen.close() if screen is not None else None
+            shown = screen.close() if screen is not None else None
         if screen is not None and screen.stopped:
             raise AgentStopped(screen.stopped, self.run if self.logs else None)
         self._check()
-        return self.run if seen is None else Run(self.run.log, seen=seen)
+        # a cell that showed the cards need not show them once more as its value
+        return self.run if shown is None else Run(self.run.log, seen=shown)

@@ -24,7 +24,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import httpx
 
 from ..errors import ModelError, UsageError, WireError
-from ..wire import FRAME_LIMIT, SSEDecoder
+from ..wire import SSEDecoder
 from .connect import (
     Backoff,
     Patience,
@@ -33,11 +33,13 @@ from .connect import (
     describe_fault,
     open_response,
     read_beginning,
+    split_address,
     stream_body,
 )
 
+# the end of a frame; after CR a LF may still come
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
-_ID = "lastEventId"
+_ID = "lastEventId"  # in the address
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"
 
 
@@ -62,20 +64,21 @@ class Frames:
             self._take(bytes(self._buffer[start : seen + end.end()]), out)
             start = seen + end.end()
         del self._buffer[:start]
-        if len(self._buffer) > FRAME_LIMIT:
+        if len(self._buffer) > SSEDecoder.FRAME_LIMIT:
             raise WireError(
-                f"A frame is larger than {FRAME_LIMIT} bytes.",
+                f"A frame is larger than {SSEDecoder.FRAME_LIMIT} bytes.",
                 raw=self._buffer[:200].decode("utf-8", "replace"),
             )
         return b"".join(out)
 
     def _take(self, frame: bytes, out: list[bytes]) -> None:
+        """Hold back a frame that is not a repeat; pass on all of them when one has an id."""
         decoder = SSEDecoder()
-        found = decoder.feed(frame)
-        fresh = self._repeats is None
-        number = (decoder.last_event_id or "") if found or fresh else ""
-        mark = hash((number, found[0].event, found[0].data)) if found else 0
-        if found and self._repeats is not None:
+        decoded = decoder.feed(frame)  # none if the frame has no data
+        # a bare id may be a repeat, so it counts only once repeats are over
+        number = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
+        mark = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
+        if decoded and self._repeats is not None:
             if self._repeats.knows(mark, numbered=bool(number)):
                 return
             self._repeats = None
@@ -108,7 +111,7 @@ class Frames:
 
 
 class _Repeats:
-    """Know the frames at the beginning of a new connection that came on an earlier one.
+    """Recognises, at the beginning of a new connection, the frames that came on an earlier one.
 
     They repeat `taken` in its order: from the newest id on (`resume`), from the very first, or, if
     they have an id, from anywhere. Each is a hash of id, name and data.
@@ -143,8 +146,7 @@ async def read_stream(
     UsageError if the address is invalid or the server refuses, ModelError when the stream breaks
     off for good, WireError when a frame is too large.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if split_address(url) is None:
         raise UsageError(f"{url!r} is not an http address.")
     reader = _Reader(
         url, Target(url, token=token), {"Accept": ACCEPT, **(headers or {})}, backoff or Backoff()
@@ -155,11 +157,13 @@ async def read_stream(
 
 
 class _Reader:
+    """Reads one address over as many connections as it takes; see the rules."""
+
     def __init__(self, url: str, where: Target, headers: dict[str, str], backoff: Backoff) -> None:
         self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
         self._frames = Frames()
         self._over = False
-        self._in_address = True  # send the newest id there too
+        self._in_address = True  # send the newest id in the address too
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
         patience = Patience(self._backoff)
@@ -217,17 +221,17 @@ class _Reader:
         self._over = response.status_code == 204
         if response.status_code < 300:
             return
-        said = (await read_beginning(response, 300)).decode("utf-8", "replace")
+        reason = (await read_beginning(response, 300)).decode("utf-8", "replace")
         passing = response.status_code >= 500 or response.status_code in (408, 425, 429)
         if again and (passing or response.status_code == 404 or self._in_address):
             self._in_address = self._in_address and passing
-            raise httpx.ReadError(f"HTTP {response.status_code}: {said}")
-        raise UsageError(f"{self._where.place} answers {response.status_code}: {said}")
+            raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
+        raise UsageError(f"{self._where.place} answers {response.status_code}: {reason}")
 
 
 def _with_id(url: str, number: str) -> str:
     """Return an address with `lastEventId`; the rest of its query stays as it is written."""
     parts = urlsplit(url)
-    kept = [pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID}=")]
-    query = "&".join([*kept, f"{_ID}={quote(number, safe='')}"])
+    pairs = [pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID}=")]
+    query = "&".join([*pairs, f"{_ID}={quote(number, safe='')}"])
     return urlunsplit(parts._replace(query=query))

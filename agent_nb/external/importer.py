@@ -1,4 +1,5 @@
-"""Import a stream of any known format into event logs: our numbers, proper ends, its ids and times.
+"""Import a stream of any known format into event logs: `seq` is numbered anew and missing ends are
+added; the ids and times of the stream are kept.
 
 Why apart from `watch`: this half does no I/O, so that a file, a connection, an iterator and a test
 feed the same object.
@@ -8,8 +9,8 @@ Rules
   and nodes stay as they came.
 - Every event is `origin: imported`, whatever it claims; only the prompt that the viewer passed is
   the user's.
-- Times are the stream's, never going back. Missing ones are the time of arrival in a live stream,
-  else unknown (0).
+- Times are the stream's, and never go back. An event without one has the time of the event before
+  it; while no event has had a time, that of its arrival in a live stream, else 0 (unknown).
 - A run whose end did not come is closed as interrupted: open blocks are incomplete, each call gets
   a result, an error names the cause.
 - Secrets of this machine and keys of known form are redacted, as in everything that is recorded.
@@ -64,10 +65,10 @@ class Imported:
     ) -> None:
         self.logs: list[EventLog] = []
         self._stream = ForeignStream(codec or None)
-        self._settler: Settler | None = None
+        self._settler: Settler | None = None  # adds the missing ends; depends on the codec
         self._prompt, self._live, self._on_run, self._clock = prompt, live, on_run, clock
         self._redaction = None if secrets is None else Redaction(secrets)
-        self._unnamed = new_run_id()
+        self._unnamed = new_run_id()  # the run of events that name none
         self._runs: dict[str, _Run] = {}
 
     @property
@@ -119,10 +120,10 @@ class Imported:
         return run.add(event)
 
     def _open(self, run_id: str) -> _Run:
-        said = self._prompt if not self.logs else ""
+        prompt = self._prompt if not self.logs else ""  # the first run answers it
         name = run_id if self._redaction is None else self._redaction.value(run_id)
         run = self._runs[run_id] = _Run(
-            name, said, self._clock if self._live else None, self._redaction
+            name, prompt, self._clock if self._live else None, self._redaction
         )
         self.logs.append(run.log)
         self._on_run(run.log)
@@ -130,7 +131,7 @@ class Imported:
 
 
 class _Run:
-    """One run on its way into its log."""
+    """One run and its log; `clock` is None unless the stream is live."""
 
     def __init__(
         self,
@@ -139,12 +140,12 @@ class _Run:
         clock: Callable[[], float] | None,
         redaction: Redaction | None,
     ) -> None:
-        self._at = 0.0
-        self._timed = False  # the stream has times
+        self._at = 0.0  # time of the newest event
+        self._timed = False  # whether an event of the stream has had a time
         self._clock = clock
         self._prompt = prompt
         self._redaction = redaction
-        self._filters: dict[str, Redactor] = {}
+        self._filters: dict[str, Redactor] = {}  # by block that is being written
         self.log = EventLog(run_id, clock=lambda: self._at)
 
     def add(self, event: Event) -> list[Event]:
@@ -201,9 +202,10 @@ class _Run:
         """Return the event redacted; if its text changes, its `chunks` are dropped."""
         if self._redaction is None:
             return event
-        said = to_builtins(event)
-        opaque = ("payload", "opaque") if said.get("name") == RESEND else ("opaque",)
-        clean = self._redaction.fields(said, opaque)
-        if clean == said:
+        fields = to_builtins(event)
+        # in objects that a provider wants back, signatures and encrypted reasoning keep every byte
+        payloads = ("payload", "opaque") if fields.get("name") == RESEND else ("opaque",)
+        clean = self._redaction.fields(fields, payloads)
+        if clean == fields:
             return event
-        return event_from({name: held for name, held in clean.items() if name != "chunks"})
+        return event_from({name: value for name, value in clean.items() if name != "chunks"})

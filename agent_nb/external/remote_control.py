@@ -1,4 +1,4 @@
-"""What the follower of a remote run asks of its server: stop the run, answer its questions."""
+"""Requests about a remote run to its server: stop the run, answer a question about a call."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class RemoteControl:
         self, call_id: str, *, allow: bool, args: dict[str, Any] | None, scope: str, reason: str
     ) -> None:
         """Answer the question about a call. Raises UsageError when the server refuses."""
-        said = {
+        decision = {
             "decision": "allow" if allow else "deny",
             "args": args,
             "scope": scope,
             "reason": reason,
         }
-        await self._post(f"approvals/{quote(call_id)}", said)
+        await self._post(f"approvals/{quote(call_id)}", decision)
 
     def answer(self, payload: Mapping[str, Any], allow: bool) -> None:
         """Answer as a button does, on the event loop's thread; a refusal is printed on stderr."""
@@ -81,6 +81,6 @@ class RemoteControl:
                     f"{server} does not answer ({describe_fault(fault)}). Whether it took this in is not known: look at the run, then try again."
                 ) from fault
         if status >= 300:
-            said = answer[:300].decode("utf-8", "replace")
+            reason = answer[:300].decode("utf-8", "replace")
             advice = " Attach again with ?token=TOKEN in the address." if status == 401 else ""
-            raise UsageError(f"{server} refuses ({status}): {said}{advice}")
+            raise UsageError(f"{server} refuses ({status}): {reason}{advice}")

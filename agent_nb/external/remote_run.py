@@ -26,7 +26,7 @@ from .follow import Follower
 
 
 class RemoteRun:
-    """One remote run. `on_state`: see `attach.Attached`."""
+    """The connections to one remote run; `on_state` as in `attached_run.Attached`."""
 
     def __init__(self, backoff: Backoff, on_state: Callable[[str], Any]) -> None:
         self.connections = 0
@@ -79,7 +79,7 @@ class RemoteRun:
             self._on_state("following")
             self._follower.connected()
             decoder, torn = SSEDecoder(), 0.0
-            async with aclosing(self._bytes(response, lambda: torn)) as chunks:
+            async with aclosing(self._read_bytes(response, lambda: torn)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):
                         for event in self._follower.feed(frame):
@@ -88,7 +88,7 @@ class RemoteRun:
                     if self._follower.over:
                         return
 
-    async def _bytes(
+    async def _read_bytes(
         self, response: httpx.Response, torn: Callable[[], float]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a connection; end when missing events do not come.

@@ -31,35 +31,37 @@ async def items_of(
     """Yield the items of a source.
 
     `done` returns whether what came is complete. Until then an address with numbered events is
-    asked again, and, with `follow`, a file is read on. Raises UsageError, ModelError.
+    asked again, and, with `follow`, a file is read on. An asynchronous iterator of the caller is
+    closed at the end. Raises UsageError, ModelError.
     """
-    found = _opened(source, done, follow=follow)
+    items = _open_source(source, done, follow=follow)
     try:
-        async for item in found:
+        async for item in items:
             yield item
     finally:
-        close = getattr(found, "aclose", None)
+        close = getattr(items, "aclose", None)
         if close is not None:
             await close()
 
 
-def _opened(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIterable[Any]:
+def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIterable[Any]:
+    """Return the items of a source, by its kind (`codecs.classify_source`)."""
     kind = classify_source(source)
     if kind == "url":
-        return _get(source, done)
+        return _read_address(source, done)
     if kind == "text":
-        return _each([source] if isinstance(source, str) else read_unzipped([source]))
+        return _iterate([source] if isinstance(source, str) else read_unzipped([source]))
     if kind == "path":
-        return _file(Path(source).expanduser(), done if follow else None)
+        return _read_file(Path(source).expanduser(), done if follow else None)
     if kind == "response":
         return _response(source)
     if kind == "async":
         found: AsyncIterable[Any] = source
         return found
     if kind == "file":
-        return _each(read_unzipped(read_chunks(source)))
+        return _iterate(read_unzipped(read_chunks(source)))
     if kind == "items":
-        return _each(source)
+        return _iterate(source)
     raise UsageError(
         f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator."
     )
@@ -76,7 +78,7 @@ def _response(source: Any) -> AsyncIterable[bytes]:
     return decompress_body(source.aiter_raw(), source.headers.get("content-encoding", ""))
 
 
-async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
+async def _read_address(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
     from . import http_stream
 
     async with aclosing(http_stream.read_stream(url, done=done)) as chunks:
@@ -84,16 +86,17 @@ async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None
             yield chunk
 
 
-async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[bytes, None]:
-    door = _Door(path)
-    with door:
+async def _read_file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[bytes, None]:
+    """Yield a file, unzipped; with `done`, read on at its end until that returns True."""
+    opening = _CancellableOpen(path)
+    with opening:
         try:
-            file = await _in_thread(door.open)
+            file = await _in_thread(opening.open)
         except OSError as fault:
             raise UsageError(f"{path}: {fault.strerror or fault}.") from None
         unzipped = FileDecompressor()
         while True:
-            async for chunk in _each(read_chunks(file)):
+            async for chunk in _iterate(read_chunks(file)):
                 for piece in unzipped.feed(chunk):
                     yield piece
             if done is None or done():
@@ -103,11 +106,11 @@ async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[b
             yield rest
 
 
-class _Door:
-    """A file that a thread opens.
+class _CancellableOpen:
+    """Opens a file in a thread.
 
-    Opening a pipe blocks until its other end is open. If the reader leaves first, the thread closes
-    the file.
+    Opening a named pipe blocks until its other end is open. If the block is left before that, the
+    thread closes the file as soon as it is open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -134,7 +137,7 @@ class _Door:
                 self._file.close()
 
 
-async def _each(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
+async def _iterate(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
     """Yield the items of a list at once, those of a generator as a thread reads them."""
     if isinstance(items, list | tuple):
         for item in items:

@@ -32,8 +32,8 @@ class Note(msgspec.Struct, frozen=True):
     pid: int = 0
 
 
-class Left:
-    """A note that was left; `close` removes it."""
+class WrittenNote:
+    """The note of a server of this process; the open `file` holds its lock."""
 
     def __init__(self, path: Path, file: int) -> None:
         self.path = path
@@ -49,14 +49,17 @@ class Left:
 
 
 def folder() -> Path:
-    """Return the folder of the notes (it may not exist)."""
+    """Return the folder of the notes, which may not exist."""
     from platformdirs import user_state_dir
 
     return Path(user_state_dir("agent_nb", appauthor=False)) / "servers"
 
 
-def write_server_note(url: str, token: str, where: Path | None = None) -> Left | None:
-    """Write the note of a server; return None if it cannot be written."""
+def write_server_note(url: str, token: str, where: Path | None = None) -> WrittenNote | None:
+    """Write the note of a server that this process runs; return None if it cannot be written.
+
+    `where`: the folder of the notes, the user's by default, as in the other functions.
+    """
     place = where or folder()
     path = place / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
     try:
@@ -68,7 +71,7 @@ def write_server_note(url: str, token: str, where: Path | None = None) -> Left |
         return None
     take_lock(file)
     os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
-    return Left(path, file)
+    return WrittenNote(path, file)
 
 
 def find_token(url: str, where: Path | None = None) -> str:
@@ -78,13 +81,13 @@ def find_token(url: str, where: Path | None = None) -> str:
 
 def list_servers(where: Path | None = None) -> list[Note]:
     """Return the notes of the running servers."""
-    found = []
+    notes = []
     with suppress(OSError):
         for path in sorted((where or folder()).glob("*.json")):
             with suppress(OSError, msgspec.DecodeError):
                 note = msgspec.json.decode(path.read_bytes(), type=Note)
-                found += [note] if _alive(path, note.pid) else []
-    return found
+                notes += [note] if _alive(path, note.pid) else []
+    return notes
 
 
 def read_token(path: Path) -> str:
@@ -109,5 +112,6 @@ def read_token(path: Path) -> str:
 
 
 def _alive(path: Path, pid: int) -> bool:
+    """Return whether the server of a note is running."""
     held = is_locked(path)
     return path.exists() and pid > 0 if held is None else held

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from ..agent import Run, Screen, wait_for_run
+from ..agent import Run, Screen
 from ..codecs import is_live, name_source
 from ..errors import AgentError, UsageError
 from ..events import Event, EventLog
@@ -32,13 +32,14 @@ from .followed import Followed
 from .importer import Imported
 from .sources import items_of
 
-TICK = 0.05  # s, how often held back events are asked for while no item comes
+TICK = 0.05  # seconds between two looks for events that the codec holds back
 
 
 class Watch(Followed):
-    """A run that is followed: iterate it for events (deltas included), await it for the Run.
+    """A run of another system that is followed, or several of one source; see `watch`.
 
-    See `watch`. `live`: the source is news, so events without a time get that of their arrival.
+    Iterate it for events (deltas included), await it for the Run. `live`: the source is being
+    written, so events without a time get that of their arrival. `fault`: why reading stopped.
     """
 
     def __init__(
@@ -61,11 +62,11 @@ class Watch(Followed):
             codec,
             prompt=prompt,
             live=self.live,
-            on_run=self._opened,
+            on_run=self._report,
             secrets=self._secrets,
         )
-        self._seen: list[Event] = []
-        self._queues: list[asyncio.Queue[Event | None]] = []
+        self._seen: list[Event] = []  # the events so far, for a late iteration; without deltas
+        self._queues: list[asyncio.Queue[Event | None]] = []  # of the iterations; None ends one
         self._stopped = self._over = False
 
     @property
@@ -99,30 +100,30 @@ class Watch(Followed):
         """What of the source could not be read: what -> how often."""
         return self._imported.losses.counts()
 
-    def _opened(self, log: EventLog) -> None:
-        self._on_run(log)
+    def _report(self, log: EventLog) -> None:
+        self._on_run(log)  # looked up now: `each_run` may have replaced it
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.
 
         Raises UsageError if it is read in another event loop.
         """
-        self._same_loop()
+        self._require_same_loop()
         if self._task is None:
-            self._begin(f"agent_nb watch {self.name}")
+            self._start_task(f"agent_nb watch {self.name}")
         return self
 
     def stop(self) -> None:
         """Stop reading, from any thread; the run is closed as interrupted."""
         self._stopped = True
         if self._task is not None:
-            self._call_soon(self._task.cancel)
+            self._call_on_loop(self._task.cancel)
 
     async def follow(self, screen: Screen | None = None) -> None:
-        """Wait until the source ends, or until `stop`, here or of the cell that shows it."""
+        """Read until the source ends, `stop` is called, or the user stops the awaiting cell."""
         self.start()
         assert self._task is not None
-        await wait_for_run(self._task, screen, lambda _: self.stop(), ends=True)
+        await self._wait_for_task(self._task, screen, lambda _: self.stop(), ends=True)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the events so far, then each as it comes, until the source ends.
@@ -136,8 +137,8 @@ class Watch(Followed):
         self._queues.append(queue)
         if self._over:
             queue.put_nowait(None)
-        while (found := await queue.get()) is not None:
-            yield found
+        while (event_ := await queue.get()) is not None:
+            yield event_
         self._check()
 
     def _check(self) -> None:

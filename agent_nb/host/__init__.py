@@ -36,12 +36,7 @@ if TYPE_CHECKING:
     from .private_file import make_private_folder as make_private_folder
     from .private_file import put_file as put_file
     from .private_file import write_private as write_private
-    from .trust import HOW as HOW
-    from .trust import OPTION as OPTION
-    from .trust import SERVERS as SERVERS
-    from .trust import VARIABLE as VARIABLE
     from .trust import Offer as Offer
-    from .trust import found_in as found_in
     from .trust import is_trusted_everywhere as is_trusted_everywhere
     from .trust import list_allowed as list_allowed
     from .trust import revoke_folder as revoke_folder
@@ -51,19 +46,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "ATTRIBUTE": "plugins",
     "Background": "background",
-    "HOW": "trust",
     "Launch": "launch",
-    "OPTION": "trust",
     "Offer": "trust",
-    "SERVERS": "trust",
-    "VARIABLE": "trust",
     "__version__": "version",
     "blame_plugin": "plugins",
     "find_dotenv": "dotenv",
     "find_faults": "plugins",
     "find_library": "imports",
     "find_nearest": "nearest",
-    "found_in": "trust",
     "import_library": "imports",
     "is_projects": "imports",
     "is_trusted_everywhere": "trust",

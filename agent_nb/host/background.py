@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 
 class Background:
-    """An event loop on a thread of its own; `at_exit` makes the last work on it.
+    """An event loop on a thread of its own, which starts with the first work.
 
-    `name`: of the thread. `limit`: seconds that the end of the process waits for that work.
+    `name`: of the thread. `at_exit`: makes the last work on the loop. `limit`: seconds that the end
+    of the process waits for that work.
     """
 
     def __init__(
@@ -70,5 +71,6 @@ class Background:
         loop.run_forever()
 
     def _forget(self) -> None:
+        """Start anew in a forked child: it has no thread, and nothing frees a held lock."""
         self._lock = threading.Lock()
         self._loop = None

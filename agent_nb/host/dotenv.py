@@ -1,8 +1,7 @@
 """The `.env` of a folder: variables that its owner keeps for programs started there.
 
 Rules: the nearest file counts (`find_nearest`); one that is unreadable or larger than 1 MB is
-ignored.
-Reading sets no variable; which values count is decided elsewhere (`trust`).
+ignored. Reading sets no variable; which values count is decided elsewhere (`trust`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 class Places:
     """Where our imports are looked up, for one state of `sys.path` and the working folder.
 
-    `path` holds the entries that count, `rest` the others.
+    `path` holds the entries that count, `rest` the others. `folders`: the working folder, and the
+    one in which the process started.
     """
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
@@ -32,11 +33,12 @@ class Places:
         }
         self._sites = _sites()
         rooted = [e for e in entries if os.path.isabs(e)]
+        # reading .pth files takes time: only if some entry is neither installed nor theirs
         self._trees = (
             set(_trees(self._sites)) if any(not _within(e, self._sites) for e in rooted) else set()
         )
         self._known: dict[tuple[str, str], bool] = {}
-        above = {
+        above = {  # the folders above a project, unless they are installed
             e
             for e in rooted
             if any(_within(folder, [os.path.realpath(e)]) for folder in folders)
@@ -49,7 +51,7 @@ class Places:
     def strange(self, name: str, path: str) -> bool:
         """Return whether the module `name` belongs to the project.
 
-        `place` is its file, or the folder of a namespace package.
+        `path` is its file, or the folder of a namespace package.
         """
         key = (name, path)
         if key not in self._known:
@@ -67,7 +69,7 @@ class Places:
 
 
 def _entry(name: str, path: str) -> str:
-    """Return the entry of `sys.path` by which the module `name` at `place` is found."""
+    """Return the entry of `sys.path` by which the module `name` at `path` is found."""
     package = os.path.basename(path).startswith("__init__.")
     for _ in range(name.count(".") + package + 1):
         path = os.path.dirname(path)
@@ -85,10 +87,12 @@ def _project(folder: str) -> str:
 
 
 def _home() -> str:
+    """Return the user's home, links resolved: never a project, whatever it holds."""
     return os.path.realpath(os.path.expanduser("~"))
 
 
 def _within(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path is one of the folders or lies in one."""
     path = os.path.join(os.path.normcase(path), "")
     return any(path.startswith(os.path.join(os.path.normcase(folder), "")) for folder in folders)
 

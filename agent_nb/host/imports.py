@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 F = TypeVar("F", bound=Callable[..., Any])
-SETTLED = 5_000_000_000  # ns after which an installation is taken as complete
+SETTLED = 5_000_000_000  # nanoseconds without a change after which an installation is complete
 OURS = "agent_nb"
-NEEDED = (
+NEEDED = (  # libraries that `verify` looks at; all are required ones
     "IPython",
     "anyio",
     "httpx",
@@ -56,19 +56,20 @@ NEEDED = (
     "pygments",
     "yaml",
 )
-_swapping = threading.RLock()
+_swapping = threading.RLock()  # held while `sys.path` is another
 _PACKAGES: dict[str, _Packages] = {}  # by entry of sys.path
-_theirs: dict[int, CodeType] = {}  # by id: a code object's own hash looks at all its constants
+# functions marked as foreign, by id: a code object's own hash looks at all its constants
+_foreign: dict[int, CodeType] = {}
 
 
 def mark_foreign(function: F) -> F:
     """Mark a function of ours that calls foreign code, whose imports are then not ours."""
-    _theirs[id(function.__code__)] = function.__code__
+    _foreign[id(function.__code__)] = function.__code__
     return function
 
 
 class Guard:
-    """The finder for our imports."""
+    """The finder for our imports. It notes the working folder in which it is made."""
 
     def __init__(self) -> None:
         self._start = _folder()
@@ -127,10 +128,11 @@ class Guard:
         return None
 
     def _is_ours(self, frame: FrameType | None) -> bool:
+        """Return whether the first frame of us or of the user, from `frame` up, is one of us."""
         places = self.places()
         while frame is not None:
             code, name = frame.f_code, str(frame.f_globals.get("__name__"))
-            if name == "__main__" or id(code) in _theirs:
+            if name == "__main__" or id(code) in _foreign:
                 return False
             if name == OURS or name.startswith(f"{OURS}."):
                 return True
@@ -208,7 +210,9 @@ class _Packages:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._changed = -1  # of the place, ns since the epoch
+        self._changed = (
+            -1
+        )  # the folder's last change that was read, ns since the epoch; -1: read anew
         self._packages: frozenset[tuple[str, int]] | None = None  # with the time of their change
         self._groups: dict[str, list[EntryPoint]] = {}
 
@@ -219,7 +223,7 @@ class _Packages:
             if packages != self._packages:
                 self._groups = _read_entry_points(self._folder)
             # An installer adds the folder of a package first and its files after that, which does
-            # not change the place again: what may be half written is read once more.
+            # not change the time of our folder again: what may be half written is read once more.
             latest = max((when for _, when in packages), default=0)
             settled = latest < time.time_ns() - SETTLED
             self._changed, self._packages = (changed, packages) if settled else (-1, None)
@@ -243,7 +247,7 @@ def _packages(folder: str) -> Iterator[tuple[str, int]]:
 
 
 def _read_entry_points(folder: str) -> dict[str, list[EntryPoint]]:
-    """Read the entry points of all packages of a place, by group."""
+    """Read the entry points of all packages in a folder, by group."""
     from importlib.metadata import distributions
 
     groups: dict[str, list[EntryPoint]] = {}
@@ -256,7 +260,7 @@ def _read_entry_points(folder: str) -> dict[str, list[EntryPoint]]:
 
 @contextmanager
 def without_project() -> Iterator[None]:
-    """Limit `sys.path` to our places, for a library that reads its own entry points.
+    """Limit `sys.path` to `import_places`, for a library that reads its own entry points.
 
     Other threads do not see the project meanwhile either: hold it briefly.
     """
@@ -275,6 +279,7 @@ def _is_part(name: str) -> bool:
 
 
 def _place(spec: ModuleSpec) -> str:
+    """Return the file of a module, or the folder of a namespace package."""
     path = (
         spec.origin
         if spec.has_location

@@ -11,7 +11,11 @@ Rules
   see it.
 - A secret of the wrong size proves nothing; it is compared in constant time, and only here.
 - `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment later,
-  nothing runs live.
+  nothing runs live. `RERUN=replay` also counts if it is set later.
+- Where nothing runs live, no model but a script is asked, and no server outside this process is
+  reached: `check_address` refuses a connection before it is made, unless this process serves the
+  port. Magics, `await agent(…)`, sub-agents, `watch` and `attach` all ask here, because a test that
+  quietly calls a provider proves nothing.
 """
 
 from __future__ import annotations
@@ -20,26 +24,52 @@ import hmac
 import os
 from collections.abc import MutableMapping
 from typing import Any
+from urllib.parse import urlsplit
 
-SIZE = 32  # bytes of the secret
+from ..errors import UsageError
+
+SIZE = 32  # bytes of the secret, which is twice as many hexadecimal digits
+_NOT_LIVE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
+_PORTS = {"http": 80, "https": 443}  # of URLs without a port
 
 
 class Launch:
     """How one process was started.
 
     `strict`: recorded runs are replayed or fail. `replays`: replay is the default of cells.
+    `served_ports`: those of the servers in this process, which may be reached even where nothing
+    runs live; a server adds its port, and removes it at its end.
     """
 
     PROOF = "AGENT_NB_PROOF"  # variable with the secret, in hexadecimal digits
     STRICT = "AGENT_NB_STRICT"
     RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
     REPLAY = "replay"
+    NOTEBOOK = "AGENT_NB_NOTEBOOK"  # the notebook file, for kernels that cannot know it
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         secret = environment.pop(self.PROOF, "").encode("utf-8", "replace")
         self._secret = secret if len(secret) == 2 * SIZE else b""
         self.strict = environment.get(self.STRICT, "") not in ("", "0")
         self.replays = environment.get(self.RERUN) == self.REPLAY
+        self.served_ports: set[int] = set()
+
+    @property
+    def why_not_live(self) -> str:
+        """Why nothing may run live in this process, and the remedy; "" if runs may be live."""
+        if self.strict:
+            return _NOT_LIVE.format(f"{self.STRICT}=1")
+        replays = self.replays or os.environ.get(self.RERUN) == self.REPLAY
+        return _NOT_LIVE.format(f"{self.RERUN}={self.REPLAY}") if replays else ""
+
+    def check_address(self, url: str) -> None:
+        """Raise UsageError if nothing runs live and this process does not serve `url`."""
+        if not (why := self.why_not_live):
+            return
+        parts = urlsplit(url)
+        served = (parts.port or _PORTS.get(parts.scheme, 0)) in self.served_ports
+        if not served or parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+            raise UsageError(f"{parts.hostname or url} is not asked. {why}")
 
     @staticmethod
     def make_secret() -> str:

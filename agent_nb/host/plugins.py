@@ -25,14 +25,14 @@ from typing import Any
 from ..errors import AgentError, PluginError, UsageError, unknown_name
 from .imports import list_entry_points
 
-ATTRIBUTE = {
+ATTRIBUTE = {  # room -> the attribute by which a file offers its plug-in
     "models": "provider",
     "dialects": "dialect",
     "codecs": "codec",
     "tools": "tools",
     "view.cards": "card",
 }
-_FUNCTIONS = ("models", "view.cards")
+_FUNCTIONS = ("models", "view.cards")  # rooms whose plug-ins are functions
 _MEMBERS = {  # members that a plug-in object must have
     "dialects": (
         "name",
@@ -55,6 +55,7 @@ def list_builtin(room: str) -> dict[str, str]:
     package = importlib.import_module(f"agent_nb.{room}")
     folder = Path(str(package.__file__)).parent
     word = ATTRIBUTE[room]
+    # the text is searched, because importing every plug-in would load every library
     offers = re.compile(rf"^(def {word}\(|{word}\s*[:=]|from \.\w+ import {word}\b)", re.MULTILINE)
     files = {f.stem: f for f in folder.glob("*.py") if f.stem != "__init__"}
     files |= {f.parent.name: f for f in folder.glob("*/__init__.py")}
@@ -124,7 +125,10 @@ def _package(room: str, name: str) -> str:
 
 
 def _checked(room: str, plugin: Any) -> Any:
-    """Return a plug-in. Raises TypeError if it is of the wrong kind, or what its members raise."""
+    """Return a plug-in that has what the room needs.
+
+    Raises TypeError if it is of the wrong kind, or what reading its members raises.
+    """
     if room in _FUNCTIONS and not callable(plugin):
         raise TypeError(f"it is a {type(plugin).__name__}, not a function")
     for member in _MEMBERS.get(room, ()):
@@ -133,8 +137,10 @@ def _checked(room: str, plugin: Any) -> Any:
 
 
 def _kind(room: str) -> str:
+    """Return the word for one plug-in of a room: `model`, `card`."""
     return room.rsplit(".", 1)[-1].removesuffix("s")
 
 
 def _entries(room: str) -> list[Any]:
+    """Return the entry points of other packages for a room; `view.cards` has the group `cards`."""
     return list_entry_points(f"agent_nb.{room.rsplit('.', 1)[-1]}")

@@ -21,7 +21,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -30,10 +30,6 @@ from . import dotenv
 from .paths import shorten_path
 from .private_file import write_private
 
-VARIABLE = "AGENT_NB_TRUST_FOLDER"
-OPTION = "--trust-folder"
-HOW = f"allow it with %agent trust-folder, or jupyter agent-nb trust-folder in a terminal; for one run: {OPTION} or {VARIABLE}=1"
-SERVERS = "AGENT_NB_TRUST_MCP"
 What = Literal["keys", "policy", "configuration", "server"]
 _VERSION = 1
 _SHOWN = 200  # characters of `does` in a message
@@ -45,6 +41,12 @@ class Offer(msgspec.Struct, frozen=True):
     `file` is absolute, `does` is in words, `digest` is empty if the content does not matter.
     `name`: of a server, the only offer that is a part of a file.
     """
+
+    #: variables that allow every folder in this process: everything but servers, and all servers
+    TRUST_FOLDER: ClassVar = "AGENT_NB_TRUST_FOLDER"
+    TRUST_SERVERS: ClassVar = "AGENT_NB_TRUST_MCP"
+    OPTION: ClassVar = "--trust-folder"
+    HOW: ClassVar = "allow it with %agent trust-folder, or jupyter agent-nb trust-folder in a terminal; for one run: --trust-folder or AGENT_NB_TRUST_FOLDER=1"
 
     what: What
     file: str
@@ -74,16 +76,19 @@ class Offer(msgspec.Struct, frozen=True):
     @property
     def refusal(self) -> str:
         """Why the offer does not count yet, and what to do."""
-        return f"{self}. It counts only when you allow it: {HOW}"
+        return f"{self}. It counts only when you allow it: {self.HOW}"
 
     def is_allowed(self) -> bool:
         """Return whether the user has allowed this."""
-        if (self.file, self.digest) in _here:
+        if (self.file, self.digest) in _allowed_here:
             return True
         folder = _load().folders.get(os.path.realpath(self.folder), Folder())
         if self.what == "server":
-            return is_trusted_everywhere(SERVERS) or folder.servers.get(self.name) == self.digest
-        if is_trusted_everywhere() or self.file in _named:
+            return (
+                is_trusted_everywhere(self.TRUST_SERVERS)
+                or folder.servers.get(self.name) == self.digest
+            )
+        if is_trusted_everywhere() or self.file in _named_files:
             return True
         return (
             folder.keys
@@ -96,9 +101,11 @@ class Offer(msgspec.Struct, frozen=True):
         """Allow each offer; return False if it holds in this process only, as it was not saved."""
         permissions = _load()
         for offer in offers:
-            _here.add((offer.file, offer.digest))
+            _allowed_here.add((offer.file, offer.digest))
             folder = os.path.realpath(offer.folder)
-            permissions.folders[folder] = _with(permissions.folders.get(folder, Folder()), offer)
+            permissions.folders[folder] = _add_offer(
+                permissions.folders.get(folder, Folder()), offer
+            )
         return _save(permissions)
 
     def withdraw(self) -> bool:
@@ -106,8 +113,8 @@ class Offer(msgspec.Struct, frozen=True):
 
         Raises UsageError if that cannot be saved.
         """
-        here = (self.file, self.digest) in _here
-        _here.discard((self.file, self.digest))
+        here = (self.file, self.digest) in _allowed_here
+        _allowed_here.discard((self.file, self.digest))
         permissions, folder = _load(), os.path.realpath(self.folder)
         before = permissions.folders.get(folder, Folder())
         if self.name not in before.servers:
@@ -127,13 +134,15 @@ class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
     servers: dict[str, str] = {}
 
 
-class _Kept(msgspec.Struct):
+class _Permissions(msgspec.Struct):
+    """What the file of permissions holds: each allowed folder by its real path."""
+
     version: int = _VERSION
     folders: dict[str, Folder] = {}
 
 
-_here: set[tuple[str, str]] = set()  # (file, digest) that were allowed in this process
-_named: set[str] = set()
+_allowed_here: set[tuple[str, str]] = set()  # (file, digest) that were allowed in this process
+_named_files: set[str] = set()  # absolute paths that the user named on a command line
 
 
 def path() -> Path:
@@ -143,17 +152,18 @@ def path() -> Path:
     return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
 
 
-def is_trusted_everywhere(variable: str = VARIABLE) -> bool:
+def is_trusted_everywhere(variable: str = Offer.TRUST_FOLDER) -> bool:
     """Return whether every folder is allowed everything in this process, servers left out.
 
-    `variable`: `SERVERS` for these. A value from the folder's own `.env` does not count: some front
-    ends set its variables.
+    `variable`: `Offer.TRUST_SERVERS` for these. A value from the folder's own `.env` does not
+    count: some front ends set its variables.
     """
     value = os.environ.get(variable, "")
     return value not in ("", "0", dotenv.read_variables().get(variable))
 
 
-def _with(before: Folder, offer: Offer) -> Folder:
+def _add_offer(before: Folder, offer: Offer) -> Folder:
+    """Return what a folder may do once an offer of it is allowed, too."""
     if offer.what == "keys":
         return msgspec.structs.replace(before, keys=True)
     if offer.what == "server":
@@ -169,9 +179,11 @@ def revoke_folder(folder: str) -> bool:
     """
     real = os.path.realpath(folder)
     here = {
-        (file, digest) for file, digest in _here if os.path.realpath(os.path.dirname(file)) == real
+        (file, digest)
+        for file, digest in _allowed_here
+        if os.path.realpath(os.path.dirname(file)) == real
     }
-    _here.difference_update(here)
+    _allowed_here.difference_update(here)
     permissions = _load()
     if permissions.folders.pop(real, None) is None:
         return bool(here)
@@ -196,25 +208,18 @@ def list_allowed() -> Iterator[tuple[str, str]]:
 
 def trust_file(file: str | os.PathLike[str]) -> None:
     """Let a file count in this process: the user named it on a command line."""
-    _named.add(os.path.abspath(file))
+    _named_files.add(os.path.abspath(file))
 
 
-def found_in(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
-    """Return whether `file` belongs to `folder`: inside it, or `given` as a relative path."""
-    if not os.path.isabs(os.path.expanduser(written)):
-        return True
-    inside = Path(os.path.realpath(folder))
-    return any(inside in Path(p).parents for p in (os.path.abspath(file), os.path.realpath(file)))
-
-
-def _load() -> _Kept:
+def _load() -> _Permissions:
     try:
-        return msgspec.json.decode(path().read_bytes(), type=_Kept)
+        return msgspec.json.decode(path().read_bytes(), type=_Permissions)
     except (OSError, ValueError):  # no file or a damaged one: nothing is allowed
-        return _Kept(folders={})
+        return _Permissions(folders={})
 
 
-def _save(permissions: _Kept) -> bool:
+def _save(permissions: _Permissions) -> bool:
+    """Write the permissions; return whether that was possible."""
     try:
         write_private(
             path(), msgspec.json.format(msgspec.json.encode(permissions), indent=1) + b"\n"

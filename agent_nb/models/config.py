@@ -50,14 +50,17 @@ from typing import Annotated
 
 import msgspec
 
-from ..errors import NotAllowed, UsageError
+from ..errors import AgentError, NotAllowed, UsageError
 from ..host import Offer, list_plugins
 from .prices import Prices, by_model
 from .timeouts import Timeouts
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server: its address, the API it speaks, and what its models need."""
+    """A server: its address, the API it speaks, and what its models need.
+
+    The fields are the keys of the file, described above; `model` is the server's default model.
+    """
 
     base_url: str = ""
     api: str = "openai"
@@ -78,7 +81,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The configuration file."""
+    """The configuration file. Raises ValueError for a new endpoint without a `base_url`."""
 
     model: str = ""
     endpoints: dict[str, Endpoint] = {}
@@ -89,86 +92,95 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if not endpoint.base_url and name not in KNOWN and name not in list_plugins("models"):
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
+    @staticmethod
+    def path() -> Path:
+        """Return the path of the configuration file, whether it exists or not."""
+        named = os.environ.get("AGENT_NB_CONFIG")
+        if named:
+            return Path(named).expanduser()
+        return _own_file(*(os.environ.get(name) for name in _HOME_VARIABLES))
 
-def _known(base_url: str, model: str = "") -> Endpoint:
+    @classmethod
+    def load(cls, *, lenient: bool = False) -> Config:
+        """Return the configuration; an empty one without a file.
+
+        Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user
+        has not allowed it; `lenient` takes an empty one instead.
+        """
+        file = cls.path()
+        try:
+            config, offer = cls.read(file)
+            if not file.is_absolute() and not offer.is_allowed():
+                raise NotAllowed(f"{offer.refusal}.", offer)
+        except FileNotFoundError:
+            if os.environ.get("AGENT_NB_CONFIG") and not lenient:
+                raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
+            return cls()
+        except AgentError:
+            if not lenient:
+                raise
+            return cls()
+        return config
+
+    @classmethod
+    def read(cls, file: Path) -> tuple[Config, Offer]:
+        """Return the configuration in a file, and the offer that the user may allow.
+
+        Raises FileNotFoundError, and UsageError if it cannot be read.
+        """
+        try:
+            content = file.read_bytes()
+            text = content.decode("utf-8-sig")
+        except FileNotFoundError:
+            raise
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
+        try:
+            config = msgspec.convert(tomllib.loads(text), cls)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            raise UsageError(f"The configuration {file} is wrong: {error}.") from None
+        return config, Offer.of("configuration", file, _describe(config), content)
+
+
+def _endpoint(base_url: str, model: str = "") -> Endpoint:
     return Endpoint(base_url=base_url, model=model)
 
 
+# well-known servers, with their default models
 KNOWN: dict[str, Endpoint] = {
-    "groq": _known("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
-    "openrouter": _known("https://openrouter.ai/api/v1", "openrouter/auto"),
-    "deepseek": _known("https://api.deepseek.com/v1", "deepseek-chat"),
-    "mistral": _known("https://api.mistral.ai/v1", "mistral-medium-latest"),
-    "xai": _known("https://api.x.ai/v1", "grok-4"),
-    "gemini": _known("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
-    "cerebras": _known("https://api.cerebras.ai/v1", "gpt-oss-120b"),
-    "together": _known("https://api.together.xyz/v1"),
-    "fireworks": _known("https://api.fireworks.ai/inference/v1"),
-    "cohere": _known("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
-    "huggingface": _known("https://router.huggingface.co/v1"),
-    "perplexity": _known("https://api.perplexity.ai", "sonar"),
-    "moonshot": _known("https://api.moonshot.ai/v1"),
+    "groq": _endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+    "openrouter": _endpoint("https://openrouter.ai/api/v1", "openrouter/auto"),
+    "deepseek": _endpoint("https://api.deepseek.com/v1", "deepseek-chat"),
+    "mistral": _endpoint("https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "xai": _endpoint("https://api.x.ai/v1", "grok-4"),
+    "gemini": _endpoint(
+        "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"
+    ),
+    "cerebras": _endpoint("https://api.cerebras.ai/v1", "gpt-oss-120b"),
+    "together": _endpoint("https://api.together.xyz/v1"),
+    "fireworks": _endpoint("https://api.fireworks.ai/inference/v1"),
+    "cohere": _endpoint("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
+    "huggingface": _endpoint("https://router.huggingface.co/v1"),
+    "perplexity": _endpoint("https://api.perplexity.ai", "sonar"),
+    "moonshot": _endpoint("https://api.moonshot.ai/v1"),
 }
 
 
-_HOMES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+_HOME_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 
 
 @lru_cache(8)
 def _own_file(*homes: str | None) -> Path:
-    """Return the user's own configuration file while these variables stay the same."""
+    """Return the user's own configuration file; `homes` (the variables' values) are the key of the
+    cache, as platformdirs reads them from the environment.
+    """
     import platformdirs
 
     return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
 
 
-def config_path() -> Path:
-    """Return the path of the configuration file, whether it exists or not."""
-    named = os.environ.get("AGENT_NB_CONFIG")
-    if named:
-        return Path(named).expanduser()
-    return _own_file(*(os.environ.get(name) for name in _HOMES))
-
-
-def load_config() -> Config:
-    """Return the configuration; an empty one without a file.
-
-    Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user has
-    not allowed it.
-    """
-    file = config_path()
-    try:
-        config, offer = read_config(file)
-    except FileNotFoundError:
-        if os.environ.get("AGENT_NB_CONFIG"):
-            raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
-        return Config()
-    if not file.is_absolute() and not offer.is_allowed():
-        raise NotAllowed(f"{offer.refusal}.", offer)
-    return config
-
-
-def read_config(file: Path) -> tuple[Config, Offer]:
-    """Return a configuration and what it would decide.
-
-    Raises FileNotFoundError, and UsageError if it cannot be read.
-    """
-    try:
-        content = file.read_bytes()
-        text = content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
-    try:
-        config = msgspec.convert(tomllib.loads(text), Config)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"The configuration {file} is wrong: {error}.") from None
-    return config, Offer.of("configuration", file, _does(config), content)
-
-
-def _does(config: Config) -> str:
-    """Return what a configuration decides, in words."""
+def _describe(config: Config) -> str:
+    """Return what a configuration decides, in words for the user who is to allow it."""
     model = [f"chooses the model {config.model}"] if config.model else []
     servers = [
         f"sends what is asked of {name}/… to {endpoint.base_url}"

@@ -5,8 +5,8 @@ environment, the system's keyring, Colab's secrets, or a `.env` file (in the cur
 it, up to the repository or the home folder).
 
 Rules
-- A `Key` never shows its value: not in repr, not in a message. `list_key_sources` names the source
-  of each key.
+- A `Key` never shows its value: not in repr, not in a message. `Key.list_sources` names the
+  source of each key.
 - Only keys are read from `.env`: the file of a cloned repository must not redirect them to another
   address. They count once the user has allowed them for that folder (`host.trust`), because the
   owner of the key can read the prompts. Used or not, they are secrets.
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import UsageError
 from ..host import Offer, find_dotenv, import_library, is_projects, read_variables, without_project
@@ -28,30 +28,35 @@ from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
 OPENAI_HOST = "api.openai.com"
-VARIABLES: dict[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "groq": ("GROQ_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "cerebras": ("CEREBRAS_API_KEY",),
-    "together": ("TOGETHER_API_KEY",),
-    "fireworks": ("FIREWORKS_API_KEY",),
-    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
-    "huggingface": ("HF_TOKEN",),
-    "perplexity": ("PERPLEXITY_API_KEY",),
-    "moonshot": ("MOONSHOT_API_KEY",),
-}
-_memory: dict[str, str] = {}
-_colab: dict[str, str] = {}
-_hidden: set[str] = set()
+_memory: dict[str, str] = {}  # provider -> its key for this session
+_colab: dict[str, str] = {}  # variable -> Colab's secret of that name, "" for none
+_hidden: set[str] = set()  # secrets of this session that are not keys
 
 
 class Key(Unpicklable):
-    """A key and where it comes from; its repr hides the value."""
+    """A key and where it comes from; its repr hides the value.
+
+    `VARIABLES`: the environment variables of each known provider, the one to recommend first. The
+    methods take the names of other `variables` to look for in their place.
+    """
+
+    VARIABLES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "openai": ("OPENAI_API_KEY",),
+        "anthropic": ("ANTHROPIC_API_KEY",),
+        "groq": ("GROQ_API_KEY",),
+        "openrouter": ("OPENROUTER_API_KEY",),
+        "deepseek": ("DEEPSEEK_API_KEY",),
+        "mistral": ("MISTRAL_API_KEY",),
+        "xai": ("XAI_API_KEY",),
+        "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "cerebras": ("CEREBRAS_API_KEY",),
+        "together": ("TOGETHER_API_KEY",),
+        "fireworks": ("FIREWORKS_API_KEY",),
+        "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
+        "huggingface": ("HF_TOKEN",),
+        "perplexity": ("PERPLEXITY_API_KEY",),
+        "moonshot": ("MOONSHOT_API_KEY",),
+    }
 
     def __init__(self, value: str, source: str) -> None:
         self.value = value
@@ -60,27 +65,91 @@ class Key(Unpicklable):
     def __repr__(self) -> str:
         return f"<Key from {self.source}>"
 
+    @classmethod
+    def find(cls, provider: str, variables: Iterable[str] | None = None) -> Key | None:
+        """Return the key of a provider, or None.
 
-def keep_key(provider: str, value: str, *, keyring: bool = False) -> str:
-    """Keep a key for this session or in the system's keyring; return where it is.
+        Raises UsageError if the value cannot be a key (white space, characters other than printable
+        ASCII).
+        """
+        own = cls.find_own(provider, variables)
+        offer = None if own else cls.find_offer(provider, variables)
+        if offer is None or not offer.is_allowed():
+            return own
+        name, value = next(_select(_names(provider, variables), read_variables()))
+        return cls(_check(value, f"{name} in .env"), f"{name} in .env")
 
-    Raises UsageError if the value cannot be a key or the keyring cannot be written.
-    """
-    value = checked(value, "what was entered")
-    _memory[provider] = value
-    if not keyring:
-        return "this session"
-    try:
-        with without_project():  # it looks for plug-ins
-            if store := import_library("keyring"):
-                store.set_password(SERVICE, provider, value)
-    except Exception as error:
-        raise UsageError(
-            f"The keyring refused the key ({type(error).__name__}); it is kept for this session."
-        ) from None
-    if store is None:
-        raise UsageError("The keyring is not installed. Install it with: pip install keyring")
-    return "the keyring"
+    @classmethod
+    def find_own(cls, provider: str, variables: Iterable[str] | None = None) -> Key | None:
+        """Return the user's own key of a provider, ignoring the folder; otherwise like `find`."""
+        for value, source in _candidates(provider, _names(provider, variables)):
+            if value.strip():
+                return cls(_check(value, source), source)
+        return None
+
+    @classmethod
+    def find_offer(
+        cls,
+        provider: str = "",
+        variables: Iterable[str] | None = None,
+        *,
+        folder: Path | None = None,
+    ) -> Offer | None:
+        """Return the keys that the `.env` of a folder offers for a provider, allowed or not; None
+        if it has none.
+
+        `provider` "" stands for any known one, `folder` None for the current folder.
+        """
+        path = find_dotenv(folder)
+        known = [name for group in cls.VARIABLES.values() for name in group]
+        wanted = _names(provider, variables) if provider else known
+        values = read_variables(folder)
+        if path is None or not any(_select(wanted, values)):
+            return None
+        # one permission covers all keys of the file
+        names = dict.fromkeys(name for name, _ in _select((*known, *wanted), values))
+        return Offer.of("keys", path, f"has {' and '.join(names)}")
+
+    @classmethod
+    def find_withheld_offer(
+        cls, provider: str, variables: Iterable[str] | None = None
+    ) -> Offer | None:
+        """Return the folder's offer of a key that the user lacks and has not allowed, or None."""
+        offer = cls.find_offer(provider, variables)
+        withheld = offer is not None and not offer.is_allowed()
+        return offer if withheld and cls.find_own(provider, variables) is None else None
+
+    @staticmethod
+    def keep(provider: str, value: str, *, keyring: bool = False) -> str:
+        """Keep a key for this session or in the system's keyring; return where it is.
+
+        Raises UsageError if the value cannot be a key or the keyring cannot be written.
+        """
+        value = _check(value, "what was entered")
+        _memory[provider] = value
+        if not keyring:
+            return "this session"
+        try:
+            with without_project():  # it looks for plug-ins
+                if store := import_library("keyring"):
+                    store.set_password(SERVICE, provider, value)
+        except Exception as error:
+            raise UsageError(
+                f"The keyring refused the key ({type(error).__name__}); it is kept for this session."
+            ) from None
+        if store is None:
+            raise UsageError("The keyring is not installed. Install it with: pip install keyring")
+        return "the keyring"
+
+    @classmethod
+    def list_sources(cls) -> list[tuple[str, str, str]]:
+        """Return (provider, variable to set, source of its key or "") for all that need keys."""
+        rows = []
+        for provider in sorted({*cls.VARIABLES, *_memory}):
+            key = cls.find(provider)
+            variable = next(iter(cls.VARIABLES.get(provider, ())), "")
+            rows.append((provider, variable, key.source if key else ""))
+        return rows
 
 
 def hide_secret(value: str) -> None:
@@ -93,59 +162,7 @@ def forget(provider: str) -> None:
     _memory.pop(provider, None)
 
 
-def find_key(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the key of a provider, or None.
-
-    `variables` are the names to look for, by default the known ones. Raises UsageError if the value
-    cannot be a key (white space, characters other than printable ASCII).
-    """
-    own = find_own_key(provider, variables)
-    offer = None if own else find_offer(provider, variables)
-    if offer is None or not offer.is_allowed():
-        return own
-    name, value = next(_named(_names(provider, variables), read_variables()))
-    return Key(checked(value, f"{name} in .env"), f"{name} in .env")
-
-
-def find_own_key(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the user's own key of a provider, ignoring the folder; otherwise like `find_key`."""
-    for value, source in _candidates(provider, _names(provider, variables)):
-        if value.strip():
-            return Key(checked(value, source), source)
-    return None
-
-
-def find_offer(
-    provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
-) -> Offer | None:
-    """Return what the `.env` of a folder offers for a provider, or None.
-
-    `provider` "" stands for any known one, `folder` None for the current folder.
-    """
-    path = find_dotenv(folder)
-    known = [name for group in VARIABLES.values() for name in group]
-    wanted = _names(provider, variables) if provider else known
-    values = read_variables(folder)
-    if path is None or not any(_named(wanted, values)):
-        return None
-    # one permission covers all keys of the file
-    names = dict.fromkeys(name for name, _ in _named((*known, *wanted), values))
-    return Offer.of("keys", path, f"has {' and '.join(names)}")
-
-
-def find_withheld_offer(provider: str, variables: Iterable[str] | None = None) -> Offer | None:
-    """Return the folder's offer of a missing key that the user has not allowed, or None."""
-    offer = find_offer(provider, variables)
-    return (
-        offer
-        if offer is not None
-        and not offer.is_allowed()
-        and find_own_key(provider, variables) is None
-        else None
-    )
-
-
-def checked(value: str, source: str) -> str:
+def _check(value: str, source: str) -> str:
     """Return a key stripped of white space. Raises UsageError, without the value, for a bad one."""
     value = value.strip()
     odd = next((n for n, sign in enumerate(value, 1) if not sign.isascii()), 0)
@@ -161,6 +178,7 @@ def checked(value: str, source: str) -> str:
 
 
 def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (value or "", source) from all sources but `.env`, in their order."""
     yield _memory.get(provider, ""), "%agent key"
     for name in names:
         yield os.environ.get(name, ""), name
@@ -170,53 +188,44 @@ def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, st
 
 
 def _names(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
-    return tuple(VARIABLES.get(provider, ()) if variables is None else variables)
+    return tuple(Key.VARIABLES.get(provider, ()) if variables is None else variables)
 
 
-def _named(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _select(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the (name, value) pairs of these names that have a value."""
     return ((name, values[name]) for name in names if values.get(name, "").strip())
 
 
-def list_key_sources() -> list[tuple[str, str, str]]:
-    """Return (provider, variable to set, source of its key or "") for every provider with keys."""
-    rows = []
-    for provider in sorted({*VARIABLES, *_memory}):
-        key = find_key(provider)
-        rows.append(
-            (provider, next(iter(VARIABLES.get(provider, ())), ""), key.source if key else "")
-        )
-    return rows
-
-
 def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    """Return the secret values that a run redacts, by name: those given, else all known here.
+    """Return the secret values that a run redacts, by name: `chosen`, or all known here if None.
 
     Known are the secret variables of the environment and of `.env`, whatever program they are for,
     and the keys, tokens and headers of this session and its configuration.
     """
     if chosen is not None:
         return chosen
-    beside, environment = read_variables(), _environment()
-    names = {name for group in VARIABLES.values() for name in group}
+    dotenv, environment = read_variables(), _environment()
+    names = {name for group in Key.VARIABLES.values() for name in group}
     values = {
         *_hidden,
         *_memory.values(),
         *_colab.values(),
         *(environment.get(n, "") for n in names),
-        *(beside.get(n, "") for n in names),
+        *(dotenv.get(n, "") for n in names),
     }
     numbered = sorted({value.strip() for value in values if value.strip()})
     return {
         **environment_secrets(environment),
-        **{f"{name} in .env": value for name, value in environment_secrets(beside).items()},
-        **_configured({**beside, **environment}),
+        **{f"{name} in .env": value for name, value in environment_secrets(dotenv).items()},
+        **_configured({**dotenv, **environment}),
         **{f"key {number}": value for number, value in enumerate(numbered, 1)},
     }
 
 
 def _environment() -> Mapping[str, str]:
     """Return the variables of this process; they are decoded again only when one has changed."""
-    # bytes that compare in microseconds; without the attribute each look decodes all of them
+    # CPython keeps the raw bytes in `_data`, which compare in microseconds; without that attribute
+    # each call decodes all of them
     raw = getattr(os.environ, "_data", None)
     return dict(os.environ) if raw is None else _decoded(tuple(raw.items()))
 
@@ -228,12 +237,9 @@ def _decoded(raw: tuple[tuple[Any, Any], ...]) -> dict[str, str]:
 
 def _configured(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets of configured endpoints: their keys, and headers that carry a key."""
-    from . import config
+    from .config import Config
 
-    try:
-        endpoints = config.load_config().endpoints
-    except UsageError:  # reported where the configuration is used
-        return {}
+    endpoints = Config.load(lenient=True).endpoints  # a fault is reported where it is used
     keys = {
         endpoint.key: variables[endpoint.key].strip()
         for endpoint in endpoints.values()
@@ -244,15 +250,17 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
         for label, endpoint in endpoints.items()
         for name, value in endpoint.headers.items()
     }
-    whole = {
+    # a key may be one word of a header (`Bearer KEY`): hide the last word too
+    last_words = {
         name: value.split()[-1]
         for name, value in headers.items()
         if value and name.lower().endswith((" authorization", " cookie"))
     }
-    return {**keys, **environment_secrets(headers), **whole}
+    return {**keys, **environment_secrets(headers), **last_words}
 
 
 def _from_keyring(provider: str) -> str:
+    """Return the key in the system's keyring; "" if there is none, whatever the reason."""
     try:
         store = import_library("keyring")
         with without_project():  # it looks for plug-ins
@@ -262,6 +270,7 @@ def _from_keyring(provider: str) -> str:
 
 
 def _from_colab(name: str) -> str:
+    """Return Colab's secret of that name, "" elsewhere and for none; asked for once."""
     colab = sys.modules.get("google.colab")
     if colab is None or is_projects(colab):
         return ""

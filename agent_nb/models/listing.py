@@ -17,10 +17,11 @@ from ..errors import AgentError, ModelError, UsageError
 from ..host import list_builtin, list_plugins
 from . import choose, config
 
-SECONDS = 15.0
+SECONDS = 15.0  # in which a server must list its models
 LONGEST = 200  # characters of a name
 MISSING = "missing"
-_READY = ("from", "not needed", MISSING)
+# how `Remote.access` begins, in the order of the list
+_ACCESS = ("from", "not needed", MISSING)
 
 
 class Provider(NamedTuple):
@@ -35,70 +36,50 @@ class Provider(NamedTuple):
     ready: bool
 
 
-def read_configured_model() -> str:
-    """Return the model that a configuration names, "" for none and for a faulty one."""
-    return _read_config().model
+def list_known_models() -> dict[str, list[str]]:
+    """Return each provider, in order, with the models known without asking its server.
 
-
-def list_known_models() -> list[str]:
-    """Return the models that are known without asking a server, as `provider/name`."""
-    ends = {**config.KNOWN, **_read_config().endpoints}
-    return [
+    The models are named as `provider/name`. Of a faulty configuration, which its use reports,
+    nothing counts.
+    """
+    ends = {**config.KNOWN, **config.Config.load(lenient=True).endpoints}
+    models = [
         *(f"{name}/{model}" for name, model in choose.DEFAULTS.items()),
         *(f"{name}/{end.model}" for name, end in ends.items() if end.model),
         choose.LOCAL,
     ]
-
-
-def list_known_providers() -> list[str]:
-    """Return the providers and the endpoints of the configuration, those alone if it is faulty."""
-    try:
-        return choose.list_prefixes()
-    except AgentError:  # the configuration is wrong, which its use reports
-        return sorted({*list_plugins("models"), *config.KNOWN})
-
-
-def _read_config() -> config.Config:
-    try:
-        return config.load_config()
-    except AgentError:
-        return config.Config()
+    names = sorted({*list_plugins("models"), *ends})
+    return {name: [model for model in models if model.startswith(f"{name}/")] for name in names}
 
 
 def list_providers() -> list[Provider]:
     """Return the providers: the configured ones first, then those with a key, those that need none,
     and the rest.
     """
-    mine = _configured()
-    names = {*list_plugins("models"), *config.KNOWN, *mine}
-    providers = [_provider(name, mine) for name in names]
-    return sorted(providers, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
+    configured = config.Config.load(lenient=True).endpoints
+    names = {*list_plugins("models"), *config.KNOWN, *configured}
+    providers = [_describe(name, configured) for name in names]
+    return sorted(providers, key=lambda p: (p.name not in configured, _rank(p.key), p.name))
 
 
-def _provider(name: str, mine: Collection[str]) -> Provider:
-    server, key = _standing(name, mine)
-    return Provider(name, server, key, name in mine or not key.startswith(MISSING))
+def _describe(name: str, configured: Collection[str]) -> Provider:
+    server, key = _server_and_key(name, configured)
+    return Provider(name, server, key, name in configured or not key.startswith(MISSING))
 
 
-def _standing(name: str, mine: Collection[str]) -> tuple[str, str]:
-    """Return the address of a provider's server, and how it stands with its key."""
-    if name in mine or name in config.KNOWN:
-        return _server(name)
+def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
+    """Return, in words, where a provider's server is and where its key comes from."""
+    if name in configured or name in config.KNOWN:
+        return _ask_model(name)
     if name == "local":
         return "this process" if choose.local_installed() else "not installed", "not needed"
     if name == "scripted":
         return "script files", "not needed"
-    return _server(name) if name in list_builtin("models") else ("an installed package", "")
+    return _ask_model(name) if name in list_builtin("models") else ("an installed package", "")
 
 
-def _configured() -> dict[str, config.Endpoint]:
-    try:
-        return config.load_config().endpoints
-    except AgentError:  # its use reports it
-        return {}
-
-
-def _server(name: str) -> tuple[str, str]:
+def _ask_model(name: str) -> tuple[str, str]:
+    """Return the same, as a model object of the provider says; a fault stands for the server."""
     try:
         model = choose.make_model(f"{name}/?")
         return str(getattr(model, "address", "")), str(getattr(model, "access", ""))
@@ -107,7 +88,7 @@ def _server(name: str) -> tuple[str, str]:
 
 
 def _rank(key: str) -> int:
-    return next((n for n, word in enumerate(_READY) if key.startswith(word)), len(_READY))
+    return next((n for n, word in enumerate(_ACCESS) if key.startswith(word)), len(_ACCESS))
 
 
 async def list_models(provider: str) -> list[str]:
@@ -127,10 +108,11 @@ async def list_models(provider: str) -> list[str]:
         ) from None
     finally:
         await model.aclose()
-    return [name for name in listed if _fit(name)]
+    return [name for name in listed if _is_usable(name)]
 
 
-def _fit(name: object) -> bool:
+def _is_usable(name: object) -> bool:
+    """Return whether `-m provider/name` can name it."""
     return (
         isinstance(name, str)
         and 0 < len(name) <= LONGEST

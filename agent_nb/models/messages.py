@@ -1,8 +1,8 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
 `agent.history` builds messages from events; a dialect writes them in its own form; a model encodes
-them for its provider. Frozen values; what they offer beside their fields is read from these, for
-all providers alike. This file imports nothing of ours.
+them for its provider. Values are frozen; a `provider` here is the name under which a decoder stored
+what only its own API understands (`PROVIDER`). This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ThoughtBlock(Block, frozen=True, tag="thought"):
 
 
 class CallBlock(Block, frozen=True, tag="call"):
-    """A tool call that the assistant made (native dialect)."""
+    """A tool call that the assistant made (native dialect); `raw_args` is its JSON as written."""
 
     call_id: str
     name: str
@@ -49,9 +49,9 @@ class CallBlock(Block, frozen=True, tag="call"):
 class ResultBlock(Block, frozen=True, tag="result"):
     """The result of a call.
 
-    `content` is text, `value` the JSON value behind it, which text dialects write directly.
-    `printed` is the tool's output, if the dialect has a place for it beside the content.
-    `pictures` are named in `content`.
+    `content` is the result as text, `value` the same as a JSON value, which text dialects write
+    instead. `printed` is what the tool printed, for dialects that show it beside the content; the
+    others have it in `content`. `pictures` are named in `content`.
     """
 
     call_id: str

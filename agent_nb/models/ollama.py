@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..errors import UsageError
 from .http.service import Service
 from .openai import OpenAIChat
 from .prices import FREE
@@ -22,7 +23,17 @@ SERVICE = Service(label="ollama", official=f"http://127.0.0.1:{PORT}/v1", variab
 
 
 def base_url(host: str) -> str:
-    """Return the base URL for a value of OLLAMA_HOST ("" is the default)."""
+    """Return the base URL for a value of OLLAMA_HOST ("" is the default).
+
+    Raises UsageError if the value is no address.
+    """
+    try:
+        return _read_host(host)
+    except ValueError as error:
+        raise UsageError(f"OLLAMA_HOST is {host!r}, which is no address: {error}.") from None
+
+
+def _read_host(host: str) -> str:
     host = host.strip().strip("\"'")
     url = urlsplit(host if "//" in host else f"http://{host}")
     default = {"http": 80, "https": 443}.get(url.scheme, PORT) if "//" in host else PORT
@@ -34,7 +45,7 @@ def base_url(host: str) -> str:
 def provider(name: str, **options: Any) -> OpenAIChat:
     """Return the model `name` of Ollama; the options are those of `Service.options`."""
     url = base_url(os.environ.get("OLLAMA_HOST", ""))
-    hosted = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
-    own = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
-    prices = own.prices or ({} if hosted else {"*": FREE})
-    return OpenAIChat(name, replace(own, prices=prices))
+    in_cloud = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
+    settings = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
+    prices = settings.prices or ({} if in_cloud else {"*": FREE})
+    return OpenAIChat(name, replace(settings, prices=prices))

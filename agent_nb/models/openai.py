@@ -45,7 +45,8 @@ class OpenAIChat(Remote):
         super().__init__(model, options)
         self.grammar = grammar
         self.shots = shots
-        self._usage = True
+        self._usage = True  # ask for usage in the stream
+        # the name of the token limit that this server takes
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
     def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
@@ -70,13 +71,13 @@ class OpenAIChat(Remote):
         if self._usage and re.search("stream_options|include_usage", message):
             self._usage = False
             return True
-        wanted = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
+        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
             self._limit
         ]
         if re.search(rf"\b{self._limit}\b", message) and re.search(
             "unsupported|not supported|unknown|unrecogni|extra|permitted", message, re.I
         ):
-            self._limit = wanted
+            self._limit = other
             return True
         return False
 

@@ -27,8 +27,7 @@ SERVICE = Service(
     key_of="openai",
 )
 
-
-# a server whose results are texts
+# the refusal of a server that takes only text as the output of a call
 _TEXT_ONLY = re.compile(r"\boutput\b.*\bstring\b|\bstring\b.*\boutput\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -40,9 +39,10 @@ class OpenAIResponses(Remote):
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
         super().__init__(model, options)
-        self._encrypted = True
-        self._summary = True
-        self._pictured = True
+        # what is asked for until the server refuses it
+        self._encrypted = True  # reasoning that can be sent back
+        self._summary = True  # readable reasoning
+        self._pictures = True  # pictures within results
 
     def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer.
@@ -57,7 +57,7 @@ class OpenAIResponses(Remote):
             self.model,
             encrypted=self._encrypted,
             summary=self._summary,
-            pictured=self._pictured,
+            pictures_in_results=self._pictures,
         )
 
     def _adapt(self, fault: ModelError) -> bool:
@@ -68,8 +68,8 @@ class OpenAIResponses(Remote):
         if self._summary and re.search("summar", message, re.IGNORECASE):
             self._summary = False
             return True
-        if self._pictured and fault.code == "no_images" and _TEXT_ONLY.search(message):
-            self._pictured = False
+        if self._pictures and fault.code == "no_images" and _TEXT_ONLY.search(message):
+            self._pictures = False
             return True
         return False
 

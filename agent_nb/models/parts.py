@@ -53,7 +53,7 @@ class Close(Part, frozen=True, tag="close"):
 
 
 class CallDelta(Part, frozen=True, tag="call_delta"):
-    """A fragment of a call's arguments. `index` tells parallel calls of one message apart."""
+    """A fragment of a call's arguments. `index` distinguishes the parallel calls of one message."""
 
     text: str
     index: int = 0
@@ -62,11 +62,11 @@ class CallDelta(Part, frozen=True, tag="call_delta"):
 
 
 class Call(Part, frozen=True, tag="call"):
-    """A complete tool call.
+    """A tool call, read to its end.
 
     `args` is the parsed object, `raw_args` the text as written, `call_id` "" if the model sent
     none. `fault` says why the call must not run (arguments are not an object, a block never
-    closed); it then gets an error result.
+    closed); it then gets an error result. `incomplete`: it was cut off.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Call(Part, frozen=True, tag="call"):
 class Execute(Part, frozen=True, tag="execute"):
     """The batch of calls before it is complete and is to run now.
 
-    `fault`: why a call that stood before it is none, in words for the model.
+    `fault`: why something before it could not be read as a call, in words for the model.
     """
 
     fault: str = ""
@@ -108,7 +108,7 @@ class Fault(Part, frozen=True, tag="fault"):
 
 
 class Usage(Part, frozen=True, tag="usage"):
-    """Tokens of this response so far (the last one counts); `usage` says what the fields mean.
+    """Tokens of this response so far (the last one counts); `events.usage` explains the fields.
 
     `raw` is the provider's own object, unchanged.
     """
@@ -123,7 +123,7 @@ class Usage(Part, frozen=True, tag="usage"):
     raw: Any = None
 
     def with_tokens_of(self, earlier: Usage) -> Usage:
-        """Return it with the tokens of an earlier request of the same answer added."""
+        """Return this usage plus the tokens of an earlier request of the same answer."""
         return msgspec.structs.replace(
             self,
             input=self.input + earlier.input,

@@ -16,17 +16,15 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..wire import measure_picture, media_type
 
-SIDE = 1024  # pixels of the longer side
-GIVEN_SIDE = 2048  # of a picture that the user attached: the details may be the question
 MOST = 1_000_000  # bytes
 LARGEST = 40_000_000  # pixels
-_QUALITIES = (85, 70, 50)
+_QUALITIES = (85, 70, 50)  # of JPEG, tried in this order before the picture is halved
 BROKEN = "a picture that cannot be opened"
 HUGE = "a picture too large to be sent"
 # what a user can do about a picture that is not sent
@@ -37,41 +35,48 @@ ADVICE = {
 NO_PILLOW = "It is too large, and scaling it down needs Pillow: pip install pillow."
 
 
-class Fitted(msgspec.Struct, frozen=True):
-    """A picture to send, or the words `why` it is not sent, with `advice` to the user."""
+class FittedPicture(msgspec.Struct, frozen=True):
+    """A picture to send (`data` in base64), or the words `why` it is not sent, with `advice`."""
+
+    SIDE: ClassVar[int] = 1024  # pixels of the longer side
+    USER_SIDE: ClassVar[int] = 2048  # of a picture that the user attached: details may matter
 
     media_type: str = ""
     data: str = ""
     why: str = ""
     advice: str = ""
 
+    @classmethod
+    def fit(cls, data: str, side: int = SIDE, most: int = MOST) -> FittedPicture:
+        """Return a picture in base64 within `side` pixels and `most` bytes; never raises."""
+        try:
+            raw = base64.b64decode(data)
+        except (binascii.Error, ValueError):
+            return _unsent(BROKEN)
+        kind, size = media_type(raw), measure_picture(raw)
+        if not kind:
+            return _unsent(BROKEN)
+        if size is not None and max(size) <= side and len(raw) <= most:
+            return cls(kind, data)
+        if size is not None and size[0] * size[1] > LARGEST:
+            return _unsent(HUGE)
+        try:
+            from PIL import Image
+        except ImportError:
+            return cls(why=HUGE, advice=NO_PILLOW)
+        try:
+            with Image.open(io.BytesIO(raw)) as picture:
+                small = _scale_down(picture, side)
+            return _write(small, most, photo=kind == "image/jpeg")
+        except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError):
+            return _unsent(BROKEN)
 
-def fit_picture(data: str, side: int = SIDE, most: int = MOST) -> Fitted:
-    """Return a picture in base64 within `side` pixels and `most` bytes; never raises."""
-    try:
-        raw = base64.b64decode(data)
-    except (binascii.Error, ValueError):
-        return Fitted(why=BROKEN, advice=ADVICE[BROKEN])
-    kind, size = media_type(raw), measure_picture(raw)
-    if not kind:
-        return Fitted(why=BROKEN, advice=ADVICE[BROKEN])
-    if size is not None and max(size) <= side and len(raw) <= most:
-        return Fitted(kind, data)
-    if size is not None and size[0] * size[1] > LARGEST:
-        return Fitted(why=HUGE, advice=ADVICE[HUGE])
-    try:
-        from PIL import Image
-    except ImportError:
-        return Fitted(why=HUGE, advice=NO_PILLOW)
-    try:
-        with Image.open(io.BytesIO(raw)) as picture:
-            small = _scaled(picture, side)
-        return _written(small, most, photo=kind == "image/jpeg")
-    except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError):
-        return Fitted(why=BROKEN, advice=ADVICE[BROKEN])
+
+def _unsent(why: str) -> FittedPicture:
+    return FittedPicture(why=why, advice=ADVICE[why])
 
 
-def _scaled(picture: Any, side: int) -> Any:
+def _scale_down(picture: Any, side: int) -> Any:
     from PIL import Image, ImageOps
 
     if picture.size[0] * picture.size[1] > LARGEST:
@@ -83,20 +88,20 @@ def _scaled(picture: Any, side: int) -> Any:
     return small
 
 
-def _written(picture: Any, most: int, *, photo: bool) -> Fitted:
+def _write(picture: Any, most: int, *, photo: bool) -> FittedPicture:
     """Return a picture as PNG (a photo as JPEG) if that fits, else smaller and smaller as JPEG."""
     if not photo:
-        data = _saved(picture, "PNG", optimize=True)
+        data = _save(picture, "PNG", optimize=True)
         if len(data) <= most:
-            return _fit("image/png", data)
+            return _encode("image/png", data)
     plain = _on_white(picture)
     while True:
         for quality in _QUALITIES:
-            data = _saved(plain, "JPEG", quality=quality)
+            data = _save(plain, "JPEG", quality=quality)
             if len(data) <= most:
-                return _fit("image/jpeg", data)
+                return _encode("image/jpeg", data)
         if max(plain.size) < 2:
-            return Fitted(why=HUGE, advice=ADVICE[HUGE])
+            return _unsent(HUGE)
         plain = plain.resize((max(1, plain.size[0] // 2), max(1, plain.size[1] // 2)))
 
 
@@ -109,11 +114,11 @@ def _on_white(picture: Any) -> Any:
     return Image.alpha_composite(ground, picture).convert("RGB")
 
 
-def _saved(picture: Any, form: str, **options: Any) -> bytes:
+def _save(picture: Any, form: str, **options: Any) -> bytes:
     target = io.BytesIO()
     picture.save(target, form, **options)
     return target.getvalue()
 
 
-def _fit(kind: str, data: bytes) -> Fitted:
-    return Fitted(kind, base64.b64encode(data).decode("ascii"))
+def _encode(kind: str, data: bytes) -> FittedPicture:
+    return FittedPicture(kind, base64.b64encode(data).decode("ascii"))

@@ -1,15 +1,11 @@
-"""What tokens cost: prices of the configuration, else of the package `genai-prices`, else unknown.
+"""Flat prices of tokens in US dollars, as the configuration states them.
 
 Why: providers report tokens, users think in dollars, and a budget needs a price before it is spent.
 
 Rules
 - A cost is computed once, when the usage of a request is known, and recorded; a replay computes
-  none. A cost that the provider reports itself is taken instead.
-- `genai-prices` (extra `prices`) is asked about official hosts only, by its id of the provider; the
-  same model may cost something else elsewhere. It is imported when first needed. Only the data of
-  the installed version counts: nothing is downloaded here.
-- Tiers, times of day and the like are the library's business; the configuration has flat prices.
-- An unknown price is None, never 0.
+  none.
+- Tiers, times of day and the like are left to `genai-prices` (`tariff`).
 """
 
 from __future__ import annotations
@@ -17,33 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from math import isfinite
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from ..events import COST_PLACES
-from ..host import find_library, import_library
 
 MILLION = 1_000_000
-EXTRA = "pip install 'jupyter-agent-nb[prices]'"
-# official hosts and what genai-prices calls their providers
-LISTED = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "api.groq.com": "groq",
-    "openrouter.ai": "openrouter",
-    "api.deepseek.com": "deepseek",
-    "api.mistral.ai": "mistral",
-    "api.x.ai": "x-ai",
-    "generativelanguage.googleapis.com": "google",
-    "api.cerebras.ai": "cerebras",
-    "api.together.xyz": "together",
-    "api.fireworks.ai": "fireworks",
-    "api.cohere.ai": "cohere",
-    "api.perplexity.ai": "perplexity",
-    "api.moonshot.ai": "moonshotai",
-}
-REPORTING = frozenset({"openrouter.ai"})  # hosts that report the cost of every answer
 
 
 def format_dollars(limit: float) -> str:
@@ -51,7 +27,7 @@ def format_dollars(limit: float) -> str:
     return f"${limit:.2f}" if limit >= 0.1 else f"${limit:g}"
 
 
-class Used(Protocol):
+class TokenCounts(Protocol):
     """Tokens of one or more requests, as `events.usage` counts them."""
 
     @property
@@ -85,7 +61,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if price is not None and not (isfinite(price) and price >= 0):
                 raise ValueError(f"the price `{name}` is a number of at least 0, not {price}")
 
-    def cost(self, used: Used) -> float:
+    def cost(self, used: TokenCounts) -> float:
         """Return the cost of `used` in US dollars."""
         read = self.input if self.cached is None else self.cached
         wrote = self.input if self.cache_written is None else self.cache_written
@@ -98,9 +74,10 @@ FREE = Prices(input=0.0, output=0.0)
 
 
 def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
-    """Return prices by pattern of model names; plain numbers are the prices of every model.
+    """Return an endpoint's `prices` as a table by pattern of model names.
 
-    Raises ValueError if numbers and tables are mixed, or a price is missing.
+    The configuration writes either such a table, or the plain numbers of `Prices` for every model
+    (pattern `*`). Raises ValueError if it mixes both, or a price is missing.
     """
     tables = {pattern: one for pattern, one in prices.items() if isinstance(one, Prices)}
     if len(tables) == len(prices):
@@ -118,79 +95,3 @@ def find_prices(table: Mapping[str, Prices], model: str) -> Prices | None:
     if model in table:
         return table[model]
     return next((prices for pattern, prices in table.items() if fnmatchcase(model, pattern)), None)
-
-
-class Tariff(msgspec.Struct, frozen=True, kw_only=True):
-    """How the requests to one model are priced.
-
-    `prices`: those of the configuration. `provider`: what genai-prices calls the provider ("" for
-    hosts that are not official), `model` the provider's name of the model. `reports`: the provider
-    reports the cost of every answer.
-    """
-
-    model: str = ""
-    prices: Prices | None = None
-    provider: str = ""
-    reports: bool = False
-
-    @property
-    def known(self) -> bool:
-        """Whether the cost of a request will be known."""
-        return self.reports or self.cost(_ONE) is not None
-
-    @property
-    def installable(self) -> bool:
-        """Whether the missing package `genai-prices` may know the price."""
-        return bool(self.provider) and find_library("genai_prices") is None
-
-    def cost(self, used: Used, served: str = "") -> float | None:
-        """Return the cost of `used` in US dollars, None if the price is unknown.
-
-        `served`: the model that answered, asked about if the name of the requested one is unknown.
-        """
-        if self.prices is not None:
-            return self.prices.cost(used)
-        names = dict.fromkeys(name for name in (self.model, served) if name)
-        costs = (_listed(self.provider, name, used) for name in names if self.provider)
-        return next((cost for cost in costs if cost is not None), None)
-
-
-class _One(msgspec.Struct, frozen=True):
-    """One token each way."""
-
-    input: int = 1
-    output: int = 1
-    cached: int = 0
-    cache_written: int = 0
-
-
-_ONE = _One()
-
-
-def tariff_at(base_url: str, host: str, model: str, table: Mapping[str, Prices]) -> Tariff:
-    """Return the tariff of a model behind a base URL; `table` has the endpoint's own prices."""
-    official = host if base_url.startswith("https://") else ""
-    return Tariff(
-        model=model,
-        prices=find_prices(table, model),
-        provider=LISTED.get(official, ""),
-        reports=official in REPORTING,
-    )
-
-
-def _listed(provider: str, model: str, used: Used) -> float | None:
-    """Return the cost by genai-prices, None without the package or for an unknown model."""
-    package: Any = import_library("genai_prices")
-    if package is None:
-        return None
-    usage = package.Usage(
-        input_tokens=used.input,
-        output_tokens=used.output,
-        cache_read_tokens=used.cached,
-        cache_write_tokens=used.cache_written,
-    )
-    try:
-        price = package.calc_price(usage, model, provider_id=provider)
-    except Exception:  # an unknown model, or a fault there, which must not cost the answer
-        return None
-    return round(float(price.total_price), COST_PLACES)

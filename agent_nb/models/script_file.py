@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from .script_turn import Case, Turn, turn_of
+from .script_turn import Case, Turn, read_turn
 
 ENDINGS = ("", ".yaml", ".yml", ".json")
 KEYS = ("turns", "cases", "delay", "dialect")
@@ -62,7 +62,7 @@ def _turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
     notes = lines or {}
     return tuple(
-        turn_of(turn, f"{where}: turn {n}{notes.get(n, '')}") for n, turn in enumerate(turns, 1)
+        read_turn(turn, f"{where}: turn {n}{notes.get(n, '')}") for n, turn in enumerate(turns, 1)
     )
 
 

@@ -1,6 +1,6 @@
 """The values of a script: its turns, and the prompts that each list of turns is for.
 
-Rules: frozen; `scripted` documents the keys.
+Rules: values are frozen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ScriptedUsage(
 class Turn(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One turn of a script; see the module's docstring."""
+    """One turn of a script; `scripted` documents the keys."""
 
     text: str = ""
     chunk: int = 0
@@ -72,7 +72,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
 
 
-def turn_of(value: Any, where: str) -> Turn:
+def read_turn(value: Any, where: str) -> Turn:
     """Read one turn. Raises UsageError that begins with `where`."""
     if isinstance(value, Turn):
         return value

@@ -47,9 +47,9 @@ from .http.retry import retryable_status
 from .messages import Request
 from .offline import SCRIPTS
 from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
-from .prices import Tariff
 from .script_file import read_script
-from .script_turn import Case, ScriptedCall, ScriptedError, Turn, turn_of
+from .script_turn import Case, ScriptedCall, ScriptedError, Turn, read_turn
+from .tariff import Tariff
 
 
 class Scripted:
@@ -75,7 +75,7 @@ class Scripted:
         self.name = name
         self.dialect = dialect
         self.delay = delay
-        self.turns = tuple(turn_of(turn, f"{name}: turn {n}") for n, turn in enumerate(turns, 1))
+        self.turns = tuple(read_turn(turn, f"{name}: turn {n}") for n, turn in enumerate(turns, 1))
         self.cases = tuple(cases)
         self._playing: tuple[Turn, ...] | None = None  # chosen by the run's first request
         self._next = 0
@@ -145,7 +145,7 @@ class Scripted:
 
 
 def _batches(turn: Turn) -> list[list[Part]]:
-    """Return the parts of `turn`, one list for each piece."""
+    """Return the parts of `turn`: one batch for each piece, and one with the whole calls."""
     thought = turn.thought or turn.reasoning
     pieces = [thought] if isinstance(thought, str) else thought
     batches: list[list[Part]] = [[Thought(piece)] for piece in pieces if piece]

@@ -23,6 +23,7 @@ from typing import Any
 from ..errors import UsageError, did_you_mean, unknown_name
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+# tokens of thinking for each effort but "none"
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 49152}
 _KINDS: dict[str, tuple[type, ...]] = {
     "temperature": (int, float),

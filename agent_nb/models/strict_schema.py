@@ -23,16 +23,18 @@ import msgspec
 FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-MOST_LEVELS = 10
-MOST_MEMBERS = 5000
+MOST_LEVELS = 10  # of nested objects and lists
+MOST_MEMBERS = 5000  # of all objects together
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _BOUNDS = (*_NUMBERS, "minItems", "maxItems", "minLength", "maxLength", "pattern")
 _SHAPES = ("type", "enum", "const")
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+# keywords that do not decide which values are valid: those without a place in `_schema` are dropped
 _NOTES = frozenset(
     {"title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"}
     | {"$comment", "contentMediaType", "contentEncoding", "format", "description", "$defs"}
 )
+# keywords that are translated; a schema with any other has no strict form
 _READ = frozenset(
     {"$ref", "anyOf", "oneOf", "properties", "required", "additionalProperties", "items"}
     | {"uniqueItems", *_BOUNDS, *_SHAPES}
@@ -40,7 +42,11 @@ _READ = frozenset(
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The subset of one provider: the bounds it takes; whether others become words."""
+    """The subset of one provider.
+
+    `bounds`: the keywords of bounds that it takes. `worded`: the others become words of the
+    description, else the schema has no strict form. `recursive`: it takes recursive schemas.
+    """
 
     bounds: frozenset[str]
     worded: bool = False
@@ -75,6 +81,7 @@ def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | Non
 def _schema(
     schema: Any, rules: Rules, definitions: Mapping[str, Any], level: int
 ) -> dict[str, Any]:
+    """Return the strict form of a schema at a depth of nesting. Raises _NoStrictForm."""
     if not isinstance(schema, Mapping) or level > MOST_LEVELS or schema.keys() - _NOTES - _READ:
         raise _NoStrictForm
     result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
@@ -95,7 +102,7 @@ def _schema(
         raise _NoStrictForm
     if not {"type", "anyOf", "$ref"} & result.keys():
         raise _NoStrictForm
-    return _described(result, schema.get("description"), bounds)
+    return _add_description(result, schema.get("description"), bounds)
 
 
 def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,21 +143,22 @@ def _choices(
     level: int,
     result: dict[str, Any],
 ) -> None:
+    """Add a reference and options to `result`; `oneOf` becomes `anyOf` if no value fits two."""
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix("#/$defs/")
         if name not in definitions or schema.keys() - _NOTES - {"$ref"}:
             raise _NoStrictForm
         result["$ref"] = schema["$ref"]
-    one = schema.get("oneOf")
-    if one is not None and ("anyOf" in schema or not _disjoint(one, definitions)):
+    exclusive = schema.get("oneOf")
+    if exclusive is not None and ("anyOf" in schema or not _disjoint(exclusive, definitions)):
         raise _NoStrictForm
-    some = schema.get("anyOf", one)
-    if some is not None:
-        result["anyOf"] = [_schema(each, rules, definitions, level) for each in some]
+    options = schema.get("anyOf", exclusive)
+    if options is not None:
+        result["anyOf"] = [_schema(each, rules, definitions, level) for each in options]
 
 
 def _disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
-    """Return whether a required member with a fixed value tells the options apart."""
+    """Return whether the options differ in the fixed text of a member that all require."""
     resolved = [
         definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
         for each in options
@@ -160,6 +168,8 @@ def _disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
 
 
 def _distinct(members: list[Any]) -> bool:
+    """Return whether all members have fixed values, all texts, and no two share one."""
+    # 1 and 1.0 are equal in JSON and differ as text, so only texts count
     fixed = [[m["const"]] if "const" in m else m.get("enum", []) for m in members]
     seen = [json.dumps(value) for values in fixed for value in values]
     return all(fixed) and len(seen) == len(set(seen)) and all(v.startswith('"') for v in seen)
@@ -172,6 +182,7 @@ def _members(
     level: int,
     result: dict[str, Any],
 ) -> None:
+    """Add the members of an object to `result`: closed, and all required."""
     members = schema.get("properties")
     if members is None or (not members and schema.get("additionalProperties")):
         raise _NoStrictForm
@@ -184,7 +195,8 @@ def _members(
     result["additionalProperties"] = False
 
 
-def _described(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:
+def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:
+    """Return `result` with a description; a reference, which stands alone, is wrapped."""
     description = " ".join(
         filter(None, (str(text or ""), f"({', '.join(notes)})" if notes else ""))
     )

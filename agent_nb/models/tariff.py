@@ -1,47 +1,147 @@
-"""The tariff of a model, and the refusal of a budget that cannot be kept.
+"""How the requests to one model are priced, and the refusal of a budget that cannot be kept.
 
-Rules: the table `prices` of the configuration comes first, then what the model says of itself in
-its optional attribute `tariff`; a model without either has no known price.
+Rules
+- The table `prices` of the configuration comes first, then what the model says of itself in its
+  optional attribute `tariff`; a model without either has no known price.
+- A cost that the provider reports itself is taken instead (`reports`).
+- The package `genai-prices` (extra `prices`) is asked about official hosts only, by its id of the
+  provider: the same model may cost something else elsewhere. It is imported when first needed. Only
+  the data of the installed version counts: nothing is downloaded here.
+- An unknown price is None, never 0.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from ..errors import AgentError, UsageError
-from ..host import shorten_path
-from . import config
+from ..errors import UsageError
+from ..events import COST_PLACES
+from ..host import find_library, import_library, shorten_path
 from .base import Model
-from .prices import EXTRA, Tariff, find_prices, format_dollars
+from .config import Config
+from .prices import Prices, TokenCounts, find_prices, format_dollars
 
-WORDS = """The budget of {budget} cannot be kept: the price of {name} is unknown. Nothing was sent.
+_EXTRA = "pip install 'jupyter-agent-nb[prices]'"
+_UNKNOWN_PRICE = """The budget of {budget} cannot be kept: the price of {name} is unknown. Nothing was sent.
 Leave the budget out, or {install}write the price in US dollars per million tokens into {file}:
 
     [prices]
     "{name}" = {{ input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }}"""
+# official hosts -> the ids of their providers in genai-prices
+_PROVIDER_IDS = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "api.groq.com": "groq",
+    "openrouter.ai": "openrouter",
+    "api.deepseek.com": "deepseek",
+    "api.mistral.ai": "mistral",
+    "api.x.ai": "x-ai",
+    "generativelanguage.googleapis.com": "google",
+    "api.cerebras.ai": "cerebras",
+    "api.together.xyz": "together",
+    "api.fireworks.ai": "fireworks",
+    "api.cohere.ai": "cohere",
+    "api.perplexity.ai": "perplexity",
+    "api.moonshot.ai": "moonshotai",
+}
+_REPORTING_HOSTS = frozenset({"openrouter.ai"})  # they report the cost of every answer
 
 
-def tariff_of(model: Model) -> Tariff:
-    """Return how the requests to `model` are priced."""
-    own: Tariff = getattr(model, "tariff", None) or Tariff()
-    with suppress(AgentError):  # a faulty configuration is reported where it chooses a model
-        if (prices := find_prices(config.load_config().prices, model.name)) is not None:
-            return msgspec.structs.replace(own, prices=prices)
-    return own
+class _OneToken(msgspec.Struct, frozen=True):
+    """One token each way, to try whether a price is known."""
+
+    input: int = 1
+    output: int = 1
+    cached: int = 0
+    cache_written: int = 0
 
 
-def check_budget(model: Model, budget: float | None) -> None:
-    """Raise UsageError if the price of `model` is unknown, so that a budget cannot be kept."""
-    if not budget or (tariff := tariff_of(model)).known:
-        return
-    install = f"install the list of prices ({EXTRA}), or " if tariff.installable else ""
-    raise UsageError(
-        WORDS.format(
-            budget=format_dollars(budget),
-            name=model.name,
-            install=install,
-            file=shorten_path(config.config_path()),
+class Tariff(msgspec.Struct, frozen=True, kw_only=True):
+    """How the requests to one model are priced.
+
+    `prices`: those of the configuration. `provider`: the id of the provider in genai-prices ("" for
+    hosts that are not official), `model` the provider's name of the model. `reports`: the provider
+    reports the cost of every answer.
+    """
+
+    model: str = ""
+    prices: Prices | None = None
+    provider: str = ""
+    reports: bool = False
+
+    @classmethod
+    def of(cls, model: Model) -> Tariff:
+        """Return the tariff of a model of any provider."""
+        own: Tariff = getattr(model, "tariff", None) or cls()
+        # lenient: a faulty configuration is reported where it chooses a model
+        prices = find_prices(Config.load(lenient=True).prices, model.name)
+        return own if prices is None else msgspec.structs.replace(own, prices=prices)
+
+    @classmethod
+    def at(cls, base_url: str, host: str, model: str, table: Mapping[str, Prices]) -> Tariff:
+        """Return the tariff of a model behind a base URL; `table` has the endpoint's own prices."""
+        official = host if base_url.startswith("https://") else ""
+        return cls(
+            model=model,
+            prices=find_prices(table, model),
+            provider=_PROVIDER_IDS.get(official, ""),
+            reports=official in _REPORTING_HOSTS,
         )
+
+    @property
+    def known(self) -> bool:
+        """Whether the cost of a request will be known."""
+        return self.reports or self.cost(_OneToken()) is not None
+
+    @property
+    def installable(self) -> bool:
+        """Whether the missing package `genai-prices` may know the price."""
+        return bool(self.provider) and find_library("genai_prices") is None
+
+    def cost(self, used: TokenCounts, served: str = "") -> float | None:
+        """Return the cost of `used` in US dollars, None if the price is unknown.
+
+        `served`: the model that answered, asked about if the name of the requested one is unknown.
+        """
+        if self.prices is not None:
+            return self.prices.cost(used)
+        names = dict.fromkeys(name for name in (self.model, served) if name)
+        costs = (_look_up_cost(self.provider, name, used) for name in names if self.provider)
+        return next((cost for cost in costs if cost is not None), None)
+
+    def check_budget(self, name: str, budget: float | None) -> None:
+        """Raise UsageError if the price is unknown, so that a budget in US dollars cannot be kept.
+
+        `name`: the model's as the user writes it. No budget (None or 0) always passes.
+        """
+        if not budget or self.known:
+            return
+        raise UsageError(
+            _UNKNOWN_PRICE.format(
+                budget=format_dollars(budget),
+                name=name,
+                install=f"install the list of prices ({_EXTRA}), or " if self.installable else "",
+                file=shorten_path(Config.path()),
+            )
+        )
+
+
+def _look_up_cost(provider: str, model: str, used: TokenCounts) -> float | None:
+    """Return the cost by genai-prices, None without the package or for an unknown model."""
+    package: Any = import_library("genai_prices")
+    if package is None:
+        return None
+    usage = package.Usage(
+        input_tokens=used.input,
+        output_tokens=used.output,
+        cache_read_tokens=used.cached,
+        cache_write_tokens=used.cache_written,
     )
+    try:
+        price = package.calc_price(usage, model, provider_id=provider)
+    except Exception:  # an unknown model, or a fault there, which must not cost the answer
+        return None
+    return round(float(price.total_price), COST_PLACES)

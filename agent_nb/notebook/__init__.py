@@ -1,8 +1,8 @@
 """The notebook: `%%agent` and `%agent`, the session of a kernel, records in notebook files.
 
 Read `cell/run` first: one cell from its text to its record. IPython loads `magic` and Jupyter
-`presave` by their names; the runner and the command line read, review and compare notebooks here,
-and tell a kernel what they want of a cell (`RunnerOptions`).
+`presave` by their names; the runner and the command line read and review notebooks here, and send a
+kernel the options of a cell (`RunnerOptions`).
 
 Order: conversations, notices, option_table, runner_options, saved_views, transform, yes_no
 < identity, mcp_servers, options, presave
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .files.git import diff_text as diff_text
     from .files.git import install_drivers as install_drivers
     from .files.git import merge_files as merge_files
-    from .files.notebook_path import PATH_VARIABLE as PATH_VARIABLE
     from .files.recorded_runs import compare_notebooks as compare_notebooks
     from .files.recorded_runs import read_runs as read_runs
     from .files.review import countersigned_records as countersigned_records
@@ -40,14 +39,12 @@ if TYPE_CHECKING:
     from .mcp_servers import run_mcp_command as run_mcp_command
     from .notices import format_table as format_table
     from .notices import make_printable as make_printable
-    from .notices import print_warning as print_warning
     from .runner_options import RunnerOptions as RunnerOptions
     from .runner_options import write_options as write_options
     from .yes_no import ask_yes_no as ask_yes_no
 
 _HOMES = {
     "EXTRAS": "doctor.environment",
-    "PATH_VARIABLE": "files.notebook_path",
     "RunnerOptions": "runner_options",
     "ask_yes_no": "yes_no",
     "select_begun_records": "cell.recording",
@@ -62,7 +59,6 @@ _HOMES = {
     "make_printable": "notices",
     "merge_files": "files.git",
     "name_cell": "files.cell_titles",
-    "print_warning": "notices",
     "read_runs": "files.recorded_runs",
     "review_records": "files.review",
     "run_mcp_command": "mcp_servers",

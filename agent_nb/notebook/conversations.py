@@ -7,11 +7,12 @@ Rules
 - A cell sees the turns before its own, back to the last turn that started anew (`fresh`); a cell
   without a turn sees all of them.
 - A cell that runs again replaces its turn in place. A live run drops the later turns up to the next
-  fresh one, because they continued another answer; a replay keeps them.
+  fresh one, because they continued the former answer; a replay keeps them.
+- A map is no turn, nor is a run that failed without an answer (`is_turn`).
 - A turn from another user's record is `foreign`. It counts for matching and replaying; a live run,
   which sends it to a model, names it.
 - A conversation has one live run at a time.
-- This file is independent of the kernel: cells are keys, runs are sequences of events.
+- Nothing here depends on a kernel: cells are named by their keys, runs are sequences of events.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from contextlib import contextmanager
 
 import msgspec
 
+from ..agent import Run
 from ..errors import UsageError
-from ..events import Event
+from ..events import Event, is_map
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -38,7 +40,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """The turns of one conversation, in order."""
+    """The turns of one conversation, in order. `running`: the cell whose run goes on, or ""."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,31 +49,32 @@ class Conversation:
 
     def before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
         """Return the runs that `cell` sees, oldest first; none if it starts anew (`fresh`)."""
-        return [turn.events for turn in self._seen(cell, fresh)]
+        return [turn.events for turn in self._turns_before(cell, fresh)]
 
-    def foreign(self, cell: str, *, fresh: bool = False) -> int:
-        """Return how many of the runs of `before` are foreign."""
-        return sum(turn.foreign for turn in self._seen(cell, fresh))
+    def count_foreign(self, cell: str, *, fresh: bool = False) -> int:
+        """Return how many of the runs of `before` come from records of other users."""
+        return sum(turn.foreign for turn in self._turns_before(cell, fresh))
 
-    def _seen(self, cell: str, fresh: bool) -> list[Turn]:
+    def _turns_before(self, cell: str, fresh: bool) -> list[Turn]:
+        """Return the turns before a cell, from the last one that started anew."""
         if fresh:
             return []
-        seen: list[Turn] = []
-        for turn in self.turns[: self._place(cell)]:
-            seen = [turn] if turn.fresh else [*seen, turn]
-        return seen
+        turns: list[Turn] = []
+        for turn in self.turns[: self._index(cell)]:
+            turns = [turn] if turn.fresh else [*turns, turn]
+        return turns
 
-    def later(self, cell: str) -> int:
-        """Return how many turns a live run of `cell` drops."""
-        return _until_fresh(self.turns[self._place(cell) + 1 :])
+    def count_dropped(self, cell: str) -> int:
+        """Return how many later turns a live run of `cell` drops."""
+        later = self.turns[self._index(cell) + 1 :]
+        return next((i for i, turn in enumerate(later) if turn.fresh), len(later))
 
     def commit(self, turn: Turn, *, live: bool = True) -> int:
         """Replace the turn of the cell, or append; return how many later turns were dropped."""
-        at = self._place(turn.cell)
-        rest = self.turns[at + 1 :]
-        rest_kept = rest[self.later(turn.cell) :] if live else rest
-        self.turns = [*self.turns[:at], turn, *rest_kept]
-        return len(rest) - len(rest_kept)
+        index = self._index(turn.cell)
+        dropped = self.count_dropped(turn.cell) if live else 0
+        self.turns = [*self.turns[:index], turn, *self.turns[index + 1 + dropped :]]
+        return dropped
 
     def forget(self, cell: str) -> bool:
         """Remove the turn of `cell`; return whether there was one."""
@@ -79,26 +82,23 @@ class Conversation:
         self.turns = [t for t in self.turns if t.cell != cell]
         return len(self.turns) < before
 
-    def _place(self, cell: str) -> int:
+    def _index(self, cell: str) -> int:
+        """Return the index of the turn of `cell`, that of the next turn if it has none."""
         return next((i for i, t in enumerate(self.turns) if t.cell == cell), len(self.turns))
-
-
-def _until_fresh(turns: Sequence[Turn]) -> int:
-    return next((i for i, t in enumerate(turns) if t.fresh), len(turns))
 
 
 class Conversations:
     """All conversations of a kernel, by name."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Conversation] = {}
+        self._by_name: dict[str, Conversation] = {}
 
     def __iter__(self) -> Iterator[Conversation]:
-        return iter(self._named.values())
+        return iter(self._by_name.values())
 
     def __getitem__(self, name: str) -> Conversation:
         """Return the conversation `name`, a new one at its first use."""
-        return self._named.setdefault(name, Conversation(name))
+        return self._by_name.setdefault(name, Conversation(name))
 
     def reset(self, name: str | None = None) -> int:
         """Forget the turns of `name` (None: of all conversations); return their number."""
@@ -123,13 +123,28 @@ class Conversations:
             conversation.running = ""
 
 
-def rebuild_remarks(rebuilt: int, later: int) -> list[str]:
+def is_turn(events: Sequence[Event]) -> bool:
+    """Return whether an ended run counts as a turn of its conversation."""
+    run = Run(events)  # type: ignore[arg-type]  # any sequence does
+    return not is_map(events) and (run.status != "error" or bool(run.answer))
+
+
+def turn_remarks(rebuilt: int, dropped: int) -> list[str]:
     """Return remarks on the turns rebuilt from records and on the later turns that are dropped."""
-    return [*_rebuilt(rebuilt), *_notes(later)]
+    remarks = []
+    if rebuilt:
+        cells = "1 cell" if rebuilt == 1 else f"{rebuilt} cells"
+        remarks.append(f"The conversation was rebuilt from the records of {cells} above.")
+    if dropped:
+        turns = "turn was" if dropped == 1 else f"{dropped} turns were"
+        remarks.append(
+            f"The later {turns} dropped from the conversation: what came after this cell answered its former text."
+        )
+    return remarks
 
 
 def describe_foreign(foreign: int) -> str:
-    """Return words for a number of foreign turns, "" for none."""
+    """Return a sentence on a number of foreign turns, "" for none."""
     if not foreign:
         return ""
     turns = (
@@ -138,22 +153,3 @@ def describe_foreign(foreign: int) -> str:
         else f"{foreign} earlier turns come from records"
     )
     return f"{turns} you did not sign"
-
-
-def _rebuilt(turns: int) -> list[str]:
-    return (
-        [
-            f"The conversation was rebuilt from the records of {turns} cell{'' if turns == 1 else 's'} above."
-        ]
-        if turns
-        else []
-    )
-
-
-def _notes(later: int) -> list[str]:
-    if not later:
-        return []
-    turns = "turn was" if later == 1 else f"{later} turns were"
-    return [
-        f"The later {turns} dropped from the conversation: what came after this cell answered its former text."
-    ]

@@ -1,4 +1,4 @@
-"""The identity of the running cell, and what our runner sent with its request.
+"""The identity of the running cell, and the options that our runner sent with its request.
 
 Why: conversations and records belong to cells and must survive a rerun. Jupyter front ends send the
 cell's id with each request; plain nbclient, consoles and terminals do not.
@@ -23,10 +23,10 @@ from .runner_options import RunnerOptions, read_options
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
-    `occurrence`: the number of the cell among those of the same inputs that ran here, from 1.
-    `stdin`: whether `input()` works here; `kernel`: whether this is a Jupyter kernel; `sent`: the
-    options of our runner; `tags`: those of the cell, `deleted`: the ids of cells that were deleted
-    since a cell ran before, both where the front end sends them.
+    `line` and `body` are its inputs: the text after `%%agent`, and below it. `occurrence`: its
+    number among the cells of the same inputs that ran here, from 1. `stdin`: whether `input()`
+    works here; `kernel`: whether this is a Jupyter kernel. `tags` of the cell, and `deleted`, the
+    ids of cells that were deleted since a cell ran before: where the front end sends them.
     """
 
     key: str
@@ -36,9 +36,14 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     occurrence: int = 1
     stdin: bool = False
     kernel: bool = False
-    sent: RunnerOptions = {}
+    runner_options: RunnerOptions = {}
     tags: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+
+    @property
+    def text_hash(self) -> str:
+        """The hash of its inputs, as records name it."""
+        return content_hash(self.line, self.body)
 
 
 class Cells:
@@ -67,7 +72,7 @@ class Cells:
             body=body,
             stdin=allowed,
             kernel=kernel,
-            sent=read_options(metadata),
+            runner_options=read_options(metadata),
             tags=_texts(metadata.get("tags")),
             deleted=_texts(metadata.get("deletedCells")),
         )
@@ -105,6 +110,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _terminal_stdin() -> bool:
+    """Return whether a terminal is the standard input."""
     import sys
 
     try:

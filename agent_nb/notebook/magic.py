@@ -1,13 +1,13 @@
-"""`%%agent` and `%agent` as IPython magics: their defaults as `%config AgentMagics`, their help,
-loading and unloading.
+"""`%%agent` and `%agent` as IPython magics, with their defaults (`%config AgentMagics`) and their
+help; loading and unloading of the extension.
 
 Rules
-- Adapters only: a magic parses and delegates. Slow imports are made by a thread after `%load_ext`,
-  or by the first cell.
-- `%%agent` returns a coroutine; the input transformer makes the cell await it. Called by code
+- A magic only parses its line and passes it on. Slow imports are made by a thread after
+  `%load_ext`, or by the first cell.
+- `%%agent` returns a coroutine, which the input transformer makes the cell await. Called by code
   outside an event loop it runs to its end; inside one, the caller awaits it.
-- Unloading restores the shell as it was before loading, and ends the MCP servers; runs in the
-  namespace stay.
+- Unloading restores the shell as it was before loading, and ends the MCP servers; runs stay in the
+  namespace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
-from ..agent import MODES
+from ..agent import Context
 from . import option_table, options, transform
 from .cell import executions, kernel_interrupts, publish, ran_cells
 from .completion import registration as completion
@@ -60,7 +60,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         ("", *option_table.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto."
     ).tag(config=True)
     context = Enum(
-        MODES, "auto", help="What models are given about the notebook: auto, vars, cells, none."
+        Context.MODES,
+        "auto",
+        help="What models are given about the notebook: auto, vars, cells, none.",
     ).tag(config=True)
     no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
     max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)
@@ -76,9 +78,10 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORTS}.").tag(config=True)
 
     def __init__(self, shell: Any) -> None:
-        self._ready = False
+        # the configuration is applied by super().__init__: `_known_model` accepts all of it
+        self._configured = False
         super().__init__(shell)
-        self._ready = True
+        self._configured = True
         self._session: Session | None = None
 
     @validate("model")  # type: ignore[untyped-decorator]
@@ -89,7 +92,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         file is checked when a cell uses it, so that the extension always loads.
         """
         name = str(proposal["value"])
-        if name.strip() and self._ready:
+        if name.strip() and self._configured:
             from ..errors import UsageError
             from ..models import check_model_name, split_names
 
@@ -131,7 +134,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         session = self.session
         cell = session.cells.current(self.shell, line, body)
         session.begin(cell)
-        return _kind(line)(session, cell, lambda: self.read_options(line)).go()
+        return _run_class(line)(session, cell, lambda: self.read_options(line)).go()
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @line_magic("agent")  # type: ignore[untyped-decorator]
@@ -142,11 +145,11 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         return run_command(self.session, line)
 
 
-def _kind(line: str) -> type[CellRun | ForeignRun]:
-    """Return what runs a cell with this option line: an agent, or `--from` another system."""
+def _run_class(line: str) -> type[CellRun | ForeignRun]:
+    """Return the class that runs a cell with this line: of an agent, or of `--from`."""
     from .cell.run import CellRun
 
-    if "--from" not in line:
+    if "--from" not in line:  # most cells need not import what follows
         return CellRun
     from .follow.from_source import ForeignRun, wants_source
 
@@ -170,10 +173,10 @@ def load_magics(shell: Any) -> None:
 def _load_ahead() -> None:
     """Import what an agent cell needs while the user writes the first one.
 
-    These imports take three times as long as `%load_ext`: there every notebook would wait for them,
-    in the first agent cell its card would.
+    These imports take three times as long as `%load_ext` itself: if it made them, every notebook
+    would wait for them; if the first agent cell did, its card would.
     """
-    with suppress(Exception):  # the cell that needs a module says what is wrong with it
+    with suppress(Exception):  # the cell that needs a module reports the error
         from ..view import LiveView
 
         LiveView.import_widgets()
@@ -191,15 +194,16 @@ def unload_magics(shell: Any) -> None:
     completion.uninstall_matcher(shell)
     if (hub := sys.modules.get("agent_nb.tools.mcp.hub")) is not None:
         hub.HUB.close()
-    ours = _loaded(shell)
-    if ours is None:
+    magics = _loaded(shell)
+    if magics is None:
         return
     manager = shell.magics_manager
     for kind, name in (("cell", "agent"), ("line", "agent")):
         manager.magics[kind].pop(name, None)
     manager.registry.pop(AgentMagics.__name__, None)
-    shell.configurables[:] = [c for c in shell.configurables if c is not ours]
+    shell.configurables[:] = [c for c in shell.configurables if c is not magics]
 
 
 def _loaded(shell: Any) -> Any:
+    """Return the magics of a shell, None if the extension is not loaded."""
     return shell.magics_manager.registry.get(AgentMagics.__name__)

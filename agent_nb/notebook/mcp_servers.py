@@ -1,8 +1,8 @@
 """The MCP servers of a folder: listed, allowed and revoked, in a cell (`%agent mcp`) or a terminal.
 
 Rules
-- A permission needs a clear yes at a keyboard, after what would start was shown exactly. So no cell
-  of a notebook that runs by itself can grant it.
+- A permission needs a clear yes at a keyboard, after the command that would start was shown
+  exactly. So no cell of a notebook that runs by itself can grant it.
 - Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
 """
 
@@ -12,20 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host import SERVERS, is_trusted_everywhere, shorten_path
+from ..host import Offer, is_trusted_everywhere, shorten_path
 from ..models import collect_secrets
-from ..tools import (
-    ADVICE,
-    HUB,
-    MCP_FILE,
-    Server,
-    allow_server,
-    is_allowed,
-    mask_server,
-    quote_ascii,
-    read_servers,
-    revoke_permission,
-)
+from ..tools import HUB, Server, read_servers
 from ..wire import redact_text
 from .notices import format_table, make_printable
 from .yes_no import NO, ask_yes_no
@@ -34,62 +23,62 @@ USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
 
 def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
-    """Do `mcp` with these words and return its message. Raises UsageError."""
+    """Do the command `mcp` with these words and return its message. Raises UsageError."""
     if not arguments:
-        return listing(folder)
+        return list_servers(folder)
     verb, *names = arguments
     if verb not in VERBS or not names:
         raise UsageError(f"{USAGE} It got: {' '.join(arguments)}.")
-    return "\n".join(VERBS[verb](_server(name, folder)) for name in names)
+    return "\n".join(VERBS[verb](_find_server(name, folder)) for name in names)
 
 
-def listing(folder: str = ".") -> str:
-    """Return the servers of the folder's `.mcp.json` and of this kernel, and how they are."""
+def list_servers(folder: str = ".") -> str:
+    """Return a table of the servers of the folder's `.mcp.json` and of this kernel: name and
+    state.
+    """
     config = read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
-        (name, states.get(server.digest) or _permission(server), _shown(server))
+        (name, states.get(server.digest) or _permission(server), _entry_line(server))
         for name, server in config.servers.items()
     ]
     rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
     file = [server.digest for server in config.servers.values()]
     rows += [
-        (server.name, state, _shown(server))
+        (server.name, state, _entry_line(server))
         for server, state in HUB.states()
         if server.digest not in file
     ]
-    where = (
-        f"Servers of {shorten_path(config.path)}"
-        if config.path
-        else f"There is no {MCP_FILE}. {ADVICE}"
-    )
-    if is_trusted_everywhere(SERVERS):
-        where += f"\n{SERVERS} is set: in this process every server may start"
+    where = config.title
+    if is_trusted_everywhere(Offer.TRUST_SERVERS):
+        where += f"\n{Offer.TRUST_SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([format_table(rows)] if rows else [])])
 
 
-def _shown(server: Server) -> str:
-    """Return the entry of a server in a line without secrets, which the notebook may keep."""
+def _entry_line(server: Server) -> str:
+    """Return the entry of a server as one line without secrets: a saved notebook keeps it."""
     secrets = {**collect_secrets(), **server.secrets}
-    return "; ".join(mask_server(server, lambda text: redact_text(text, secrets)).described())
+    return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
 
 
 def _permission(server: Server) -> str:
-    return "allowed" if is_allowed(server) else "not allowed"
+    return "allowed" if server.allowed else "not allowed"
 
 
-def _server(name: str, folder: str) -> Server:
-    """Return the server of a name: made in code and running, else of the folder's file."""
+def _find_server(name: str, folder: str) -> Server:
+    """Return the server of a name: one that code made and that runs, else one of the folder's file.
+
+    Raises UsageError if there is none.
+    """
     started = {server.name: server for server, _ in HUB.states() if not server.file}
     return started.get(name) or read_servers(folder).server(name)
 
 
 def _allow(server: Server) -> str:
-    if is_allowed(server):
+    """Ask whether a server may start, after showing what would start."""
+    if server.allowed:
         return f"The MCP server {server.name} may start already."
-    lines = [
-        f"{shorten_path(Path(server.file))} would start the MCP server {quote_ascii(server.name)}:"
-    ]
+    lines = [f'{shorten_path(Path(server.file))} would start the MCP server "{server.name}":']
     lines += [f"  {line}" for line in server.described()]
     lines += [
         "A yes counts as long as this entry stays as it is; the program itself may change.",
@@ -97,14 +86,14 @@ def _allow(server: Server) -> str:
     ]
     if not ask_yes_no(make_printable("\n".join(lines)), (*NO, "")):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
-    permission = allow_server(server)
+    permission = Offer.allow_all([server.offer])
     return f"allowed: the MCP server {server.name}" + (
         "" if permission else "\nIt could not be saved and holds until this process ends."
     )
 
 
 def _revoke(server: Server) -> str:
-    had = revoke_permission(server)
+    had = server.offer.withdraw()
     HUB.stop(server)
     return f"{server.name}: {'may not start any more' if had else 'was not allowed'}"
 

@@ -1,6 +1,6 @@
 """Plain text in a cell's output beside the cards: warnings, error lines, arguments, tables.
 
-Rule: this text is saved with the notebook, so it holds no key and no unprintable character.
+Rule: this text is saved with the notebook, so it holds no secret and no unprintable character.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from ..models import collect_secrets
 from ..wire import cut_end, escape_unprintable, redact_text
 
 LONGEST = 2000  # characters of an argument or preview
-CLIPPED = "more characters]"
+CLIPPED = "more characters]"  # the end of one that was cut
 
 
 def print_warning(message: str) -> None:
-    """Write one line to stderr."""
+    """Write a message to stderr as one of this package's."""
     sys.stderr.write(f"agent_nb: {make_printable(message)}\n")
 
 
 def make_printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
-    """Return `text` without keys, with every unprintable character but line ends and tabs escaped.
+    """Return `text` redacted, with every unprintable character but line ends and tabs escaped.
 
-    `hidden`: the values to redact, by name (None: the keys known now).
+    `hidden`: the secrets to redact, by name (None: those known now).
     """
     return escape_unprintable(redact_text(text, collect_secrets(hidden)))
 
 
 def printable_value(value: Any) -> str:
-    """Return an argument of a call as bounded readable text."""
+    """Return an argument of a call as printable text, cut and indented to stand below its name."""
     return shorten_text(make_printable(content_text(value))).replace("\n", "\n    ")
 
 
 def shorten_text(text: str) -> str:
-    """Return a text of at most `LONGEST` characters, and how many it lacks."""
+    """Return a text cut to `LONGEST` characters, with a note of how many are left out."""
     return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")
 
 

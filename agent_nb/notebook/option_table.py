@@ -1,6 +1,10 @@
-"""The table of the options of `%%agent`, for the parser and its help.
+"""The table of the options of `%%agent`: each with its names and argparse's keywords.
 
-Rule: an option is written in full; `%%agent?` shows the help texts.
+Why a table: the parser, completion and the message for an unknown option read it.
+
+Rules
+- An option is written in full, not abbreviated.
+- The help texts are for users: `%%agent?` shows them.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..agent import MODES, Limits
+from ..agent import Context, Limits
 from ..rows import MapOptions, OnError
 from ..tools import Compare
 
@@ -28,15 +32,20 @@ EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
 
 
 def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
+    """Return the entry of an option without a value: None unless it is on the line."""
     return names, {"action": "store_true", "default": None, "help": help}
 
 
 def _value(*names: str, **keywords: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the entry of an option with a value."""
     return names, keywords
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Return the JSON object in an option. Raises ValueError or TypeError for argparse."""
+    """Return the JSON object that an option holds.
+
+    Raises ValueError or TypeError, which argparse turns into its own message.
+    """
     value = msgspec.json.decode(text)
     if not isinstance(value, dict):
         raise TypeError(f"{text} is not a JSON object")
@@ -114,7 +123,7 @@ OPTIONS = (
     _value("--system", metavar="TEXT", help="instructions for the model"),
     _value(
         "--context",
-        choices=MODES,
+        choices=Context.MODES,
         help="what the model is given about the notebook: auto (the default): the variables without their values, if a tool shares them; vars: also first rows of tables; cells: also the cells above; none: nothing",
     ),
     _value(

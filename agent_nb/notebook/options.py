@@ -28,9 +28,9 @@ LATEST = "_agent"  # the variable of the latest run
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What one `%%agent` cell asks for; None or empty: not given.
+    """The options of one `%%agent` cell; None or empty: neither its line nor `%config` sets it.
 
-    `limits` and `settings` hold only the given ones, under the names of `Agent`.
+    `limits` and `settings` hold only those that are set, under the names of `Agent`.
     """
 
     model: str | None = None
@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     compare: Compare = "full"
     expect: Expect = ""
     map: str = ""  # the data whose rows are asked, as an expression
-    mapping: MapOptions = MapOptions()
+    mapping: MapOptions = MapOptions()  # how the rows are asked
     store: str = ""  # the file of the rows of a map
 
     @property
@@ -70,35 +70,24 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return LATEST if self.map else self.output
 
 
+# parser names of limits -> their names in Options.limits
 LIMITS = {
     "max_turns": "turns", "max_calls": "tool_calls", "max_failures": "failures",
     "max_tokens": "tokens", "cost": "cost", "time": "seconds",
 }  # fmt: skip
-SAME = (
-    "model",
-    "dialect",
-    "conversation",
-    "new",
-    "live",
-    "rerun",
-    "view",
-    "thoughts",
-    "system",
-    "memory",
-    "source",
-    "codec",
-    "follow",
-    "context",
-    "kind",
-    "fix",
-    "compare",
-    "expect",
-    "map",
+# parser names that are also names of fields of Options, with the same values
+COPIED = (
+    "model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system",
+    "memory", "source", "codec", "follow", "context", "kind", "fix", "compare", "expect", "map",
     "store",
-)
+)  # fmt: skip
+# parser names that are fields of MapOptions
 MAPPING = ("concurrency", "rpm", "limit", "on_error")
+# parser names of options that need --map -> how they are written
 WITH_MAP = {**{name: f"--{name.replace('_', '-')}" for name in MAPPING}, "store": "--store"}
+# parser names of options that do not go with --map -> how they are written
 WITHOUT_MAP = {"source": "--from", "fix": "--fix", "new": "--new", "conversation": "-c"}
+# parser names of model settings -> their names in Options.settings
 SETTINGS = {
     "temperature": "temperature", "seed": "seed", "reasoning": "reasoning",
     "max_output": "max_tokens", "stop": "stop", "extra": "extra_body",
@@ -106,7 +95,11 @@ SETTINGS = {
 
 
 def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
-    """Return the options of `line`; `parser` is `decorate(f).parser`. Raises UsageError."""
+    """Return the options of a cell's first line; `defaults` are those of `%config AgentMagics`.
+
+    `parser`: the argparse parser that `option_table.add_options` gives the magic. Raises
+    UsageError.
+    """
     from IPython.core.error import UsageError as ShellError
 
     try:
@@ -116,54 +109,56 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
             f"{str(fault)[:1].upper()}{str(fault)[1:]}. %%agent? lists the options."
         ) from None
     if rest:
-        raise UsageError(_unknown(rest[0]))
+        raise UsageError(_unknown_option(rest[0]))
     values = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
-    if parsed.map:  # the default for cells that can have a context
+    if parsed.map:  # a row has no context; only one on the line itself is a mistake
         values.pop("context", None)
     values |= {k: v for k, v in vars(parsed).items() if v is not None}
-    return build(values, "from %config" if parsed.model is None and values.get("model") else "")
+    return _build_options(
+        values, "from %config" if parsed.model is None and values.get("model") else ""
+    )
 
 
-def build(typed: Mapping[str, Any], model_source: str = "") -> Options:
-    """Return options from plain values under the parser's names.
+def _build_options(values: Mapping[str, Any], model_source: str) -> Options:
+    """Return options from values under the parser's names; `model_source`: see `Options`.
 
     Raises UsageError for an invalid variable name and for options that do not fit together.
     """
-    output = typed.get("output", LATEST)
+    output = values.get("output", LATEST)
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
-    if not typed.get("source") and (typed.get("codec") or typed.get("follow")):
+    if not values.get("source") and (values.get("codec") or values.get("follow")):
         raise UsageError("--codec and --follow belong to --from FILE|URL.")
-    _check_map(typed)
-    values = {k: typed[k] for k in SAME if k in typed}
-    if "conversation" in values:  # the name stands in records, journals and lists
-        values["conversation"] = redact_text(values["conversation"], collect_secrets())
+    _check_map(values)
+    copied = {k: values[k] for k in COPIED if k in values}
+    if "conversation" in copied:  # the name is stored in records and journals, and shown in lists
+        copied["conversation"] = redact_text(copied["conversation"], collect_secrets())
     return Options(
-        **values,
+        **copied,
         model_source=model_source,
         output=output,
-        tools=names(typed.get("tools", ())),
-        approve=typed.get("approve"),
-        record=not typed.get("no_record", False),
-        limits={to: typed[k] for k, to in LIMITS.items() if k in typed},
-        settings={to: _setting(typed[k]) for k, to in SETTINGS.items() if k in typed},
-        attach=tuple(typed.get("attach", ())),
-        mapping=MapOptions(**{k: typed[k] for k in MAPPING if k in typed}).checked(),
-        thought_tags=names(typed.get("thought_tags", ())),
+        tools=split_names(values.get("tools", ())),
+        approve=values.get("approve"),
+        record=not values.get("no_record", False),
+        limits={to: values[k] for k, to in LIMITS.items() if k in values},
+        settings={to: _convert_number(values[k]) for k, to in SETTINGS.items() if k in values},
+        attach=tuple(values.get("attach", ())),
+        mapping=MapOptions(**{k: values[k] for k in MAPPING if k in values}).checked(),
+        thought_tags=split_names(values.get("thought_tags", ())),
     )
 
 
 def _check_map(values: Mapping[str, Any]) -> None:
     """Raise UsageError for options that need `--map`, or do not go with it."""
-    alone = [flag for name, flag in WITH_MAP.items() if name in values]
-    if alone and not values.get("map"):
-        raise UsageError(f"{alone[0]} belongs to --map DATA.")
-    against = [flag for name, flag in WITHOUT_MAP.items() if values.get(name)]
+    map_only = [flag for name, flag in WITH_MAP.items() if name in values]
+    if map_only and not values.get("map"):
+        raise UsageError(f"{map_only[0]} belongs to --map DATA.")
+    excluded = [flag for name, flag in WITHOUT_MAP.items() if values.get(name)]
     if values.get("context") in ("vars", "cells"):
-        against.append("--context")
-    if values.get("map") and against:
+        excluded.append("--context")
+    if values.get("map") and excluded:
         raise UsageError(
-            f"{against[0]} does not go with --map: each row is asked alone. Leave one of them out."
+            f"{excluded[0]} does not go with --map: each row is asked alone. Leave one of them out."
         )
 
 
@@ -177,7 +172,7 @@ def split_words(line: str) -> list[str]:
         raise UsageError(f"Unclosed quotation in: %%agent {line}") from None
 
 
-def names(value: Any) -> tuple[str, ...]:
+def split_names(value: Any) -> tuple[str, ...]:
     """Return the names in a comma-separated text or a list of such texts, each once, in order."""
     texts = [value] if isinstance(value, str) else list(value)
     return tuple(
@@ -185,11 +180,13 @@ def names(value: Any) -> tuple[str, ...]:
     )
 
 
-def _setting(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdigit() else value
+def _convert_number(value: Any) -> Any:
+    """Return a setting as an int if it is written so: `--reasoning 2000` is a number of tokens."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-def _unknown(word: str) -> str:
+def _unknown_option(word: str) -> str:
+    """Return the message for a word of the line that is no option."""
     if not word.startswith("-"):
         return f"{word!r} is not an option. The prompt goes below the first line; %%agent? lists the options."
     known = [name for flags, _ in OPTIONS for name in flags]

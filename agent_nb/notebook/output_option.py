@@ -3,8 +3,8 @@
 Rules
 - Only names, subscripts, `|` and, in `Literal[…]`, constants are read; nothing is called, and no
   attribute is looked up.
-- A name means the notebook's own, else a built-in type, else one of `typing`. A subscript needs a
-  class or a type: no other object's `[]` is used.
+- A name means the notebook's variable, else a built-in type, else one of `typing`. A subscript
+  needs a class or a type: no other object's `[]` is used.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from .options import Options
 
 LONGEST = 500  # characters of an expression
 _TYPING = ("Annotated", "Any", "Literal", "NamedTuple", "Optional", "TypedDict", "Union")
-_HOMES = ("typing", "types", "typing_extensions")
+_HOMES = ("typing", "types", "typing_extensions")  # modules of the classes of type expressions
 
 
 def wanted_type(options: Options, namespace: Mapping[str, Any]) -> Any:
-    """Return the type of the answer that a cell's options ask for; None: words. Raises
-    UsageError.
+    """Return the type of the answer that a cell's options name, None for plain text.
+
+    Raises UsageError.
     """
     return output_type(options.kind, namespace) if options.kind else None
 
@@ -35,7 +36,7 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
     expression = text.strip()
     try:
         tree = ast.parse(expression[:LONGEST], mode="eval").body
-        kind = _value(tree, namespace)
+        kind = _evaluate(tree, namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(
             f"--output takes the type of the answer, not {_quoted(expression)}."
@@ -45,13 +46,14 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
     return kind
 
 
-def _value(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of a type expression. Raises UsageError for what is not read."""
     if isinstance(node, ast.Name):
-        return _named(node.id, namespace)
+        return _look_up(node.id, namespace)
     if isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        sides = [_typed(side, namespace) for side in (node.left, node.right)]
+        sides = [_evaluate_type(side, namespace) for side in (node.left, node.right)]
         return typing.Union[tuple(sides)]  # noqa: UP007  (no `__or__` of a class is used)
     if isinstance(node, ast.Subscript):
         return _subscript(node, namespace)
@@ -60,7 +62,8 @@ def _value(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
     )
 
 
-def _named(name: str, namespace: Mapping[str, Any]) -> Any:
+def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of a name. Raises UsageError if there is none."""
     if name in namespace:
         return namespace[name]
     value = getattr(builtins, name, None)
@@ -72,7 +75,8 @@ def _named(name: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
-    base = _typed(node.value, namespace)
+    """Return a type with arguments, such as `list[Row]`."""
+    base = _evaluate_type(node.value, namespace)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     arguments: list[Any]
     if base is typing.Literal:
@@ -80,7 +84,7 @@ def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
     elif isinstance(node.slice, ast.Tuple) and not inner:
         arguments = []
     else:
-        arguments = [_inner(each, namespace) for each in inner]
+        arguments = [_evaluate_argument(each, namespace) for each in inner]
     try:
         return base[tuple(arguments) if len(arguments) != 1 else arguments[0]]
     except Exception as fault:  # a class decides itself what it takes
@@ -89,24 +93,26 @@ def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
         ) from None
 
 
-def _inner(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    value = _value(node, namespace)
-    return value if value is None or value is Ellipsis else _checked(value, node)
+def _evaluate_argument(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    """Return an argument of a subscript: a type, None, or the dots of `tuple[int, ...]`."""
+    value = _evaluate(node, namespace)
+    return value if value is None or value is Ellipsis else _require_type(value, node)
 
 
-def _typed(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    value = _value(node, namespace)
-    return None if value is None else _checked(value, node)
+def _evaluate_type(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of an expression, which is a type or None. Raises UsageError for others."""
+    value = _evaluate(node, namespace)
+    return None if value is None else _require_type(value, node)
 
 
-def _checked(value: Any, node: ast.expr) -> Any:
+def _require_type(value: Any, node: ast.expr) -> Any:
     if not _is_type(value):
         raise UsageError(_not_a_type(ast.unparse(node), f"is a {type(value).__name__}"))
     return value
 
 
 def _is_type(value: Any) -> bool:
-    """Return whether a value is a class or a type of `typing`, without asking the value."""
+    """Return whether a value is a class or a type of `typing`; no code of the value runs."""
     return issubclass(type(value), type) or type(value).__module__ in _HOMES
 
 

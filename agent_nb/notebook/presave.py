@@ -1,15 +1,15 @@
-"""The Jupyter Server hook: moves records into the notebook's metadata on every save.
+"""The hook of a Jupyter server that moves records into the notebook's metadata on every save.
 
 Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the
-file, and a front end that sees the file change asks its user which version to keep. The hook
-changes what is being saved, so there is nothing to ask.
+file; and a front end that sees the file change makes its user choose a version. The hook changes
+what is being saved, so there is no second version.
 
 Rules
 - It never raises into the server: an error is logged and the notebook saved as it came.
 - If outputs were cleared and their records remain, the log says so once, and how to remove them.
-- It looks only at notebooks, and changes only those that hold something of ours, in the model or on
-  disk.
-- jupyter_server is not imported: it passes in what is needed.
+- It changes only notebooks that hold something of ours, in the model (the server's dict of what is
+  to be saved) or on disk.
+- jupyter_server is not imported: it passes what is needed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record import METADATA_KEY, find_cleared_cells, lift_records, remove_widgets
-from .saved_views import bring_up_to_date, goes_on
+from ..record import METADATA_KEY, NotebookRuns
+from .saved_views import goes_on, update_forms
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -42,11 +42,10 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
 
 def before_save(model: Any, path: str, manager: Any) -> bool:
-    """Lift the records of a contents model before it is saved, and remove widgets that are over.
+    """Move the records of a model into its metadata, and remove the widgets of ended runs.
 
-    Live views of runs that go on stay, and their static form says so.
-
-    Return whether it held anything of ours.
+    The live views of runs that go on stay, and their static form says so. Return whether the model
+    held anything of ours.
     """
     if (
         not isinstance(model, dict)
@@ -54,17 +53,17 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
         or not isinstance(model.get("content"), dict)
     ):
         return False
-    settled = remove_widgets(model["content"], goes_on)
-    messages = bring_up_to_date(model["content"])
-    return lift_records(model["content"], on_disk(manager, path)) or settled + messages > 0
+    removed = NotebookRuns(model["content"]).remove_widgets(goes_on)
+    updated = update_forms(model["content"])
+    return NotebookRuns(model["content"]).lift(on_disk(manager, path)) or removed + updated > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
-    """Return a message if outputs with records were cleared since the last save, else "".
+    """Return a remark if outputs with records were cleared since the last save, else "".
 
-    `counts` remembers the number of such cells by path.
+    `counts` holds the number of such cells at the last save, by path; it is updated.
     """
-    count, before = len(find_cleared_cells(nb)), counts.get(path, 0)
+    count, before = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
     counts[path] = count
     if count <= before:
         return ""
@@ -73,7 +72,7 @@ def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
 
 
 def on_disk(manager: Any, path: str) -> Any:
-    """Return our metadata in the saved file, None if there is no file or nothing of ours."""
+    """Return our metadata in the saved file, None if there is no file or nothing of ours in it."""
     locate = getattr(manager, "_get_os_path", None)  # only managers of file systems have it
     if locate is None:
         return None

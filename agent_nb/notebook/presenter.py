@@ -1,6 +1,7 @@
-"""The notebook's `agent.display.Presenter`, which the face names (`agent.presenter`).
+"""The notebook's implementation of `agent.display.Presenter`: this module itself.
 
-Why: an agent must not import the notebook, yet a cell shows the runs that its code awaits.
+Why: an agent must not import the notebook, yet a cell shows the runs that its code awaits. So
+`agent_nb/__init__.py` names this module, and the agent imports it by that name when it is needed.
 """
 
 from .cell.awaited_run import cell_host as host

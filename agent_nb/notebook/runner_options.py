@@ -1,12 +1,12 @@
-"""What our runner sends with the request of a cell, in the metadata of the request.
+"""The options that our runner sends with a cell, in the metadata of its request to the kernel.
 
-Why one file: the runner writes it in one process, the kernel reads it in another.
+Why one file: the runner writes them in one process, the kernel reads them in another.
 
 Rules
 - JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it. An
   option counts only with the proof that our runner sent it (`host.launch`); those in `UNPROVED`
   only restrict a cell and need none.
-- A value of another type than written here counts as absent: whoever reads one checks it.
+- A value of another type than declared here counts as absent: code that reads one checks its type.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PROOF = "proof"  # the secret of the kernel that receives the request
 class RunnerOptions(TypedDict, total=False):
     """The options of a cell.
 
-    `rerun`, `model`, `trust`: as the command line names them; `notebook`: the path of the file.
-    `headless`: no user watches; `unshown`: the outputs are dropped, so nothing needs to be drawn.
-    `stream`: a file for the events; `normalize`: the masks of the notebook's project. `runs`: the
-    records of the cell; `signed`: the hashes of those that a signer has signed.
+    `rerun`, `model`, `trust`: as on the command line; `notebook`: the path of the file. `headless`:
+    no user watches; `unshown`: the outputs are dropped, so nothing needs to be drawn. `stream`: the
+    path of a file for the events; `normalize`: the masks (`Rule`) of the notebook's project.
+    `runs`: the records of the cell; `signed`: the hashes of those that a signer has signed.
     """
 
     rerun: str
@@ -43,6 +43,7 @@ class RunnerOptions(TypedDict, total=False):
 
 
 NO_OPTIONS: RunnerOptions = {}
+# the options and values that count without the proof
 UNPROVED: Mapping[str, Any] = {"rerun": "replay", "headless": True}
 
 
@@ -52,7 +53,7 @@ def write_options(options: RunnerOptions, proof: str) -> dict[str, Any]:
 
 
 def read_options(metadata: Mapping[str, Any]) -> RunnerOptions:
-    """Return the options that count in the metadata of a request, which may be a stranger's."""
+    """Return the options that count in the metadata of a request (see the rules above)."""
     sent = metadata.get(KEY)
     if not isinstance(sent, dict):
         return NO_OPTIONS

@@ -1,26 +1,22 @@
-"""The pages of runs that have not ended, in a notebook that is saved now.
+"""The static forms of runs that have not ended, in a notebook that is saved now.
 
-Why: the static form beside a live view was made when the run began. A notebook that is saved in the
+Why: the static form beside a live view is made when the run begins. A notebook that is saved in the
 middle must say what is true then: the run goes on, it waits for a yes, or its kernel is gone.
 
 Rules
-- What is true is read from the journals of this machine: a run whose journal is being written goes
-  on. Where there is none (another machine), the form stays as it came.
-- An output names a run; nothing else of the notebook is believed.
-- A fault leaves the form as it was: the notebook is saved all the same.
+- The state of a run is read from its journal on this machine: if that is being written, the run
+  goes on. Without a journal (another machine), the form stays as it came.
+- Of an output only the id of the run is read; the rest of a notebook may be forged.
+- An error leaves the form as it was: the notebook is saved all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ..events import End, Event
-from ..record import LIVE_KEY, Journal, Notebook, all_outputs, numbers_of, read_stored_events
-
-if TYPE_CHECKING:
-    from ..view import Fate
+from ..record import Journal, Notebook, RecoverableRun, RunNumbers, all_outputs
 
 MOST = 16 << 20  # bytes of a journal that are read for a page
 
@@ -31,11 +27,11 @@ def goes_on(run: str) -> bool:
     return path is not None and Journal.is_being_written(path)
 
 
-def bring_up_to_date(nb: Notebook) -> int:
-    """Write into the static forms of runs in progress what holds now; return how many changed."""
+def update_forms(nb: Notebook) -> int:
+    """Update the static forms of runs that had not ended; return how many changed."""
     count = 0
     for _, output in all_outputs(nb):
-        run, data = numbers_of(output).get(LIVE_KEY), output.get("data")
+        run, data = RunNumbers.of(output).get(RunNumbers.LIVE), output.get("data")
         if not isinstance(run, str) or not isinstance(data, dict) or "text/html" not in data:
             continue
         with suppress(Exception):
@@ -46,13 +42,17 @@ def bring_up_to_date(nb: Notebook) -> int:
 
 
 def _forms(run: str, before: str) -> dict[str, str]:
-    """Return the forms of a run in progress, {} if those `before` stay."""
-    from ..view import SAVED, Recovery, saved_forms
+    """Return the static forms of a run by MIME type, {} if the form `before` stays."""
+    from ..view import Recovery
 
     path = Journal.find(run)
     if path is None:
-        return saved_forms((), Recovery(run), "unknown") if SAVED in before else {}
-    events: Sequence[Event] = read_stored_events(path) if path.stat().st_size <= MOST else ()
+        return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
+    events: Sequence[Event] = (
+        RecoverableRun.read_events(path) if path.stat().st_size <= MOST else ()
+    )
     ended = any(isinstance(event, End) and not event.span for event in events)
-    fate: Fate = "ended" if ended else "going on" if Journal.is_being_written(path) else "gone"
-    return saved_forms(events, Recovery(run, journal=bool(events)), fate)
+    return Recovery(run, journal=bool(events)).saved_forms(
+        events,
+        "ended" if ended else "going on" if Journal.is_being_written(path) else "gone",
+    )

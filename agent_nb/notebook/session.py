@@ -23,14 +23,14 @@ from .identity import Cell, Cells
 from .notices import print_warning
 from .options import Options
 
-KEPT = 3
+KEPT = 3  # runs of a cell
 
 
 class Session:
     """The state of one kernel.
 
-    `defaults` returns the configured defaults of the options, `read_options` the options of a cell
-    with this line (raises UsageError).
+    `defaults` returns the configured defaults of the options. `read_options` returns the options of
+    a cell with a first line, or raises UsageError.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Session:
         self.conversations = Conversations()
         self.library = Library(shell.user_ns)
         self.declined: set[Offer] = set()  # offers of folders that the user has declined
-        self._warned: set[str] = set()
-        self._rebuilt: set[str] = set()
+        self._warned: set[str] = set()  # the messages of `warn`
+        self._rebuilt: set[str] = set()  # names of conversations
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.run_ids: set[str] = set()  # the ids of all runs
-        # by key: each agent cell as it ran last, and when (epoch s)
-        self.begun: dict[str, tuple[Cell, float]] = {}
+        # by key: each agent cell as it was started last, and when (epoch s)
+        self.started_cells: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
         self.offered: dict[str, list[str]] = {}  # the models that servers listed, by provider
         self.buttons: dict[str, RunLiveButton] = {}  # of replays, by cell key
@@ -65,7 +65,7 @@ class Session:
 
     def begin(self, cell: Cell) -> None:
         """Remember an agent cell that starts now."""
-        self.begun[cell.key] = (cell, time.time())
+        self.started_cells[cell.key] = (cell, time.time())
 
     def warn(self, message: str) -> None:
         """Print a warning about this machine, once per kernel."""
@@ -82,20 +82,23 @@ class Session:
             )
         return sign_record(record, key)
 
-    def put_away(self, key: str, *, gone: bool = False) -> None:
-        """Remove the button of a replayed cell; `gone`: the cell runs again, its output is gone."""
+    def remove_button(self, key: str, *, gone: bool = False) -> None:
+        """Remove the button of the replayed cell with this key, if there is one.
+
+        `gone`: the cell runs again, which has removed its output.
+        """
         if (button := self.buttons.pop(key, None)) is not None:
             button.close(gone=gone)
 
     def rebuild(self, conversation: Conversation, cell: Cell) -> int:
         """Fill a conversation from the records of the cells above, at its first use.
 
-        Return the number of turns.
+        Return the number of turns that were added.
         """
         if conversation.name in self._rebuilt:
             return 0
         self._rebuilt.add(conversation.name)
-        turns = [] if conversation.turns else self.library.before(cell, conversation.name)
+        turns = [] if conversation.turns else self.library.recorded_turns(cell, conversation.name)
         for turn in turns:
             conversation.commit(turn, live=False)
         return len(turns)

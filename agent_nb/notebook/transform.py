@@ -5,14 +5,15 @@ get_ipython().run_cell_magic(…)` the cell is an async cell, so that messages (
 it runs and tools with top-level await can run beside it.
 
 Rules
-- Pure: it takes a list of lines and returns one; cells without our magic return the same list.
+- It takes a list of lines and returns one, and has no other effect; a cell without our magic is
+  returned as it is.
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
 - IPython refuses a cell magic without a body; `--from` and `--fix` need none and get an empty line.
 - `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is another magic.
-- It is installed twice. Before IPython's clean-up, so that `>>>` at the start of a prompt's line is
-  not stripped as a pasted prompt; after it, so that an indented cell or a pasted `In [1]: %%agent`
-  works too. A rewritten cell does not match again.
-- `%agent attach` follows a run and is awaited too, at the start of a line or assigned to a name. It
+- `rewrite` is installed twice: before IPython's clean-up, so that `>>>` at the start of a prompt's
+  line is not stripped as a pasted prompt; after it, so that an indented cell or a pasted `In [1]:
+  %%agent` works too. A rewritten cell does not match again.
+- `%agent attach` is awaited, too, at the start of a line or assigned to a name (`await_attach`). It
   is rewritten after IPython has parsed line magics, so that strings with that text stay unchanged.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
@@ -24,34 +25,34 @@ import re
 from collections.abc import Coroutine
 from typing import Any
 
-from ..record import AGENT_CELL
+from ..record import agent_cell
 
 MAGIC = "agent"
 BARE = ("--from", "--fix")  # options of cells that need no body
-_LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
+_ATTACH = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Return an `%%agent` cell rewritten to one awaited call, other cells unchanged."""
     text = "".join(lines)
-    matched = AGENT_CELL.match(text)
-    if matched is None:
+    parts = agent_cell(text)
+    if parts is None:
         return lines
-    line, body = matched[1].strip(), text[matched.end() :]
+    line, body = parts
     body = body or ("\n" if any(option in line for option in BARE) else "")
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
 
 
-def awaited(lines: list[str]) -> list[str]:
+def await_attach(lines: list[str]) -> list[str]:
     """Return the lines of a cell with `%agent attach` awaited; IPython has parsed its magics.
 
     A semicolon keeps IPython from displaying the run as the line's value: its cards are there.
     """
-    return [_awaited(line) for line in lines]
+    return [_await_attach(line) for line in lines]
 
 
-def _awaited(line: str) -> str:
-    matched = _LINE.match(line)
+def _await_attach(line: str) -> str:
+    matched = _ATTACH.match(line)
     if matched is None:
         return line
     name, call = matched[1] or "", line[matched.start(2) :]
@@ -78,7 +79,7 @@ def install_transformer(shell: Any) -> None:
     if rewrite not in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.insert(0, rewrite)
         shell.input_transformers_cleanup.append(rewrite)
-        shell.input_transformers_post.append(awaited)
+        shell.input_transformers_post.append(await_attach)
 
 
 def uninstall_transformer(shell: Any) -> None:
@@ -86,4 +87,4 @@ def uninstall_transformer(shell: Any) -> None:
     cleanup = shell.input_transformers_cleanup
     cleanup[:] = [t for t in cleanup if t is not rewrite]
     post = shell.input_transformers_post
-    post[:] = [t for t in post if t is not awaited]
+    post[:] = [t for t in post if t is not await_attach]

@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import re
 
-AGENT_CELL = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
+_FIRST_LINE = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
 _TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 
 
 def agent_cell(source: str) -> tuple[str, str] | None:
     """Return the option line and the body of an agent cell's source, or None for another cell."""
-    first_line = AGENT_CELL.match(source)
+    first_line = _FIRST_LINE.match(source)
     return None if first_line is None else (first_line[1].strip(), source[first_line.end() :])
 
 

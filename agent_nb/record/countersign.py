@@ -8,7 +8,7 @@ public key can check that.
 
 Rules
 - Signed are a fixed prefix, the hash of the record, the hash of the cell's source and what the
-  signer was shown (`recorded_calls.digest_calls`), in the namespace of `signers`. A signature does
+  signer was shown (`RecordedCall.digest_all`), in the namespace of `signers`. A signature does
   not cover a cell with another text.
 - Signatures of the first form do not say what was shown. They were made when rows and sub-agents
   were not listed, and count only for records without calls in there.
@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 from .record import Record
-from .recorded_calls import digest_calls
+from .recorded_calls import RecordedCall
 from .signers import NAMESPACE, Signer
 from .ssh_signature import (
     PrivateKey,
@@ -37,7 +37,6 @@ from .ssh_signature import (
     verify_signature,
 )
 
-SIGNATURES = "signatures"
 MOST = 16  # signatures of one record
 AGAIN = "was made when the calls of rows and sub-agents were not shown: sign again"
 _PREFIX = "agent_nb signed record"
@@ -52,94 +51,94 @@ def signed_message(record: str, source: str, shown: str) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def merge_signatures(*metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
-    """Return the signatures in versions of our metadata, each once.
+class Signatures:
+    """The signatures that our metadata of a notebook hold, by the hash of the record."""
 
-    `hashes` limits them to these records (None: all).
-    """
-    texts_of: dict[str, dict[str, None]] = {}
-    for value in metadata:
-        signatures = value.get(SIGNATURES) if isinstance(value, Mapping) else None
-        for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
-            if hashes is None or record in hashes:
-                texts_of.setdefault(str(record), {}).update(
-                    dict.fromkeys(one for one, _ in find_signatures(text))
-                )
-    return {
-        record: "".join(list(texts)[:MOST]) for record, texts in sorted(texts_of.items()) if texts
-    }
+    KEY = "signatures"  # in our metadata
 
+    def __init__(self, metadata: Any) -> None:
+        self._metadata = metadata
 
-def add_signature(metadata: dict[str, Any], record: Record, source: str, key: PrivateKey) -> None:
-    """Add a signature to our metadata. Raises UsageError for a record that cannot be listed."""
-    named = _hash(record)
-    shown, _ = digest_calls(record)
-    old = merge_signatures(metadata).get(named, "")
-    others = [
-        text
-        for text, signature in find_signatures(old)
-        if signature.key != key.public
-        or not any(
-            verify_signature(signature, signed_message(named, source, form), NAMESPACE)
-            for form in (shown, "")
-        )
-    ]
-    signed = [armor_signature(key.sign(signed_message(named, source, shown), NAMESPACE)), *others][
-        :MOST
-    ]
-    metadata[SIGNATURES] = dict(
-        sorted({**merge_signatures(metadata), named: "".join(signed)}.items())
-    )
+    @classmethod
+    def merge(cls, *metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
+        """Return the signatures in versions of our metadata, each once.
 
+        `hashes` limits them to these records (None: all).
+        """
+        texts_of: dict[str, dict[str, None]] = {}
+        for value in metadata:
+            signatures = value.get(cls.KEY) if isinstance(value, Mapping) else None
+            for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
+                if hashes is None or record in hashes:
+                    texts_of.setdefault(str(record), {}).update(
+                        dict.fromkeys(armored for armored, _ in find_signatures(text))
+                    )
+        return {
+            record: "".join(list(texts)[:MOST])
+            for record, texts in sorted(texts_of.items())
+            if texts
+        }
 
-def signers_of(metadata: Any, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
-    """Return the names of the signers who signed a record for a cell of this source.
+    def add(self, record: Record, source: str, key: PrivateKey) -> None:
+        """Write a signature into the metadata; it replaces an older one by the same key.
 
-    Raises MissingExtra if that cannot be checked here.
-    """
-    return [
-        name
-        for name, verdict, _ in _checked(metadata, record, source, signers)
-        if verdict == "good"
-    ]
+        `source`: the hash of the cell's text. Raises UsageError for a record that cannot be listed.
+        """
+        named = _hash(record)
+        shown, _ = RecordedCall.digest_all(record)
+        known = self.merge(self._metadata)
+        messages = [signed_message(named, source, form) for form in (shown, "")]
+        others = [
+            text
+            for text, signature in find_signatures(known.get(named, ""))
+            if signature.key != key.public
+            or not any(verify_signature(signature, m, NAMESPACE) for m in messages)
+        ]
+        armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *others][:MOST]
+        self._metadata[self.KEY] = dict(sorted({**known, named: "".join(armored)}.items()))
 
+    def signers_of(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
+        """Return the names of the signers who signed a record for a cell of this source.
 
-def describe_signatures(
-    metadata: Any, record: Record, source: str, signers: Iterable[Signer]
-) -> list[str]:
-    """Describe the signatures of a record and whether they count.
+        Raises MissingExtra if that cannot be checked here.
+        """
+        checked = self._check(record, source, signers)
+        return [name for name, verdict, _ in checked if verdict == "good"]
 
-    Raises MissingExtra if that cannot be checked here.
-    """
-    return [
-        f"signed with {fingerprint_key(key)}, which is not the key of a signer"
-        if not name
-        else f"signed by {name}"
-        if verdict == "good"
-        else f"the signature by {name} {AGAIN}"
-        if verdict == "again"
-        else f"the signature by {name} is not one of this record for this text of the cell"
-        for name, verdict, key in _checked(metadata, record, source, signers)
-    ]
+    def describe(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
+        """Describe the signatures of a record and whether they count.
 
+        Raises MissingExtra if that cannot be checked here.
+        """
+        return [
+            f"signed with {fingerprint_key(key)}, which is not the key of a signer"
+            if not name
+            else f"signed by {name}"
+            if verdict == "good"
+            else f"the signature by {name} {AGAIN}"
+            if verdict == "again"
+            else f"the signature by {name} is not one of this record for this text of the cell"
+            for name, verdict, key in self._check(record, source, signers)
+        ]
 
-def _checked(
-    metadata: Any, record: Record, source: str, signers: Iterable[Signer]
-) -> Iterator[tuple[str, Verdict, bytes]]:
-    """Yield (name of the signer or "", whether it counts, key) of each signature of a record."""
-    names = {signer.key: signer.name for signer in signers if not signer.problem}
-    named = _hash(record)
-    read = cache(lambda: _forms(record, named, source))  # only if a signer has signed
-    for _, signature in find_signatures(merge_signatures(metadata, hashes=[named]).get(named)):
-        name = names.get(signature.key, "")
-        yield name, _verdict(signature, *read()) if name else "bad", signature.key
+    def _check(
+        self, record: Record, source: str, signers: Iterable[Signer]
+    ) -> Iterator[tuple[str, Verdict, bytes]]:
+        """Yield (signer's name or "", whether it counts, key) of each signature of a record."""
+        names = {signer.key: signer.name for signer in signers if not signer.problem}
+        named = _hash(record)
+        read = cache(lambda: _forms(record, named, source))  # slow: only if a signer has signed
+        texts = self.merge(self._metadata, hashes=[named])
+        for _, signature in find_signatures(texts.get(named)):
+            name = names.get(signature.key, "")
+            yield name, _verdict(signature, *read()) if name else "bad", signature.key
 
 
 def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
     """Return the messages of the two forms, the present one first, and whether the first counts."""
     first = signed_message(named, source, "")
     try:
-        shown, inside = digest_calls(record)
+        shown, inside = RecordedCall.digest_all(record)
     except UsageError:
         return [b"", first], False
     return [signed_message(named, source, shown), first], not inside

@@ -7,7 +7,7 @@ Rules
 - Ids count by the order in which they come first, in tags, styles and scripts: whatever has the
   attribute `id`, UUIDs, and the names that Altair counts. Comments and metadata of an SVG do not
   count. Text between tags is never taken for an id.
-- Only kinds that both displays have are compared. The others are named (`list_uncompared_kinds`).
+- Only kinds that both displays have are compared. The others are named (`uncompared_kinds`).
 - Pure.
 """
 
@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from ..wire import encode_canonical
 from .figure_data import SameText
@@ -43,35 +45,38 @@ _TOKEN = re.compile(r"[\w-]+")
 _WORDS = 60  # characters of an excerpt
 
 
-def compare_displays(
-    recorded: Mapping[str, Any], fresh: Mapping[str, Any], same_text: SameText = str.__eq__
-) -> str:
-    """Return the first difference of two mime bundles in words, "" if there is none."""
-    for kind in recorded:
-        name = kind_name(kind)
-        if not name or kind not in fresh:
-            continue
-        old, new = (_normal(kind, side[kind]) for side in (recorded, fresh))
-        if old != new and not same_text(old, new):
-            return f"its {name} differs: {_excerpts(old, new)}"
-    return ""
+class DisplayPair(msgspec.Struct, frozen=True):
+    """The MIME bundles of a recorded display and of the new one."""
 
+    recorded: Mapping[str, Any]
+    fresh: Mapping[str, Any]
 
-def kind_name(kind: str) -> str:
-    """Return the name of a kind that is compared, else ""."""
-    chart = _CHART.fullmatch(kind)
-    return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
+    def difference(self, same_text: SameText = str.__eq__) -> str:
+        """Return the first difference in words, "" if there is none."""
+        for kind in self.recorded:
+            name = self.kind_name(kind)
+            if not name or kind not in self.fresh:
+                continue
+            old, new = (_normal(kind, side[kind]) for side in (self.recorded, self.fresh))
+            if old != new and not same_text(old, new):
+                return f"its {name} differs: {_excerpts(old, new)}"
+        return ""
 
+    def uncompared_kinds(self) -> list[str]:
+        """Return the MIME types that are shown and not compared."""
+        recorded, fresh = self.recorded, self.fresh
+        return [
+            kind
+            for kind in dict.fromkeys([*recorded, *fresh])
+            if not _ELSEWHERE.fullmatch(kind)
+            and not (self.kind_name(kind) and kind in recorded and kind in fresh)
+        ]
 
-def list_uncompared_kinds(recorded: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
-    """Return the kinds that are shown and not compared."""
-    kinds = dict.fromkeys([*recorded, *fresh])
-    return [
-        kind
-        for kind in kinds
-        if not _ELSEWHERE.fullmatch(kind)
-        and not (kind_name(kind) and kind in recorded and kind in fresh)
-    ]
+    @staticmethod
+    def kind_name(kind: str) -> str:
+        """Return the name of a MIME type that is compared, else ""."""
+        chart = _CHART.fullmatch(kind)
+        return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
 
 
 def _normal(kind: str, content: Any) -> str:

@@ -17,19 +17,16 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..wire import cut_end
 
-FIGURE_KEY = "drawing"  # of an attachment: the data of its figure
 LARGEST = 100_000  # characters of JSON of one figure
-GRID = 1_000_000  # steps of an array's range, to which its numbers are rounded
-_OFF = 2.5 / GRID  # tolerated difference, as a share of the range: both sides are rounded
 _WORDS = 60  # characters of a text in a difference
 
-SameText = Callable[[str, str], bool]
+SameText = Callable[[str, str], bool]  # whether two texts count as equal
 
 
 class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,6 +34,8 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `within`: the tolerated difference, where it is not a share of the range.
     """
+
+    GRID: ClassVar = 1_000_000  # steps of the range, to which numbers are rounded before hashing
 
     values: tuple[float | None, ...] = ()
     count: int = 0
@@ -70,6 +69,8 @@ class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
 class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
     """A figure. `library`: name and version. `partly`: it shows more than is in the data."""
 
+    KEY: ClassVar = "drawing"  # of an attachment: the data of its figure
+
     library: str
     artists: tuple[ArtistData, ...] = ()
     partly: bool = False
@@ -79,16 +80,20 @@ class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
         text = msgspec.json.encode(self)
         return msgspec.json.decode(text, type=dict[str, Any]) if len(text) <= LARGEST else None
 
+    @classmethod
+    def read(cls, value: Any) -> FigureData | None:
+        """Return the data from the JSON of a record or a tool; None if malformed or too large."""
+        if not isinstance(value, Mapping):
+            return None
+        try:
+            data = msgspec.convert(value, cls)
+            return data if len(msgspec.json.encode(data)) <= LARGEST else None
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+            return None
 
-def read_figure_data(value: Any) -> FigureData | None:
-    """Return the data of a figure from a record or a tool; None if it is none, or too large."""
-    if not isinstance(value, Mapping):
-        return None
-    try:
-        data = msgspec.convert(value, FigureData)
-        return data if len(msgspec.json.encode(data)) <= LARGEST else None
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-        return None
+
+# tolerated difference, as a share of the range: both sides are rounded to the grid
+_OFF = 2.5 / Numbers.GRID
 
 
 def compare_figure_data(

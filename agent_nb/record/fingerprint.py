@@ -1,7 +1,7 @@
-"""Fingerprints of a run's inputs: they find a recording and name the input that changed.
+"""Digests of a run's inputs: they find a recording and name the input that changed.
 
-Why fingerprints of inputs and not of requests: our own instructions change from release to release,
-and a record must survive that.
+Why digests of inputs and not of requests: our own instructions change from release to release, and
+a record must survive that.
 
 Rules
 - Inputs are the prompt (with attachments), the requested model ("" if the environment chose it),
@@ -17,99 +17,110 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import events
 from ..events import Event
+from ..wire import as_list
 from .packing import digest_value, home_at
+from .record import Record, events_of
 
 INPUTS = ("prompt", "model", "tools", "settings", "conversation")
 OUTPUT = "output"  # the input that most runs lack
 
-
-def inputs_of(
-    prompt: str,
-    *,
-    attachments: Sequence[Mapping[str, Any]] = (),
-    model: str = "",
-    tools: Iterable[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    history: Sequence[Sequence[Event]] = (),
-    output: Mapping[str, Any] | None = None,
-    home: str | None = None,
-) -> dict[str, str]:
-    """Return the digest of each input, by the names of `INPUTS`; "" for an empty input.
-
-    prompt: as the model reads it (redacted).
-    output: name and JSON schema of the answer's type; the name does not count.
-    history: the earlier runs, oldest first.
-    home: the folder that does not count (default: the user's).
-    """
-    hide = home_at(os.path.expanduser("~") if home is None else home).hide
-    set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
-    values: tuple[Any, ...] = (
-        _prompt(prompt, attachments, hide),
-        model,
-        list(tools),
-        _hidden(set_options, hide),
-        _turns(history, hide),
-    )
-    digests = {
-        name: digest_value(value) if value else ""
-        for name, value in zip(INPUTS, values, strict=True)
-    }
-    return digests | ({OUTPUT: digest_value(output["schema"])} if output else {})
+Hide = Callable[[str], str]  # replaces the home folder in a text
 
 
-def prompt_digest(
-    prompt: str, attachments: Sequence[Mapping[str, Any]] = (), home: str | None = None
-) -> str:
-    """Return the digest of the input `prompt` alone, as `inputs_of` does."""
-    hide = home_at(os.path.expanduser("~") if home is None else home).hide
-    return digest_value(_prompt(prompt, attachments, hide))
+class Digests(dict[str, str]):
+    """The digest of each input of a run, by the names of `INPUTS` and `OUTPUT`; "": empty input."""
+
+    @classmethod
+    def of_inputs(
+        cls,
+        prompt: str,
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        model: str = "",
+        tools: Iterable[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        history: Sequence[Sequence[Event]] = (),
+        output: Mapping[str, Any] | None = None,
+        home: str | None = None,
+    ) -> Digests:
+        """Digest the inputs of a run.
+
+        prompt: as the model reads it (redacted).
+        output: name and JSON schema of the answer's type; the name does not count.
+        history: the earlier runs, oldest first.
+        home: the folder that does not count (default: the user's).
+        """
+        hide = _hide(home)
+        set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
+        values: tuple[Any, ...] = (
+            _prompt(prompt, attachments, hide),
+            model,
+            list(tools),
+            _hidden(set_options, hide),
+            _turns(history, hide),
+        )
+        digests = {
+            name: digest_value(value) if value else ""
+            for name, value in zip(INPUTS, values, strict=True)
+        }
+        return cls(digests | ({OUTPUT: digest_value(output["schema"])} if output else {}))
+
+    @classmethod
+    def read_log(cls, log: Iterable[Event]) -> Digests | None:
+        """Return the digests that the `run_start` of a run names, or None."""
+        start = next((e for e in log if isinstance(e, events.RunStart) and not e.span), None)
+        inputs = start.settings.get("inputs") if start is not None else None
+        if not isinstance(inputs, Mapping):
+            return None
+        output = {OUTPUT: str(inputs[OUTPUT])} if inputs.get(OUTPUT) else {}
+        return cls({name: str(inputs.get(name, "")) for name in INPUTS} | output)
+
+    @classmethod
+    def read_record(cls, record: Record) -> Digests | None:
+        """Return the digests that a record names, or None; only its first event is unpacked."""
+        return cls.read_log(events_of({**record, "events": as_list(record.get("events"))[:1]}))
+
+    def with_prompt(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> Digests:
+        """Return the digests of the same run with another prompt (redacted)."""
+        return Digests({**self, "prompt": digest_value(_prompt(prompt, attachments, _hide()))})
+
+    @property
+    def hash(self) -> str:
+        """One digest of all inputs."""
+        output = [self[OUTPUT]] if self.get(OUTPUT) else []
+        return digest_value([*(self.get(name, "") for name in INPUTS), *output])
+
+    def list_changes(self, recorded: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the names of the inputs whose recorded digest is another, in fixed order."""
+        names = (*INPUTS, OUTPUT)
+        return tuple(name for name in names if recorded.get(name, "") != self.get(name, ""))
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
     """Return the digest of each run of a conversation, oldest first; silent runs are skipped."""
-    return [
-        digest_value(turn)
-        for turn in _turns(history, home_at(os.path.expanduser("~") if home is None else home).hide)
-    ]
+    return [digest_value(turn) for turn in _turns(history, _hide(home))]
 
 
-def inputs_hash(inputs: Mapping[str, str]) -> str:
-    """Return one digest of all inputs."""
-    more = [inputs[OUTPUT]] if inputs.get(OUTPUT) else []
-    return digest_value([*(inputs.get(name, "") for name in INPUTS), *more])
+def _hide(home: str | None = None) -> Hide:
+    return home_at(os.path.expanduser("~") if home is None else home).hide
 
 
-def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
-    """Return the inputs that the `run_start` of a run names, or None."""
-    start = next((e for e in log if isinstance(e, events.RunStart) and not e.span), None)
-    inputs = start.settings.get("inputs") if start is not None else None
-    if not isinstance(inputs, Mapping):
-        return None
-    return {name: str(inputs.get(name, "")) for name in INPUTS} | (
-        {OUTPUT: str(inputs[OUTPUT])} if inputs.get(OUTPUT) else {}
-    )
-
-
-def find_changed_inputs(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the inputs that differ, in the order of `INPUTS`."""
-    return tuple(name for name in (*INPUTS, OUTPUT) if recorded.get(name, "") != now.get(name, ""))
-
-
-def _prompt(prompt: str, attachments: Sequence[Mapping[str, Any]], hide: Any) -> list[Any]:
+def _prompt(prompt: str, attachments: Sequence[Mapping[str, Any]], hide: Hide) -> list[Any]:
     pictures = ({"type": a.get("media_type"), "data": a.get("data")} for a in attachments)
     return [hide(prompt), *pictures]
 
 
-def _turns(history: Sequence[Sequence[Event]], hide: Any) -> list[Any]:
-    return [_hidden(messages, hide) for run in history if (messages := list(_said(run)))]
+def _turns(history: Sequence[Sequence[Event]], hide: Hide) -> list[Any]:
+    return [_hidden(messages, hide) for run in history if (messages := list(_messages(run)))]
 
 
-def _said(run: Sequence[Event]) -> Iterable[list[Any]]:
+def _messages(run: Sequence[Event]) -> Iterator[list[Any]]:
+    """Yield what of a run counts for the runs after it; sub-agents do not."""
     for event in run:
         if event.span:
             continue
@@ -121,7 +132,8 @@ def _said(run: Sequence[Event]) -> Iterable[list[Any]]:
             yield ["call", event.name, event.args]
 
 
-def _hidden(value: Any, hide: Any) -> Any:
+def _hidden(value: Any, hide: Hide) -> Any:
+    """Return a JSON value without the home folder; what is not JSON becomes text."""
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, Mapping):

@@ -1,8 +1,9 @@
 """`%agent forget`: runs that are taken out of the notebook and stay out.
 
-The command leaves run ids in its output (`FORGET`). Saving removes those runs wherever they stand,
-and keeps marks of the ids in the metadata (`metadata.FORGOTTEN`), because a front end sends the
-records that it once loaded with every save until the page is loaded again.
+The command leaves run ids in its output (`RunNumbers.FORGET`). Saving removes those runs wherever
+they stand, and keeps marks of the ids in the metadata (`metadata.FORGOTTEN`), because a front end
+sends the records that it once loaded with every save until the page is loaded again. A mark is a
+digest of the id.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from typing import Any
 from ..wire import as_dict, as_list
 from .ipynb import Notebook, all_outputs
 from .metadata import FORGOTTEN, Runs
-from .outputs import numbers_of
+from .outputs import RunNumbers
 from .packing import hash_text
 from .record import RECORD_MIME
 
-FORGET = "forget"
 REMEMBERED = 500  # marks that are kept
 
 
@@ -27,7 +27,7 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
     """
     marks = [mark for value in saved for mark in _texts(as_dict(value).get(FORGOTTEN))]
     for _, output in all_outputs(nb):
-        marks += map(_mark, _texts(numbers_of(output).get(FORGET)))
+        marks += map(_mark, _texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
     for _, output in all_outputs(nb) if marks else ():
         value = as_dict(output.get("data")).get(RECORD_MIME)
         named = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])

@@ -8,7 +8,7 @@ Rules
 - `rows` is `{key: record}`. What the first events of all records have in common stands once, in
   `shared`; a record that is read is whole again.
 - What is shared is read once for each row, so that a small file could unfold to gigabytes. A map
-  records up to `UNFOLDED` bytes of rows, counted as if nothing were shared; where that would be far
+  records up to `LIMIT` bytes of rows, counted as if nothing were shared; where that would be far
   exceeded, the rows are ignored.
 - Rows of a run that was followed from elsewhere do not count: the record of that run is the user's,
   its events are a stranger's.
@@ -17,6 +17,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, TypeGuard
 
 from ..events import Event, State
@@ -24,54 +25,95 @@ from ..wire import as_dict, as_list
 from .record import Record
 from .size_limit import measure_json
 
-ROWS_KIND = "map.rows"  # of the event that holds the records
-UNFOLDED = 4_000_000  # bytes of JSON
-_FAR = 4  # times as much; the length of the home folder's path differs between readers
+_FAR = 4  # times the limit; the length of the home folder's path differs between readers
 
 
-def read_inner_records(log: Sequence[Event]) -> dict[str, Record]:
-    """Return the records of the rows in the log of a map, by key."""
-    records: dict[str, Record] = {}
-    for event in log:
-        if _own(event) and isinstance(event.payload, Mapping):
-            rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
-            for key, record in rows.items() if _unfolds(shared, len(rows)) else ():
-                if isinstance(record, Mapping):
-                    records[str(key)] = _whole(record, shared)
-    return records
+class InnerRecords(dict[str, Record]):
+    """The records of the rows of a map by the keys of the rows."""
+
+    KIND = "map.rows"  # of the event that holds the records
+    LIMIT = 4_000_000  # bytes of JSON of all rows, with what they share counted in each
+
+    @classmethod
+    def of_log(cls, log: Sequence[Event]) -> InnerRecords:
+        """Return the whole records of the rows in the log of a map; none in another log."""
+        records = cls()
+        for event in log:
+            if _is_own(event) and isinstance(event.payload, Mapping):
+                rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
+                for key, record in rows.items() if _fits(shared, len(rows)) else ():
+                    if isinstance(record, Mapping):
+                        records[str(key)] = _whole(record, shared)
+        return records
+
+    def to_payload(self) -> dict[str, Any]:
+        """Return the payload of the event that holds these records, what they share apart."""
+        firsts = {key: events[0] for key, record in self.items() if (events := _events(record))}
+        shared = reduce(_common, firsts.values()) if firsts else {}
+        rows = {
+            key: {**record, "events": [_without(firsts[key], shared), *_events(record)[1:]]}
+            if key in firsts
+            else record
+            for key, record in self.items()
+        }
+        return {"shared": shared, "rows": rows}
 
 
-def _unfolds(shared: Any, times: int) -> bool:
+def _fits(shared: Any, times: int) -> bool:
     """Return whether what is shared is small enough for so many rows."""
     try:
-        return measure_json(shared) * times <= _FAR * UNFOLDED
+        return measure_json(shared) * times <= _FAR * InnerRecords.LIMIT
     except (ValueError, RecursionError):  # not JSON, so a map did not write it
         return False
 
 
-def _own(event: Event) -> TypeGuard[State]:
+def _is_own(event: Event) -> TypeGuard[State]:
     """Return whether an event holds rows that a map here asked, not one that was followed."""
-    here = isinstance(event, State) and event.kind == ROWS_KIND and not event.span
+    here = isinstance(event, State) and event.kind == InnerRecords.KIND and not event.span
     return here and event.origin != "imported"
 
 
 def _whole(record: Record, shared: Any) -> Record:
-    events = stored_events(record)
+    """Return a record whose first event has the fields again that it shares with others."""
+    events = _events(record)
     if not (events and isinstance(shared, Mapping)):
         return record
     return {**record, "events": [_merged(shared, events[0]), *events[1:]]}
 
 
-def stored_events(record: Record) -> list[Any]:
+def _events(record: Record) -> list[Any]:
     """Return the events of a record; an empty list if the first is not an object."""
     events = as_list(record.get("events"))
     return events if events and isinstance(events[0], Mapping) else []
 
 
 def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `rest` with the fields that it shares with others."""
+    """Return `rest` with the fields that it shares with others, at any depth."""
     merged = {**shared, **rest}
     for key in shared.keys() & rest.keys():
         if isinstance(shared[key], Mapping) and isinstance(rest[key], Mapping):
             merged[key] = _merged(shared[key], rest[key])
     return merged
+
+
+def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that two objects share, at any depth."""
+    common: dict[str, Any] = {}
+    for key in one.keys() & other.keys():
+        a, b = one[key], other[key]
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            common[key] = _common(a, b)
+        elif type(a) is type(b) and a == b:
+            common[key] = a
+    return common
+
+
+def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `whole` without what `shared` has of it."""
+    left: dict[str, Any] = {}
+    for key, value in whole.items():
+        if key not in shared:
+            left[key] = value
+        elif isinstance(value, Mapping) and (rest := _without(value, shared[key])):
+            left[key] = rest
+    return left

@@ -9,6 +9,7 @@ Rules
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from ..errors import UsageError
 from ..wire import as_dict, as_list
 
 NOTEBOOK_SUFFIX = ".ipynb"
+HIDDEN = frozenset({".ipynb_checkpoints"})  # folders with copies that the server keeps
 MARKER = "<<<<<<<"
 CONFLICT = (
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
@@ -36,11 +38,33 @@ class MergeConflictError(ValueError):
     """The file holds an unresolved merge conflict; the message says how to resolve it."""
 
 
-def read_file_json(path: str | Path, name: str = "") -> Any:
-    """Return the JSON value of a file; `name` stands for the path in messages.
+def find_notebooks(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the notebook files that `path` (a file, folder or glob) means, by name.
 
-    Raises OSError, ValueError for text that is not JSON, and MergeConflictError.
+    Checkpoints do not count.
     """
+    path_or_glob = Path(path).expanduser()
+    if path_or_glob.is_dir():
+        files = path_or_glob.rglob("*" + NOTEBOOK_SUFFIX)
+    elif path_or_glob.exists():
+        return [path_or_glob]
+    else:
+        files = (Path(p) for p in glob.iglob(str(path_or_glob), recursive=True))
+    return sorted({f for f in files if f.is_file() and not HIDDEN.intersection(f.parts)})
+
+
+def read_notebook(path: str | Path, name: str = "") -> dict[str, Any]:
+    """Return a notebook's JSON, with or without cells; `name` stands for the path in messages.
+
+    Raises OSError, ValueError for text that is not a JSON object, and MergeConflictError.
+    """
+    nb = _read_json(path, name)
+    if not isinstance(nb, dict):
+        raise ValueError("not a notebook: its JSON is not an object")  # noqa: TRY004  (what is wrong is the file's content)
+    return nb
+
+
+def _read_json(path: str | Path, name: str = "") -> Any:
     text = Path(path).read_bytes().decode("utf-8-sig")
     try:
         return json.loads(text)
@@ -57,7 +81,7 @@ def read_file_json(path: str | Path, name: str = "") -> Any:
 def load_notebook(path: str | Path) -> dict[str, Any]:
     """Return a notebook of format 4. Raises UsageError if the file does not hold one."""
     try:
-        nb = read_file_json(path)
+        nb = _read_json(path)
     except FileNotFoundError:
         raise UsageError(f"File not found: {path}.") from None
     except MergeConflictError as fault:
@@ -76,17 +100,13 @@ def save_notebook(nb: dict[str, Any], path: str | Path) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(encode_json(text))
+            # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
+            file.write(text.encode("utf-8", "backslashreplace"))
         os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def encode_json(text: str) -> bytes:
-    """Return JSON text as bytes: half a character has no UTF-8, but Python's escape is JSON's."""
-    return text.encode("utf-8", "backslashreplace")
 
 
 def list_cells(nb: Notebook) -> list[Cell]:
@@ -148,13 +168,6 @@ def source_of(cell: Mapping[str, Any]) -> str:
     """Return the source of a cell, which is a string or a list of lines in its JSON."""
     source = cell.get("source", "")
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
-
-
-def tags_of(cell: Mapping[str, Any]) -> list[str]:
-    """Return the tags of a cell."""
-    metadata = cell.get("metadata")
-    tags = metadata.get("tags") if isinstance(metadata, Mapping) else None
-    return [t for t in tags if isinstance(t, str)] if isinstance(tags, list) else []
 
 
 def _indent(path: Path) -> int | str:

@@ -55,21 +55,21 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
             reverse=True,
         )
 
+    @staticmethod
+    def recover(path: str | Path) -> EventLog:
+        """Return the log of a journal, closed as interrupted if it has no end. Raises OSError.
 
-def recover_log(path: str | Path) -> EventLog:
-    """Return the log of a journal, closed as interrupted; unfinished blocks become incomplete ones.
+        Blocks that were being written become incomplete ones.
+        """
+        return EventLog.of_events(complete_log(RecoverableRun.read_events(Path(path))))
 
-    Raises OSError.
-    """
-    return EventLog.of_events(complete_log(read_stored_events(Path(path))))
+    @staticmethod
+    def read_events(path: Path) -> list[Event]:
+        """Return the events of a journal, as far as they were written. Raises OSError.
 
-
-def read_stored_events(path: Path) -> list[Event]:
-    """Return the events of a journal, as far as they were written; unfinished blocks become blocks.
-
-    Raises OSError.
-    """
-    return fold_deltas(read_journal(path)[1])
+        Blocks that were being written become incomplete ones.
+        """
+        return fold_deltas(read_journal(path)[1])
 
 
 def read_journal(path: Path) -> tuple[Header, list[Event]]:

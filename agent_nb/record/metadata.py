@@ -4,7 +4,7 @@
      "gone": {cell id: saves}, "forgotten": [mark, …]}
 
 Rules
-- Reading tolerates anything; records come out whole (`payloads.attach_payloads`).
+- Reading tolerates anything; records come out whole (`Payloads.attach`).
 - Fields that this version does not know are kept.
 """
 
@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from ..wire import as_dict, as_list
-from . import countersign
+from .countersign import Signatures
 from .packing import Payloads
-from .payloads import attach_payloads, detach_payloads
 from .record import METADATA_VERSION, Record
 
 FORGOTTEN = "forgotten"
@@ -27,7 +26,7 @@ def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (cell id, whole record) of everything stored in our metadata."""
     payloads = Payloads.of(as_dict(ours).get("payloads"))
     for cell, record in _bare(ours):
-        yield cell, attach_payloads(record, payloads)
+        yield cell, Payloads.attach(record, payloads)
 
 
 def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
@@ -75,13 +74,13 @@ def build_metadata(
     for cell, listed in sorted(runs.items()):
         bare[cell] = []
         for record in listed:
-            part, own = detach_payloads(record)
+            part, own = Payloads.detach(record)
             bare[cell].append(part)
             payloads |= {k: v for k, v in own.items() if k not in payloads or own.sound(k)}
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {
         "payloads": dict(sorted(payloads.items())),
-        countersign.SIGNATURES: countersign.merge_signatures(previous, mine, hashes=hashes),
+        Signatures.KEY: Signatures.merge(previous, mine, hashes=hashes),
         "gone": gone,
         FORGOTTEN: forgotten,
     }

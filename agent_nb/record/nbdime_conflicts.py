@@ -12,7 +12,6 @@ from typing import Any
 from ..wire import as_dict, as_list
 from .ipynb import Notebook, metadata_of
 from .packing import Payloads
-from .payloads import attach_payloads
 from .record import METADATA_KEY
 
 NBDIME = "nbdime-conflicts"
@@ -42,7 +41,7 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
     )
     listed = [(path[2], value) for path, value in added if path[1] == "runs"]
     return [
-        (cell, attach_payloads(record, payloads))
+        (cell, Payloads.attach(record, payloads))
         for cell, record in listed
         if isinstance(record, dict)
     ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..wire import encode_canonical, render_screen
+from ..wire import Console, encode_canonical
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
@@ -31,7 +31,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def normalize_text(text: str) -> str:
     """Return the normal form of a text."""
-    text = render_screen(text) if "\r" in text else text
+    text = Console.render_screen(text) if "\r" in text else text
     for pattern, plain in _RULES:
         text = pattern.sub(plain, text)
     return text.strip()

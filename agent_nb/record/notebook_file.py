@@ -1,11 +1,11 @@
 """Moving records from outputs into the notebook's metadata, and keeping them with their cells.
 
 Why: records in outputs vanish with "clear outputs" and fill the screen of a diff. In the metadata
-they stay with their cell. `lift_records` moves them on every save: the Jupyter Server hook, our
-runner and `jupyter agent-nb pack` call it.
+they stay with their cell. `NotebookRuns.lift` moves them on every save: the Jupyter Server hook,
+our runner and `jupyter agent-nb pack` call it.
 
 Rules
-- `lift_records` is idempotent, and does not touch a notebook that holds nothing of ours or that a
+- `lift` is idempotent, and does not touch a notebook that holds nothing of ours or that a
   newer version wrote.
 - Records of the file on disk are kept (`previous`): a front end's stale copy must not erase a run.
   Of each cell the newest three executions stay; no record displaces one that this user has signed
@@ -19,143 +19,248 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
-from ..wire import as_dict
+from ..wire import as_dict, as_list
+from .countersign import Signatures
 from .forgotten import remove_forgotten, take_forgotten
-from .ipynb import Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
+from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
 from .metadata import (
     FORGOTTEN,
     Runs,
     build_metadata,
     has_newer_format,
     is_readable_record,
+    read_stored_records,
     stored_runs,
 )
 from .nbdime_conflicts import list_unmerged_records
-from .outputs import find_copied_runs, in_outputs, write_references
-from .ranking import read_start_time, select_records
-from .record import METADATA_KEY, NO_CONVERSATION, RECORD_MIME, Record
-from .signing import is_own_record as signed
-from .signing import user_key
+from .outputs import (
+    RunNumbers,
+    find_copied_runs,
+    in_outputs,
+    read_published_record,
+    write_references,
+)
+from .packing import Payloads
+from .ranking import CellRecords, read_start_time
+from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Provenance, Record
+from .signing import is_own_record, user_key
 from .split_merge import find_leaving_runs, inherit_runs, reassign_runs
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
-def lift_records(nb: dict[str, Any], previous: Any = None) -> bool:
-    """Move the records of all outputs into the metadata; return whether anything is ours.
 
-    `previous` is `nb.metadata["agent_nb"]` as the file on disk has it (None: no file, or no value).
+class CellRecord(NamedTuple):
+    """One whole record and the id of the cell it belongs to."""
+
+    cell: str
+    record: Record
+
+
+class NotebookRuns:
+    """The recorded runs of a notebook, wherever they stand: in its metadata, in outputs, or where
+    nbdime set them aside. Cells are named as by `with_ids`.
     """
-    metadata = metadata_of(nb)
-    mine = metadata.get(METADATA_KEY)
-    if (
-        has_newer_format(mine)
-        or has_newer_format(previous)
-        or not isinstance(nb.get("cells"), list)
-    ):
-        return False
-    named = with_ids(nb)  # shares outputs and metadata with `nb`
-    listed = list_cells(named)
-    present = {cell_id(c) for c in listed}
-    aside = _set_aside(nb, take=True)
-    forgotten = take_forgotten(nb, previous, mine)
-    loaded = {
-        cell: runs_of_cell
-        for cell, runs_of_cell in reassign_runs(listed, stored_runs(mine)).items()
-        if cell in present or not isinstance(previous, dict)
-    }
-    on_disk = reassign_runs(listed, stored_runs(previous))
-    runs = remove_forgotten(_merged(on_disk, loaded, aside, in_outputs(named)), forgotten)
-    runs = _merged(runs, find_copied_runs(named, runs))
-    runs = _merged(runs, inherit_runs(listed, runs))
-    runs = _without_leaving(runs, find_leaving_runs(listed, runs))
-    gone = _gone(runs, present, mine, previous)
-    runs = {
-        cell: runs_of_cell
-        for cell, runs_of_cell in runs.items()
-        if runs_of_cell and gone.get(cell, 0) < 2
-    }
-    if not runs and not forgotten and mine is None:
-        return False
-    still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
-    metadata[METADATA_KEY] = build_metadata(runs, still_gone, forgotten, mine, previous)
-    nb["metadata"] = metadata
-    write_references(named, runs)
-    return True
 
+    def __init__(self, nb: Notebook) -> None:
+        self._nb: Any = nb  # what changes it needs a dict
+        self._metadata = metadata_of(nb)
+        self._ours = self._metadata.get(METADATA_KEY)
 
-def drop_unbegun(nb: dict[str, Any], executed: Collection[str], since: float) -> None:
-    """Remove stale runs of Python code: of `executed` cells that began none after `since`.
+    def has_newer_format(self) -> bool:
+        """Return whether a newer version of agent_nb wrote our metadata."""
+        return has_newer_format(self._ours)
 
-    `since` is in epoch seconds.
-    """
-    mine = as_dict(metadata_of(nb).get(METADATA_KEY))
-    if not mine:
-        return
-    runs = stored_runs(mine)
-    for cell in runs.keys() & executed:
-        begun = [
-            r for r in runs[cell] if r.get("execution") and r.get("conversation") == NO_CONVERSATION
+    def list_all(self) -> list[CellRecord]:
+        """Return all records in the order of the cells, then those of cells that are gone.
+
+        Those of a cell come oldest first; equal records of one cell count once.
+        """
+        nb = with_ids(self._nb)
+        by_cell: dict[str, list[Record]] = {cell_id(c): [] for c in list_cells(nb)}
+        published = (
+            (cell_id(cell), Payloads.attach(record))
+            for cell, output in all_outputs(nb)
+            if (record := read_published_record(output)) is not None
+        )
+        for cell, record in (
+            *read_stored_records(self._ours),
+            *published,
+            *list_unmerged_records(nb),
+        ):
+            if record not in (listed := by_cell.setdefault(cell, [])):
+                listed.append(record)
+        return [
+            CellRecord(cell, record)
+            for cell, listed in by_cell.items()
+            for record in CellRecords(listed).oldest_first()
         ]
-        if begun and all(read_start_time(r) < since for r in begun):
-            runs[cell] = [r for r in runs[cell] if r not in begun]
-    left = {cell: listed for cell, listed in runs.items() if listed}
-    nb["metadata"][METADATA_KEY] = build_metadata(
-        left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
-    )
 
+    def all_by_cell(self) -> Runs:
+        """Return all records by the id that their cell has now, oldest first."""
+        listed: Runs = {}
+        for item in self.list_all():
+            listed.setdefault(item.cell, []).append(item.record)
+        return reassign_runs(list_cells(with_ids(self._nb)), listed)
 
-def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> None:
-    """Remove these runs; their cells have `known` runs again, as far as they are kept."""
-    mine = as_dict(nb["metadata"].get(METADATA_KEY))
-    if not dropped or not mine:
-        return
-    runs = stored_runs(mine)
-    for cell, listed in runs.items():
-        left = [r for r in listed if r["id"] not in dropped]
-        if len(left) < len(listed):
-            ids = {r["id"] for r in left}
-            rest = [r for r in known.get(cell, ()) if r["id"] not in ids]
-            runs[cell] = select_records([*left, *rest], user_key())
-    nb["metadata"][METADATA_KEY] = build_metadata(
-        runs, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
-    )
+    def by_cell(self) -> Runs:
+        """Return the whole records that are kept, by the id their cell has now, newest first."""
+        nb = with_ids(self._nb)
+        lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
+        merged = _merged(lifted, _set_aside(nb), in_outputs(nb))
+        return {cell: listed for cell, listed in merged.items() if listed}
 
+    def cleared_cells(self) -> list[str]:
+        """Return the ids of cells whose outputs were cleared while their records stay."""
+        cells = list_cells(with_ids(self._nb))
+        runs = reassign_runs(cells, stored_runs(self._ours, whole=False))
+        return [cell_id(c) for c in cells if cell_id(c) in runs and not c.get("outputs")]
 
-def group_records(nb: Notebook) -> Runs:
-    """Return the whole records of a notebook by their cell, newest first, lifted or not.
+    def lift(self, previous: Any = None) -> bool:
+        """Move the records of all outputs into the metadata; return whether anything is ours.
 
-    Cells are named as by `with_ids`.
-    """
-    nb = with_ids(nb)
-    lifted = reassign_runs(list_cells(nb), stored_runs(metadata_of(nb).get(METADATA_KEY)))
-    merged = _merged(lifted, _set_aside(nb), in_outputs(nb))
-    return {cell: listed for cell, listed in merged.items() if listed}
+        `previous` is our metadata as the file on disk has it (None: no file, or no value).
+        """
+        nb, mine = self._nb, self._ours
+        if (
+            has_newer_format(mine)
+            or has_newer_format(previous)
+            or not isinstance(nb.get("cells"), list)
+        ):
+            return False
+        named = with_ids(nb)  # shares outputs and metadata with `nb`
+        listed = list_cells(named)
+        present = {cell_id(c) for c in listed}
+        aside = _set_aside(nb, take=True)
+        forgotten = take_forgotten(nb, previous, mine)
+        # a front end that loaded runs of a cell that is gone does not bring them back
+        loaded = {
+            cell: runs_of_cell
+            for cell, runs_of_cell in reassign_runs(listed, stored_runs(mine)).items()
+            if cell in present or not isinstance(previous, dict)
+        }
+        on_disk = reassign_runs(listed, stored_runs(previous))
+        runs = remove_forgotten(_merged(on_disk, loaded, aside, in_outputs(named)), forgotten)
+        runs = _merged(runs, find_copied_runs(named, runs))
+        runs = _merged(runs, inherit_runs(listed, runs))
+        runs = _without_leaving(runs, find_leaving_runs(listed, runs))
+        gone = _gone(runs, present, mine, previous)
+        runs = {
+            cell: runs_of_cell
+            for cell, runs_of_cell in runs.items()
+            if runs_of_cell and gone.get(cell, 0) < 2
+        }
+        if not runs and not forgotten and mine is None:
+            return False
+        still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
+        self._write(build_metadata(runs, still_gone, forgotten, mine, previous))
+        write_references(named, runs)
+        return True
 
+    def refer_to_metadata(self) -> None:
+        """Replace every record in an output by a reference."""
+        write_references(self._nb)
 
-def strip_records(nb: dict[str, Any]) -> int:
-    """Remove every record and reference from `nb`; return how many places were cleaned."""
-    count = len(_set_aside(nb, take=True)) + int(
-        metadata_of(nb).pop(METADATA_KEY, None) is not None
-    )
-    for _, output in all_outputs(nb):
-        count += int(as_dict(output.get("data")).pop(RECORD_MIME, None) is not None)
-        count += int(metadata_of(output).pop(METADATA_KEY, None) is not None)
-    return count
+    def remove_widgets(self, going_on: Callable[[str], bool] = lambda run: False) -> int:
+        """Remove our widgets, which a fresh kernel does not know; return how many.
 
+        They are buttons, and the live views of runs. The static form of a run stays. While a run
+        is `going_on`, its view stays too, in an output of its own below that form: a page that
+        opens then shows both.
+        """
+        count = 0
+        for cell, output in list(all_outputs(self._nb)):
+            data, numbers = output.get("data"), RunNumbers.of(output)
+            if not isinstance(data, dict):
+                continue
+            live = numbers.get(RunNumbers.LIVE)
+            over = live is not None and not going_on(str(live))
+            if (RunNumbers.BUTTON in numbers or over) and data.keys() <= {WIDGET}:
+                _replace(cell, output)
+            elif live is not None and {WIDGET, "text/html"} <= data.keys():
+                view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
+                _replace(cell, output, output, *([] if over else [view]))
+            else:
+                continue
+            count += 1
+        return count
 
-def find_cleared_cells(nb: Notebook) -> list[str]:
-    """Return the ids of cells whose outputs were cleared while their records stay."""
-    nb = with_ids(nb)
-    runs = reassign_runs(
-        list_cells(nb), stored_runs(metadata_of(nb).get(METADATA_KEY), whole=False)
-    )
-    return [cell_id(c) for c in list_cells(nb) if cell_id(c) in runs and not c.get("outputs")]
+    def drop_unbegun(self, executed: Collection[str], since: float) -> None:
+        """Remove stale runs of Python code: of `executed` cells that began none after `since`.
+
+        `since` is in epoch seconds.
+        """
+        if not as_dict(self._ours):
+            return
+        runs = stored_runs(self._ours)
+        for cell in runs.keys() & executed:
+            begun = [
+                r
+                for r in runs[cell]
+                if r.get("execution") and r.get("conversation") == Provenance.NO_CONVERSATION
+            ]
+            if begun and all(read_start_time(r) < since for r in begun):
+                runs[cell] = [r for r in runs[cell] if r not in begun]
+        self._rewrite({cell: listed for cell, listed in runs.items() if listed})
+
+    def replace(self, known: Runs, dropped: Collection[str]) -> None:
+        """Remove these runs; their cells have `known` runs again, as far as they are kept."""
+        if not dropped or not as_dict(self._ours):
+            return
+        runs = stored_runs(self._ours)
+        for cell, listed in runs.items():
+            left = [r for r in listed if r["id"] not in dropped]
+            if len(left) < len(listed):
+                ids = {r["id"] for r in left}
+                rest = [r for r in known.get(cell, ()) if r["id"] not in ids]
+                runs[cell] = CellRecords([*left, *rest]).select_kept(user_key())
+        self._rewrite(runs)
+
+    def strip(self) -> int:
+        """Remove every record and reference; return how many places were cleaned."""
+        count = len(_set_aside(self._nb, take=True))
+        count += int(self._metadata.pop(METADATA_KEY, None) is not None)
+        self._ours = None
+        for _, output in all_outputs(self._nb):
+            count += int(as_dict(output.get("data")).pop(RECORD_MIME, None) is not None)
+            count += int(metadata_of(output).pop(METADATA_KEY, None) is not None)
+        return count
+
+    @staticmethod
+    def merge_metadata(ours: Any, theirs: Any, runs: Runs) -> dict[str, Any] | None:
+        """Return our metadata of a merged notebook; None if it holds no runs and no marks.
+
+        `runs` carry their payloads. Signatures and marks are those of both sides; fields that this
+        version does not know are ours.
+        """
+        sides = [as_dict(ours), as_dict(theirs)]
+        marks = (mark for side in sides for mark in as_list(side.get(FORGOTTEN)))
+        forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
+        rest = {k: v for k, v in sides[0].items() if k not in ("payloads", Signatures.KEY)}
+        optional = {Signatures.KEY: Signatures.merge(*sides), FORGOTTEN: forgotten}
+        merged = {
+            **rest,
+            "version": METADATA_VERSION,
+            "runs": runs,
+            **{name: value for name, value in optional.items() if value},
+        }
+        return merged if runs or forgotten else None
+
+    def _rewrite(self, runs: Runs) -> None:
+        """Write other runs into our metadata; the rest of them stays."""
+        mine = as_dict(self._ours)
+        gone, forgotten = mine.get("gone") or {}, mine.get(FORGOTTEN) or []
+        self._write(build_metadata(runs, gone, forgotten, mine, None))
+
+    def _write(self, ours: dict[str, Any]) -> None:
+        self._ours = self._metadata[METADATA_KEY] = ours
+        self._nb["metadata"] = self._metadata  # a notebook may have come without metadata
 
 
 def _merged(*sources: Runs) -> Runs:
-    """Return the runs of all sources that are kept (`select_records`), newest first.
+    """Return the runs of all sources that are kept (`CellRecords.select_kept`), newest first.
 
     Of records with one id, the last source wins.
     """
@@ -166,7 +271,7 @@ def _merged(*sources: Runs) -> Runs:
             for record in listed:
                 by_id[record["id"]] = _either(by_id.get(record["id"]), record)
     key = user_key()
-    return {cell: select_records(by_id.values(), key) for cell, by_id in merged.items()}
+    return {cell: CellRecords(by_id.values()).select_kept(key) for cell, by_id in merged.items()}
 
 
 def _either(one: Record | None, other: Record) -> Record:
@@ -174,7 +279,7 @@ def _either(one: Record | None, other: Record) -> Record:
     if one is None or one == other:
         return other
     key = user_key()
-    return one if signed(one, key) and not signed(other, key) else other
+    return one if is_own_record(one, key) and not is_own_record(other, key) else other
 
 
 def _set_aside(nb: Notebook, *, take: bool = False) -> Runs:
@@ -192,7 +297,8 @@ def _without_leaving(runs: Runs, left: dict[str, set[str]]) -> Runs:
         cell: [
             r
             for r in listed
-            if r["id"] not in left.get(cell, ()) or r.get("conversation") == NO_CONVERSATION
+            if r["id"] not in left.get(cell, ())
+            or r.get("conversation") == Provenance.NO_CONVERSATION
         ]
         for cell, listed in runs.items()
     }
@@ -208,3 +314,9 @@ def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, 
     step = 1 if isinstance(previous, dict) else 0
     saves = {cell: counts.get(cell, 0) for cell in runs if cell not in present}
     return {cell: (n if isinstance(n, int) else 0) + step for cell, n in saves.items() if step or n}
+
+
+def _replace(cell: Cell, output: Any, *others: Any) -> None:
+    """Put other outputs in the place of one."""
+    at = next(i for i, other in enumerate(cell["outputs"]) if other is output)
+    cell["outputs"] = [*cell["outputs"][:at], *others, *cell["outputs"][at + 1 :]]

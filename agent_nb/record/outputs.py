@@ -7,18 +7,47 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..wire import as_dict
 from .agent_cells import source_hash
 from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, source_of
 from .metadata import Runs, is_readable_record
-from .payloads import attach_payloads
-from .record import BUTTON_KEY, LIVE_KEY, METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
+from .packing import Payloads
+from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-RunNumbers = dict[str, Any]  # of a run, in the metadata of its output
+
+class RunNumbers(dict[str, Any]):
+    """What our metadata of an output say of the run that it shows; empty if nothing.
+
+    `run` is the id of the run; the other fields are numbers and texts for people and the runner.
+    """
+
+    LIVE = "live"  # the id of the run in progress that the output shows
+    BUTTON = "button"  # the id of the run that a button is for; such outputs are never saved
+    FORGET = "forget"  # the ids of runs that `%agent forget` took out
+
+    @classmethod
+    def of(cls, output: Mapping[str, Any]) -> RunNumbers:
+        """Return a copy of what the metadata of an output say."""
+        return cls(as_dict(metadata_of(output).get(METADATA_KEY)))
+
+    @classmethod
+    def list_all(cls, nb: Notebook) -> list[tuple[str, RunNumbers]]:
+        """Return (cell id, numbers) of every run shown in the outputs, in notebook order.
+
+        A run that ended after its cell names that cell.
+        """
+        present = {cell_id(c) for c in list_cells(nb)}
+        listed = []
+        for cell, output in all_outputs(nb):
+            numbers = cls.of(output)
+            if "run" in numbers:
+                maker = numbers.get("cell_id")
+                named = isinstance(maker, str) and maker in present
+                listed.append((str(maker) if named else cell_id(cell), numbers))
+        return listed
 
 
 def read_published_record(output: Any) -> dict[str, Any] | None:
@@ -30,16 +59,11 @@ def read_published_record(output: Any) -> dict[str, Any] | None:
     """
     output = as_dict(output)
     record = as_dict(output.get("data")).get(RECORD_MIME)
-    numbers = numbers_of(output)
+    numbers = RunNumbers.of(output)
     if not isinstance(record, dict) or output.get("output_type") != "display_data":
         return None
     named = numbers.get("record", numbers.get("run"))
     return record if is_readable_record(record) and named == record["id"] else None
-
-
-def numbers_of(output: Mapping[str, Any]) -> RunNumbers:
-    """Return what an output's metadata say of its run, {} if nothing."""
-    return as_dict(metadata_of(output).get(METADATA_KEY))
 
 
 def in_outputs(nb: Notebook) -> Runs:
@@ -53,7 +77,7 @@ def in_outputs(nb: Notebook) -> Runs:
         name, record = cell_id(cell), read_published_record(output)
         if name and record is not None:
             maker = _maker(cell, record, present) or name
-            runs.setdefault(maker, []).append(attach_payloads(record))
+            runs.setdefault(maker, []).append(Payloads.attach(record))
     return runs
 
 
@@ -85,56 +109,10 @@ def _maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
     return "" if record.get("source") == source_hash(source_of(cell)) else maker
 
 
-def write_references(nb: Notebook, runs: Runs) -> None:
-    """Replace the records in outputs that `runs` hold by references."""
-    known = {r["id"] for listed in runs.values() for r in listed}
+def write_references(nb: Notebook, runs: Runs | None = None) -> None:
+    """Replace the records in outputs that `runs` hold (None: all) by references."""
+    known = None if runs is None else {r["id"] for listed in runs.values() for r in listed}
     for cell, output in all_outputs(nb):
         record = read_published_record(output)
-        if record is not None and cell_id(cell) and record["id"] in known:
+        if record is not None and (known is None or (cell_id(cell) and record["id"] in known)):
             output["data"][RECORD_MIME] = {"version": METADATA_VERSION, "ref": record["id"]}
-
-
-def remove_widgets(nb: Notebook, going_on: Callable[[str], bool] = lambda run: False) -> int:
-    """Remove our widgets, which a fresh kernel does not know; return how many.
-
-    They are buttons, and the live views of runs. The static form of a run stays. While a run is
-    `going_on`, its view stays too, in an output of its own below that form: a page that opens
-    then shows both.
-    """
-    count = 0
-    for cell, output in list(all_outputs(nb)):
-        data, numbers = output.get("data"), numbers_of(output)
-        if not isinstance(data, dict):
-            continue
-        over = LIVE_KEY in numbers and not going_on(str(numbers[LIVE_KEY]))
-        if (BUTTON_KEY in numbers or over) and data.keys() <= {WIDGET}:
-            _replace(cell, output)
-        elif LIVE_KEY in numbers and {WIDGET, "text/html"} <= data.keys():
-            view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
-            _replace(cell, output, output, *([] if over else [view]))
-        else:
-            continue
-        count += 1
-    return count
-
-
-def _replace(cell: Cell, output: Any, *others: Any) -> None:
-    """Put other outputs in the place of one."""
-    at = next(i for i, other in enumerate(cell["outputs"]) if other is output)
-    cell["outputs"] = [*cell["outputs"][:at], *others, *cell["outputs"][at + 1 :]]
-
-
-def list_run_numbers(nb: Notebook) -> list[tuple[str, RunNumbers]]:
-    """Return (cell id, numbers) of every run shown in the outputs, in the order of the notebook.
-
-    A run that ended after its cell names that cell.
-    """
-    present = {cell_id(c) for c in list_cells(nb)}
-    listed = []
-    for cell, output in all_outputs(nb):
-        numbers = numbers_of(output)
-        if "run" in numbers:
-            maker = numbers.get("cell_id")
-            named = isinstance(maker, str) and maker in present
-            listed.append((str(maker) if named else cell_id(cell), numbers))
-    return listed

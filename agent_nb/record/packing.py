@@ -38,14 +38,12 @@ PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200
 BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at each use
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
-SIGN = "⌂"
 REFERENCE = '"$payload"'  # in the canonical text of whatever needs a payload
 PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
-_MARKED = re.compile(SIGN + r"([~=\\])")
 
 
 def hash_text(text: str, like: str = EXACT) -> str:
@@ -73,13 +71,16 @@ def digest_value(value: Any, length: int = 16) -> str:
 class Home:
     """Hides one home folder in texts and restores it; a very short `path` hides nothing."""
 
+    SIGN = "⌂"  # stands before a mark: ~ the folder, \\ with doubled backslashes, = the sign itself
+    _MARKED = re.compile(SIGN + r"([~=\\])")
+
     def __init__(self, path: str) -> None:
         path = path.rstrip("/\\")
         forms = {path: "~", path.replace("\\", "\\\\"): "\\"} if len(path) >= _SHORTEST_HOME else {}
-        self._hidden = {form: SIGN + mark for form, mark in reversed(forms.items())} | (
-            {path: SIGN + "~"} if forms else {}
+        self._hidden = {form: self.SIGN + mark for form, mark in reversed(forms.items())} | (
+            {path: self.SIGN + "~"} if forms else {}
         )
-        self._shown = {"~": path or "~", "\\": path.replace("\\", "\\\\") or "~", "=": SIGN}
+        self._shown = {"~": path or "~", "\\": path.replace("\\", "\\\\") or "~", "=": self.SIGN}
         longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
         self._find = (
             re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])") if forms else None
@@ -87,13 +88,13 @@ class Home:
 
     def hide(self, text: str) -> str:
         """Return `text` without the home folder."""
-        if SIGN in text:
-            text = text.replace(SIGN, SIGN + "=")
+        if self.SIGN in text:
+            text = text.replace(self.SIGN, self.SIGN + "=")
         return text if self._find is None else self._find.sub(lambda m: self._hidden[m[0]], text)
 
     def show(self, text: str) -> str:
         """Return the text that `hide` received, with this home."""
-        return _MARKED.sub(lambda m: self._shown[m[1]], text) if SIGN in text else text
+        return self._MARKED.sub(lambda m: self._shown[m[1]], text) if self.SIGN in text else text
 
 
 @lru_cache(16)
@@ -103,7 +104,12 @@ def home_at(path: str) -> Home:
 
 
 class Payloads(dict[str, Any]):
-    """Packed values by their keys. Each value is hashed once, however many readers check it."""
+    """Packed values by their keys. Each value is hashed once, however many readers check it.
+
+    A record travels whole, with the payloads it needs (`attach`), and is stored without them
+    (`detach`), beside the runs of a notebook. It is made whole once, where its file or output is
+    read; readers of whole records need no second argument.
+    """
 
     def __init__(
         self, values: Mapping[str, Any] = {}, checked: dict[str, bool] | None = None
@@ -132,6 +138,68 @@ class Payloads(dict[str, Any]):
         if key not in self._checked:
             self._checked[key] = payload_key(self[key], key) == key
         return self._checked[key]
+
+    @classmethod
+    def attach(cls, record: Mapping[str, Any], beside: Any = None) -> dict[str, Any]:
+        """Return a record that carries exactly the payloads it needs and that are known.
+
+        A record's own payload wins over one `beside` it.
+        """
+        known = cls.of(beside, record.get("payloads"))
+        bare, _ = cls.detach(record)
+        if not known:
+            return bare
+        needed = cls.find_needed_keys(record.get("events"), known) & known.keys()
+        return {**bare, "payloads": known.only(sorted(needed))} if needed else bare
+
+    @classmethod
+    def detach(cls, record: Mapping[str, Any]) -> tuple[dict[str, Any], Payloads]:
+        """Return a record without its payloads, and the payloads."""
+        bare = {name: value for name, value in record.items() if name != "payloads"}
+        return bare, cls.of(record.get("payloads"))
+
+    @classmethod
+    def list_faults(cls, record: Mapping[str, Any], beside: Any = None) -> list[str]:
+        """Return which payloads that a record needs are missing or not what their key says."""
+        known = cls.of(beside, record.get("payloads"))
+        faults = []
+        for key in sorted(cls.find_needed_keys(record.get("events"), known)):
+            if key not in known:
+                faults.append(f"the payload {key[:12]}… is missing")
+            elif not known.sound(key):
+                faults.append(f"the payload {key[:12]}… was changed")
+        return faults
+
+    @staticmethod
+    def find_keys(value: Any) -> set[str]:
+        """Return the payload keys in a packed value."""
+        keys: set[str] = set()
+        pending = [value]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, dict):
+                key = item.get("$payload")
+                if len(item) == 1 and isinstance(key, str):
+                    keys.add(key)
+                pending.extend(v for v in item.values() if isinstance(v, dict | list))
+            elif isinstance(item, list):
+                pending.extend(v for v in item if isinstance(v, dict | list))
+        return keys
+
+    @staticmethod
+    def find_needed_keys(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
+        """Return the payload keys that a packed value needs, also those its payloads need."""
+        keys: set[str] = set()
+        pending = Payloads.find_keys(packed)
+        while pending:
+            keys |= pending
+            pending = {
+                key
+                for have in pending
+                if have in payloads
+                for key in Payloads.find_keys(payloads[have])
+            } - keys
+        return keys
 
 
 class Packer:
@@ -221,7 +289,7 @@ class Unpacker:
 
     def _unpack(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return self._home.show(value) if SIGN in value else value
+            return self._home.show(value) if Home.SIGN in value else value
         if not isinstance(value, dict | list):
             return value
         if not depth:
@@ -273,31 +341,3 @@ _UNPACK = {
     "$payload": Unpacker.payload,
     "$literal": Unpacker.literal,
 }
-
-
-def find_payload_keys(value: Any) -> set[str]:
-    """Return the payload keys in a packed value."""
-    keys: set[str] = set()
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, dict):
-            key = item.get("$payload")
-            if len(item) == 1 and isinstance(key, str):
-                keys.add(key)
-            pending.extend(v for v in item.values() if isinstance(v, dict | list))
-        elif isinstance(item, list):
-            pending.extend(v for v in item if isinstance(v, dict | list))
-    return keys
-
-
-def find_needed_keys(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
-    """Return the payload keys that a packed value needs, also those its payloads need."""
-    keys: set[str] = set()
-    pending = find_payload_keys(packed)
-    while pending:
-        keys |= pending
-        pending = {
-            key for have in pending if have in payloads for key in find_payload_keys(payloads[have])
-        } - keys
-    return keys

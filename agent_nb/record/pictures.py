@@ -18,84 +18,94 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..wire import measure_picture
-from .figure_data import FIGURE_KEY, SameText, compare_figure_data, read_figure_data
+from .figure_data import FigureData, SameText, compare_figure_data
 
-PICTURE_TYPES = ("image/png", "image/jpeg")
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # Pillow reads others with programs such as Ghostscript
 LARGEST = 40_000_000  # pixels
 OFF = 16  # tolerated difference of a channel, of 255
-SHARE = 0.01  # of the pixels may differ more
+SHARE = 0.01  # of all pixels may differ by more than OFF
 TILE = 16  # pixels of a tile's side
-# of a tile's pixels this share may lie so far (of 255) outside the values around them
+# (levels, share): of a tile's pixels, this share may lie more than so many levels (of 255) outside
+# the values around them in the other picture
 TILES = ((64, 0.01), (OFF, 0.25))
+# the note of a comparison by pixels; {} says why
 PIXELS = "{}: its pixels are compared, and one in a hundred may differ"
 
 Picture = str | Mapping[str, Any]  # in base64, or an attachment
 
 
-class Comparison(msgspec.Struct, frozen=True):
-    """The difference in words ("" if none), and why it could not be seen ("" if it could).
+class PictureComparison(msgspec.Struct, frozen=True):
+    """How two pictures differ, in words; both "" if they look the same.
 
-    `note`: why only the pixels of a figure were compared.
+    `difference`: what differs. `unseen`: why they could not be compared. `note`: why only the
+    pixels of a figure were compared.
     """
+
+    TYPES: ClassVar = ("image/png", "image/jpeg")  # the MIME types that are compared
 
     difference: str = ""
     unseen: str = ""
     note: str = ""
 
+    @classmethod
+    def of_all(
+        cls,
+        recorded: Sequence[Picture],
+        fresh: Sequence[Picture],
+        same_text: SameText = str.__eq__,
+    ) -> PictureComparison:
+        """Compare pictures in their order; a difference names the first that differs."""
+        if len(recorded) != len(fresh):
+            now, before = len(fresh), len(recorded)
+            return cls(
+                f"it shows {now} picture{'' if now == 1 else 's'}, and the recording {before}"
+            )
+        unseen = note = ""
+        for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
+            comparison = cls.of_pair(*pair, same_text)
+            if comparison.difference:
+                return cls(f"figure {number}: {comparison.difference}", unseen, note)
+            unseen, note = unseen or comparison.unseen, note or comparison.note
+        return cls(unseen=unseen, note=note)
 
-def compare_all_pictures(
-    recorded: Sequence[Picture], fresh: Sequence[Picture], same_text: SameText = str.__eq__
-) -> Comparison:
-    """Compare pictures in their order; a difference names the first that differs."""
-    if len(recorded) != len(fresh):
-        now, before = len(fresh), len(recorded)
-        return Comparison(
-            f"it shows {now} picture{'' if now == 1 else 's'}, and the recording {before}"
-        )
-    unseen = note = ""
-    for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
-        comparison = compare_pictures(*pair, same_text)
-        if comparison.difference:
-            return Comparison(f"figure {number}: {comparison.difference}", unseen, note)
-        unseen, note = unseen or comparison.unseen, note or comparison.note
-    return Comparison(unseen=unseen, note=note)
+    @classmethod
+    def of_pair(
+        cls,
+        recorded: Picture | None,
+        fresh: Picture | None,
+        same_text: SameText = str.__eq__,
+        *,
+        figure: bool = False,
+    ) -> PictureComparison:
+        """Compare two pictures; None stands for a missing one.
 
-
-def compare_pictures(
-    recorded: Picture | None,
-    fresh: Picture | None,
-    same_text: SameText = str.__eq__,
-    *,
-    figure: bool = False,
-) -> Comparison:
-    """Compare two pictures; None stands for a missing one.
-
-    `same_text` compares the texts of figures. `figure`: it is known to be one, without data.
-    """
-    old, new = _data(recorded), _data(fresh)
-    if old == new:
-        return Comparison()
-    if not isinstance(old, str) or not isinstance(new, str):
-        return Comparison("a picture is missing" if old else "there is a picture")
-    before, now = (read_figure_data(_drawing(side)) for side in (recorded, fresh))
-    if before is None or now is None:
-        note = "a figure without data of what it shows"
-        figure = figure or before is not None or now is not None
-    elif before.library != now.library:
-        note, figure = f"a figure of {before.library}, now {now.library}", True
-    else:
-        difference = compare_figure_data(before, now, same_text)
-        if difference or not (before.partly or now.partly):
-            return Comparison(difference)
-        note, figure = "a figure with artists that are not read", True
-    comparison = _compare_pixels(old, new, tiles=not figure)
-    return msgspec.structs.replace(comparison, note=PIXELS.format(note)) if figure else comparison
+        `same_text` compares the texts of figures. `figure`: it is known to be one, without data.
+        """
+        old, new = _data(recorded), _data(fresh)
+        if old == new:
+            return cls()
+        if not isinstance(old, str) or not isinstance(new, str):
+            return cls("a picture is missing" if old else "there is a picture")
+        before, now = (FigureData.read(_drawing(side)) for side in (recorded, fresh))
+        if before is None or now is None:
+            note = "a figure without data of what it shows"
+            figure = figure or before is not None or now is not None
+        elif before.library != now.library:
+            note, figure = f"a figure of {before.library}, now {now.library}", True
+        else:
+            difference = compare_figure_data(before, now, same_text)
+            if difference or not (before.partly or now.partly):
+                return cls(difference)
+            note, figure = "a figure with artists that are not read", True
+        comparison = _compare_pixels(old, new, tiles=not figure)
+        if not figure:
+            return comparison
+        return msgspec.structs.replace(comparison, note=PIXELS.format(note))
 
 
 def _data(picture: Picture | None) -> Any:
@@ -103,14 +113,14 @@ def _data(picture: Picture | None) -> Any:
 
 
 def _drawing(picture: Picture | None) -> Any:
-    return picture.get(FIGURE_KEY) if isinstance(picture, Mapping) else None
+    return picture.get(FigureData.KEY) if isinstance(picture, Mapping) else None
 
 
-def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> Comparison:
+def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureComparison:
     try:
         from PIL import Image
     except ImportError:
-        return Comparison(unseen="pictures are compared with Pillow: pip install pillow")
+        return PictureComparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
         files = [base64.b64decode(one) for one in (recorded, fresh)]
         sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
@@ -120,14 +130,14 @@ def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> Comparison:
         with old, new:
             return _compared(old, new, tiles=tiles)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return Comparison("it cannot be opened and is not the same file")
+        return PictureComparison("it cannot be opened and is not the same file")
 
 
-def _compared(old: Any, new: Any, *, tiles: bool) -> Comparison:
+def _compared(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
     from PIL import ImageChops
 
     if old.size != new.size:
-        return Comparison(
+        return PictureComparison(
             f"it is {new.size[0]} × {new.size[1]} pixels, not {old.size[0]} × {old.size[1]}"
         )
     size = old.size[0] * old.size[1]
@@ -136,8 +146,8 @@ def _compared(old: Any, new: Any, *, tiles: bool) -> Comparison:
     old, new = old.convert("RGBA"), new.convert("RGBA")
     off = sum(_strongest(ImageChops.difference(old, new)).histogram()[OFF + 1 :])
     if off > SHARE * size:
-        return Comparison(f"{off / size:.1%} of its pixels differ")
-    return Comparison(_tile(old, new) if tiles and off else "")
+        return PictureComparison(f"{off / size:.1%} of its pixels differ")
+    return PictureComparison(_tile(old, new) if tiles and off else "")
 
 
 def _strongest(picture: Any) -> Any:
@@ -176,5 +186,5 @@ def _outside(picture: Any, other: Any) -> Any:
     return ImageChops.lighter(ImageChops.subtract(picture, high), ImageChops.subtract(low, picture))
 
 
-def _too_large(size: int) -> Comparison:
-    return Comparison(unseen=f"a picture of {size:,} pixels is too large to be compared")
+def _too_large(size: int) -> PictureComparison:
+    return PictureComparison(unseen=f"a picture of {size:,} pixels is too large to be compared")

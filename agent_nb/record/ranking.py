@@ -8,22 +8,70 @@ Rules
   others, whatever times they name; among equals the newest start comes first.
 - A start that is not a time, or lies in the future, counts as the oldest; `TOLERANCE` allows for
   clocks that differ.
-- Of a cell the newest `EXECUTIONS_OF_CELL` executions stay, each with all its runs; a record that
-  names no execution is its own. Records of others never displace the user's, but their newest
-  execution always finds room: a colleague may just have recorded it.
+- Of a cell the newest `CellRecords.EXECUTIONS` executions stay, each with all its runs; a record
+  that names no execution is one by itself. Records of others never displace the user's, but their
+  newest execution always finds room: a colleague may just have recorded it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from .record import Record
 from .signing import covers_record, is_intact, is_own_record
 
-EXECUTIONS_OF_CELL = 3
-TOLERANCE = 300.0  # s
+TOLERANCE = 300.0  # seconds
 END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999, in epoch seconds
+
+
+class CellRecords(list[Record]):
+    """The records of one cell, in any order. Its methods return new lists."""
+
+    EXECUTIONS = 3  # that are kept
+
+    def oldest_first(self) -> list[Record]:
+        """Return the records by their start, the oldest first."""
+        return sorted(self, key=_sort_key)
+
+    def newest_first(self) -> list[Record]:
+        """Return the records by their start, the newest first."""
+        return sorted(self, key=_sort_key, reverse=True)
+
+    def rank(self, key: bytes, signed: Collection[str] = ()) -> list[Record]:
+        """Return the records in the order in which they count for the user with this key.
+
+        `signed` holds the hashes of records that signers have signed.
+        """
+        ordered = self.newest_first()
+        if len(ordered) < 2:  # whose it is decides nothing, and costs a hash over the record
+            return ordered
+        return sorted(
+            ordered,
+            key=lambda r: is_own_record(r, key) or (covers_record(signed, r) and is_intact(r)),
+            reverse=True,
+        )
+
+    def select_kept(self, key: bytes) -> list[Record]:
+        """Return the records that are kept for the user with this key, newest first."""
+        ordered = self.newest_first()
+        if len(ordered) <= self.EXECUTIONS:
+            return ordered
+        own: dict[str, list[Record]] = {}  # by execution, as are the others; newest first
+        others: dict[str, list[Record]] = {}
+        for record in ordered:
+            whose = own if is_own_record(record, key) else others
+            whose.setdefault(_execution(record), []).append(record)
+        kept_own = list(own.values())[: self.EXECUTIONS]
+        kept_others = list(others.values())[: max(self.EXECUTIONS - len(own), 1)]
+        kept = [record for listed in (*kept_own, *kept_others) for record in listed]
+        return CellRecords(kept).newest_first()
+
+    def newest_execution(self) -> list[Record]:
+        """Return the records of the newest execution, in the order in which their runs began."""
+        newest = _execution(self.newest_first()[0]) if self else ""
+        chosen = (r for r in self.oldest_first() if _execution(r) == newest)
+        return sorted(chosen, key=read_ordinal)
 
 
 def read_start_time(record: Record) -> float:
@@ -32,69 +80,20 @@ def read_start_time(record: Record) -> float:
     return claimed if claimed <= time.time() + TOLERANCE else 0.0
 
 
-def sort_oldest_first(records: Iterable[Record]) -> list[Record]:
-    """Return records by their start, the oldest first."""
-    return sorted(records, key=lambda record: (read_start_time(record), _claimed(record)))
-
-
-def sort_newest_first(records: Iterable[Record]) -> list[Record]:
-    """Return records by their start, the newest first."""
-    return sorted(
-        records, key=lambda record: (read_start_time(record), _claimed(record)), reverse=True
-    )
-
-
-def rank_records(
-    records: Iterable[Record], key: bytes, signed: Collection[str] = ()
-) -> list[Record]:
-    """Return records in the order in which they count for the user with this key.
-
-    `signed` holds the hashes of records that signers have signed.
-    """
-    listed = sort_newest_first(records)
-    if len(listed) < 2:  # whose it is decides nothing, and costs a hash over the record
-        return listed
-    return sorted(
-        listed,
-        key=lambda r: is_own_record(r, key) or (covers_record(signed, r) and is_intact(r)),
-        reverse=True,
-    )
-
-
-def select_records(records: Iterable[Record], key: bytes) -> list[Record]:
-    """Return the records of one cell that are kept, newest first."""
-    ordered = sort_newest_first(records)
-    if len(ordered) <= EXECUTIONS_OF_CELL:
-        return ordered
-    own: dict[str, list[Record]] = {}
-    others: dict[str, list[Record]] = {}
-    for record in ordered:
-        (own if is_own_record(record, key) else others).setdefault(
-            read_execution_id(record), []
-        ).append(record)
-    rest = list(others.values())[: max(EXECUTIONS_OF_CELL - len(own), 1)]
-    return sort_newest_first(
-        record for listed in (*list(own.values())[:EXECUTIONS_OF_CELL], *rest) for record in listed
-    )
-
-
-def select_newest_execution(records: Iterable[Record]) -> list[Record]:
-    """Return the records of the newest execution, in the order in which their runs began."""
-    listed = list(records)
-    newest = read_execution_id(sort_newest_first(listed)[0]) if listed else ""
-    chosen = (r for r in sort_oldest_first(listed) if read_execution_id(r) == newest)
-    return sorted(chosen, key=read_ordinal)
-
-
-def read_execution_id(record: Record) -> str:
-    """Return the id of the execution that a record belongs to, else one made of its run's id."""
-    return str(record.get("execution") or f"run {record.get('id', '')}")
-
-
 def read_ordinal(record: Record) -> int:
     """Return the number of a record's run within its execution, 0 if it names none."""
     number = record.get("ordinal")
     return number if isinstance(number, int) else 0
+
+
+def _execution(record: Record) -> str:
+    """Return the id of the execution that a record belongs to, else one made of its run's id."""
+    return str(record.get("execution") or f"run {record.get('id', '')}")
+
+
+def _sort_key(record: Record) -> tuple[float, float]:
+    """Order by start; of starts in the future, which all count as 0, by what they claim."""
+    return read_start_time(record), _claimed(record)
 
 
 def _claimed(record: Record) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -26,18 +26,12 @@ from .. import events
 from ..events import Event, EventLog, complete_log
 from ..wire import as_list, encode_canonical, replace_surrogates
 from .packed_events import in_written_order, pack_event, unpack_event
-from .packing import EXACT, Packer, Payloads, Unpacker, find_needed_keys, hash_text, home_at
+from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
 
 FORMAT = 1
-METADATA_VERSION = 1  # of nb.metadata[KEY]
-METADATA_KEY = "agent_nb"
-NO_CONVERSATION = (
-    ""  # the conversation of a run that Python code began or that a cell only followed
-)
-# keys under KEY in the metadata of an output
-LIVE_KEY = "live"  # the id of the run in progress that the output shows
-BUTTON_KEY = "button"  # the id of the run that the button is for; such outputs are never saved
+METADATA_KEY = "agent_nb"  # of our metadata of a notebook, a cell or an output
+METADATA_VERSION = 1  # of our metadata of a notebook
 RECORD_MIME = "application/vnd.agent-nb.run+json"
 OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
 SCHEME = "sha256:"
@@ -88,6 +82,9 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     `RecordFields` says what each field is.
     """
 
+    # the conversation of a run that Python code began or that a cell only followed
+    NO_CONVERSATION: ClassVar = ""
+
     cell: str = ""
     source: str = ""
     occurrence: int = 1
@@ -123,7 +120,7 @@ def run_record(
         for position, event in enumerate(complete_log(log), 1)
     ]
     cuts = shorten_events(packed, packer.payloads, cap)
-    needed = find_needed_keys(packed, packer.payloads) if packer.payloads else ()
+    needed = Payloads.find_needed_keys(packed, packer.payloads) if packer.payloads else ()
     first = log[0].ts if len(log) else 0.0
     record = RecordFields(
         id=run,

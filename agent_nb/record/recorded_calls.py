@@ -24,7 +24,7 @@ import msgspec
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
 from ..wire import encode_canonical
-from .inner_records import read_inner_records
+from .inner_records import InnerRecords
 from .packing import digest_value
 from .record import Record, events_of
 
@@ -33,8 +33,8 @@ MOST = 20_000  # records inside one
 DEEPEST = 8
 TOO_MANY = "it holds more records inside its records than can be listed"
 TOO_DEEP = "the arguments of a call are nested too deeply to be listed"
-_FORM = "calls 1"  # of the list that `digest_calls` covers
-_NOBODY = "/home/~"  # the home folder in it
+_FORM = "calls 1"  # the version of the list that `digest_all` covers
+_NO_HOME = "/home/~"  # the home folder in that list, the same for every reader
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
@@ -56,25 +56,84 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is of a row or a sub-agent."""
+        """Whether a row or a sub-agent made it, not the run itself."""
         return bool(self.rows or self.call.span)
+
+    @staticmethod
+    def list_all(log: Sequence[Event], home: str | None = None) -> list[RecordedCall]:
+        """Return the calls of a run and of all records inside it that can run again.
+
+        `home`: see `events_of`. Raises UsageError if there are too many.
+        """
+        logs = LogCalls.read_all(log, home)
+        return [call for inner in logs for call in inner.list_repeatable()]
+
+    @staticmethod
+    def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:
+        """Return the calls with their number: equal ones of rows stand once, the others each."""
+        first: dict[Any, RecordedCall] = {}
+        count: dict[Any, int] = {}
+        for position, call in enumerate(calls):
+            key = (_text(call) if call.rows else "") or position
+            first.setdefault(key, call)
+            count[key] = count.get(key, 0) + 1
+        return [(call, count[key]) for key, call in first.items()]
+
+    @classmethod
+    def digest_all(cls, record: Record) -> tuple[str, bool]:
+        """Return what a signature says of the calls that its maker was shown, and whether any of
+        them is inside (`is_inside`).
+
+        It is the same on every machine. Raises UsageError for calls that cannot be listed.
+        """
+        calls = cls.list_all(events_of(record, home=_NO_HOME), _NO_HOME)
+        listed: list[Any] = []
+        for call, count in cls.count_equal(calls):
+            if not (text := _text(call)):
+                raise UsageError(f"The record cannot be read whole: {TOO_DEEP}.")
+            listed.append([text, bool(call.rows), count])
+        shown = f"{_FORM} {len(listed)} {digest_value(listed, 64)}"
+        return shown, any(call.is_inside for call in calls)
 
 
 class LogCalls:
-    """What one log says about its calls: the decisions, their arguments, and who asked."""
+    """What one log says about its calls: the decisions, their arguments, and the agents around.
 
-    def __init__(self, log: Iterable[Event]) -> None:
-        self._log = log
+    `rows`: the keys of the rows around the log, outermost first.
+    """
+
+    def __init__(self, log: Sequence[Event], rows: tuple[str, ...] = ()) -> None:
+        self.log = log
+        self.rows = rows
+
+    @classmethod
+    def read_all(cls, log: Sequence[Event], home: str | None = None) -> Iterator[LogCalls]:
+        """Yield the log of a run, then those of all records inside it.
+
+        `home`: see `events_of`. Raises UsageError if there are too many.
+        """
+        count = 0
+        todo: list[tuple[tuple[str, ...], Sequence[Event] | Record]] = [((), log)]
+        while todo:
+            rows, inside = todo.pop()
+            events = events_of(inside, home=home) if isinstance(inside, Mapping) else inside
+            yield cls(events, rows)
+            inner = InnerRecords.of_log(events)
+            count += len(inner)
+            if inner and (count > MOST or len(rows) == DEEPEST):
+                raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
+            # the last one is read next, so that rows come in the order of their keys
+            todo += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
 
     @cached_property
     def decisions(self) -> dict[str, Approval]:
         """The last recorded decision about each call, by its id."""
-        return {e.call_id: e for e in self._log if isinstance(e, Approval) and e.stage == "decided"}
+        return {e.call_id: e for e in self.log if isinstance(e, Approval) and e.stage == "decided"}
 
     @cached_property
     def _openers(self) -> dict[str, Call]:
         """The calls by id, which name the spans of sub-agents."""
-        return {e.call_id: e for e in self._log if isinstance(e, Call) and e.span != e.call_id}
+        return {e.call_id: e for e in self.log if isinstance(e, Call) and e.span != e.call_id}
 
     def args(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
@@ -84,82 +143,30 @@ class LogCalls:
     def around(self, span: str) -> list[Call]:
         """Return the calls of the sub-agents around `span`, outermost first."""
         around: list[Call] = []
+        # a forged log may name spans in a circle
         while span and (call := self._openers.get(span)) is not None and call not in around:
             around.insert(0, call)
             span = call.span
         return around
 
-
-def list_calls(log: Sequence[Event], home: str | None = None) -> list[RecordedCall]:
-    """Return all calls that a recorded run can run again, those inside it last.
-
-    `home`: see `events_of`. Raises UsageError if there are too many.
-    """
-    return [call for rows, inner in read_logs(log, home) for call in list_log_calls(inner, rows)]
-
-
-def list_log_calls(log: Sequence[Event], rows: tuple[str, ...] = ()) -> list[RecordedCall]:
-    """Return those of one log, sub-agents included, in start order."""
-    results = {e.call_id: e.status for e in log if isinstance(e, Result)}
-    calls = {e.call_id: e for e in log if isinstance(e, Call) and results.get(e.call_id) in RERUN}
-    began = dict.fromkeys(e.call_id for e in log if isinstance(e, Started) and e.call_id in calls)
-    known = LogCalls(log)
-    return [
-        RecordedCall(
-            call := calls[call_id],
-            known.args(call),
-            "/".join(each.name for each in known.around(call.span)),
-            rows,
-        )
-        for call_id in began
-    ]
-
-
-def read_logs(
-    log: Sequence[Event], home: str | None = None
-) -> Iterator[tuple[tuple[str, ...], Sequence[Event]]]:
-    """Yield (keys of the rows around it, log) of a run and of all records inside it.
-
-    Raises UsageError if there are too many.
-    """
-    count = 0
-    todo: list[tuple[tuple[str, ...], Sequence[Event] | Record]] = [((), log)]
-    while todo:
-        rows, inside = todo.pop()
-        events = events_of(inside, home=home) if isinstance(inside, Mapping) else inside
-        yield rows, events
-        inner = read_inner_records(events)
-        count += len(inner)
-        if inner and (count > MOST or len(rows) == DEEPEST):
-            raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
-        todo += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
-
-
-def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:
-    """Return the calls with their number: equal ones of rows stand once, the others each."""
-    first: dict[Any, RecordedCall] = {}
-    count: dict[Any, int] = {}
-    for position, call in enumerate(calls):
-        key = (_text(call) if call.rows else "") or position
-        first.setdefault(key, call)
-        count[key] = count.get(key, 0) + 1
-    return [(call, count[key]) for key, call in first.items()]
-
-
-def digest_calls(record: Record) -> tuple[str, bool]:
-    """Return what a signature says of the calls that its maker was shown, and whether any of them
-    is inside.
-
-    It is the same on every machine. Raises UsageError for calls that cannot be listed.
-    """
-    calls = list_calls(events_of(record, home=_NOBODY), _NOBODY)
-    listed: list[Any] = []
-    for call, count in count_equal(calls):
-        if not (text := _text(call)):
-            raise UsageError(f"The record cannot be read whole: {TOO_DEEP}.")
-        listed.append([text, bool(call.rows), count])
-    shown = f"{_FORM} {len(listed)} {digest_value(listed, 64)}"
-    return shown, any(call.is_inside for call in calls)
+    def list_repeatable(self) -> list[RecordedCall]:
+        """Return the calls that can run again, sub-agents included, in start order."""
+        results = {e.call_id: e.status for e in self.log if isinstance(e, Result)}
+        calls = {
+            e.call_id: e
+            for e in self.log
+            if isinstance(e, Call) and results.get(e.call_id) in RERUN
+        }
+        started = (e.call_id for e in self.log if isinstance(e, Started) and e.call_id in calls)
+        return [
+            RecordedCall(
+                call := calls[call_id],
+                self.args(call),
+                "/".join(agent.name for agent in self.around(call.span)),
+                self.rows,
+            )
+            for call_id in dict.fromkeys(started)
+        ]
 
 
 def _text(call: RecordedCall) -> str:

@@ -12,7 +12,6 @@ Rules
 from __future__ import annotations
 
 import base64
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,12 +22,11 @@ from typing import Any
 import msgspec
 
 from ..events import Event, RunStart, User
-from .fingerprint import OUTPUT, inputs_of, turns_of
-from .pictures import compare_all_pictures
-from .sides import show_difference
+from .fingerprint import OUTPUT, Digests, turns_of
+from .pictures import PictureComparison
+from .sides import SideBySide
 
 _SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
-LONGEST = 20  # lines of a shown difference
 LONGEST_PROMPT = 60  # characters of a prompt that name a turn
 
 
@@ -48,9 +46,9 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     output: Mapping[str, Any] | None = None
 
     @cached_property
-    def digests(self) -> dict[str, str]:
-        """The digests, by the names of `fingerprint.INPUTS`."""
-        return inputs_of(**msgspec.structs.asdict(self))
+    def digests(self) -> Digests:
+        """The digest of each input."""
+        return Digests.of_inputs(**msgspec.structs.asdict(self))
 
     @cached_property
     def turn_digests(self) -> list[str]:
@@ -69,7 +67,7 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
         drawn = [pair for pair in pairs if pair[1].get("name")]
-        comparison = compare_all_pictures(*zip(*drawn, strict=True)) if drawn else None
+        comparison = PictureComparison.of_all(*zip(*drawn, strict=True)) if drawn else None
         if comparison is None or comparison.difference or comparison.unseen:
             return None
         same = [before if now.get("name") else now for before, now in pairs]
@@ -100,7 +98,7 @@ def _unsized(prompt: str) -> str:
 
 def _prompt(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     if user.content.strip() != inputs.prompt.strip():
-        yield from diff_texts(user.content.strip(), inputs.prompt.strip())
+        yield from SideBySide(user.content.strip(), inputs.prompt.strip()).unified_diff()
     for number, (old, new) in enumerate(zip_longest(user.attachments, inputs.attachments), 1):
         if old is None or new is None:
             yield f"attachment {number} is {'new' if old is None else 'gone'}: {_size(new or old)}"
@@ -135,7 +133,7 @@ def _settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     old, new = start.settings, inputs.settings
     before, after = str(old.get("system") or ""), str(new.get("system") or "")
     if before != after:
-        yield from ["system:", *diff_texts(before, after)]
+        yield from ["system:", *SideBySide(before, after).unified_diff()]
     sampling = [
         value if isinstance(value, Mapping) else {}
         for value in (old.get("sampling"), new.get("sampling"))
@@ -160,7 +158,7 @@ def _output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
         json.dumps(side.get("schema"), indent=1, ensure_ascii=False, sort_keys=True)
         for side in (old, new)
     )
-    yield from [f"output: the type changed: {names[0]}", *diff_texts(before, after)]
+    yield from [f"output: the type changed: {names[0]}", *SideBySide(before, after).unified_diff()]
 
 
 def _value(value: Any) -> str:
@@ -203,20 +201,3 @@ _DESCRIBE: Mapping[str, Callable[[RunInputs, RunStart, User], Iterator[str]]] = 
     "conversation": _conversation,
     OUTPUT: _output,
 }
-
-
-def diff_texts(before: str, after: str) -> list[str]:
-    """Return the difference of two texts as lines, `LONGEST` at most; none only for equal texts."""
-    diff_lines = list(
-        difflib.unified_diff(
-            before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1
-        )
-    )
-    if not diff_lines and before != after:
-        diff_lines = [
-            f"{mark}{each}" for mark, each in zip("-+", show_difference(before, after), strict=True)
-        ]
-    rest = len(diff_lines) - LONGEST
-    if rest <= 0:
-        return diff_lines
-    return [*diff_lines[:LONGEST], f"… {rest} more line{'' if rest == 1 else 's'}"]

@@ -1,65 +1,106 @@
-"""Two texts side by side, line by line: the recorded one and the new one.
+"""Two texts beside each other: the recorded one and the new one.
 
 Why here: the card of a drift and the line on stderr must show the same rows.
 
-Rules: pure; at most `AROUND` equal lines around a difference and `LONGEST` rows in all; a mark
-stands for omitted rows. This file imports nothing of ours.
+Rules
+- At most `AROUND` equal lines stand around a difference, and `LONGEST` rows in all; a mark stands
+  for omitted rows.
+- Texts that differ have a row that differs, also where only line ends or what splits no lines
+  differ. Pure.
 """
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 from itertools import zip_longest
+from typing import ClassVar
+
+import msgspec
 
 from ..wire import fit_text
 
-AROUND = 2
-LONGEST = 40
+AROUND = 2  # lines
+LONGEST = 40  # rows
+LONGEST_DIFF = 20  # lines of a unified diff
 MOST = 2000  # compared lines of a text
 BEFORE = 20  # characters before a difference inside a line
-CHANGED, SAME, LEFT_OUT = "≠", "", "⋮"
-Line = tuple[str, str, str]  # mark, recorded, now
+SAME, LEFT_OUT = "", "⋮"
+Row = tuple[str, str, str]  # mark, recorded line, new line
 
 
-def align_lines(recorded: str, now: str) -> list[Line]:
-    """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT.
+class SideBySide(msgspec.Struct, frozen=True):
+    """A recorded text and the new one, to be compared line by line."""
 
-    Texts that differ have a row that differs.
-    """
-    before, after, skipped = _from_difference(recorded.splitlines(), now.splitlines())
-    out: list[Line] = []
-    if before == after and recorded != now:
-        return [(CHANGED, *show_difference(recorded, now))]
-    for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND):
-        first, last = group[0], group[-1]
-        out += [(LEFT_OUT, "", "")] if skipped or first[1] or first[3] else []
-        for kind, a, b, c, d in group:
-            mark = SAME if kind == "equal" else CHANGED
-            out += [
-                (mark, old, new) for old, new in zip_longest(before[a:b], after[c:d], fillvalue="")
-            ]
-        rest = last[2] < len(before) or last[4] < len(after)
-    if out and rest:
-        out.append((LEFT_OUT, "", ""))
-    # two groups may each bring a mark for what is left out between them
-    tidy = [
-        row
-        for i, row in enumerate(out)
-        if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT
-    ]
-    if not (more := len(tidy[LONGEST:])):
-        return tidy
-    return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
+    recorded: str
+    now: str
 
+    CHANGED: ClassVar = "≠"  # the mark of a row whose sides differ
 
-def show_difference(recorded: str, now: str) -> tuple[str, str]:
-    """Return the literals of two texts from their first difference, for one that no line shows."""
-    first = _shared(recorded, now)
-    start = max(0, first - BEFORE)
-    one, other = (
-        f"{'…' if start else ''}{side[start : first + BEFORE]!r}" for side in (recorded, now)
-    )
-    return one, other
+    def rows(self) -> list[Row]:
+        """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT."""
+        before, after, skipped = _from_difference(self.recorded.splitlines(), self.now.splitlines())
+        rows: list[Row] = []
+        if before == after and self.recorded != self.now:
+            return [(self.CHANGED, *self.show_difference())]
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
+        for group in matcher.get_grouped_opcodes(AROUND):
+            first, last = group[0], group[-1]
+            rows += [(LEFT_OUT, "", "")] if skipped or first[1] or first[3] else []
+            for kind, a, b, c, d in group:
+                mark = SAME if kind == "equal" else self.CHANGED
+                lines = zip_longest(before[a:b], after[c:d], fillvalue="")
+                rows += [(mark, old, new) for old, new in lines]
+            more_follow = last[2] < len(before) or last[4] < len(after)
+        if rows and more_follow:
+            rows.append((LEFT_OUT, "", ""))
+        # two groups may each bring a mark for what is left out between them
+        tidy = [
+            row
+            for i, row in enumerate(rows)
+            if row[0] != LEFT_OUT or i == 0 or rows[i - 1][0] != LEFT_OUT
+        ]
+        if not (more := len(tidy[LONGEST:])):
+            return tidy
+        return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
+
+    def columns(self, width: int = 50) -> str:
+        """Return the rows as text in two columns of at most `width` characters."""
+        rows = [("", "recorded", "now"), *(_shifted(row, width) for row in self.rows())]
+        column = min(width, max(len(row[1]) for row in rows))
+        return "\n".join(
+            f"{mark or ' '} {fit_text(old, width):<{column}} | {fit_text(new, width)}".rstrip()
+            for mark, old, new in rows
+        )
+
+    def unified_diff(self) -> list[str]:
+        """Return a unified diff as lines, `LONGEST_DIFF` at most; none only for equal texts."""
+        lines = list(
+            unified_diff(
+                self.recorded.splitlines(),
+                self.now.splitlines(),
+                "recorded",
+                "now",
+                lineterm="",
+                n=1,
+            )
+        )
+        if not lines and self.recorded != self.now:
+            pair = zip("-+", self.show_difference(), strict=True)
+            lines = [f"{mark}{literal}" for mark, literal in pair]
+        more = len(lines) - LONGEST_DIFF
+        if more <= 0:
+            return lines
+        return [*lines[:LONGEST_DIFF], f"… {more} more line{'' if more == 1 else 's'}"]
+
+    def show_difference(self) -> tuple[str, str]:
+        """Return Python literals of both texts from shortly before their first difference."""
+        first = _shared(self.recorded, self.now)
+        start = max(0, first - BEFORE)
+        recorded, now = (
+            f"{'…' if start else ''}{side[start : first + BEFORE]!r}"
+            for side in (self.recorded, self.now)
+        )
+        return recorded, now
 
 
 def _shared(one: str, other: str) -> int:
@@ -69,28 +110,21 @@ def _shared(one: str, other: str) -> int:
 
 
 def _from_difference(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
-    """Return the lines from just before the first that differs, and whether others stand before."""
+    """Return the lines from just before the first that differs, and whether others stand before.
+
+    Aligning takes quadratic time, so only `MOST` lines are compared; equal ones would be wasted.
+    """
     pairs = enumerate(zip_longest(before, after))
     first = next((n for n, (old, new) in pairs if old != new), 0)
     start = max(0, first - AROUND)
     return before[start : start + MOST], after[start : start + MOST], start > 0
 
 
-def format_sides(recorded: str, now: str, width: int = 50) -> str:
-    """Return the rows as text in two columns of at most `width` characters."""
-    rows = [("", "recorded", "now"), *(_shifted(row, width) for row in align_lines(recorded, now))]
-    column = min(width, max(len(row[1]) for row in rows))
-    return "\n".join(
-        f"{mark or ' '} {fit_text(old, width):<{column}} | {fit_text(new, width)}".rstrip()
-        for mark, old, new in rows
-    )
-
-
-def _shifted(row: Line, width: int) -> Line:
+def _shifted(row: Row, width: int) -> Row:
     """Return a row with its difference among the first `width` characters."""
     mark, old, new = row
     first = _shared(old, new)
-    if mark != CHANGED or first < width - 1 or not (old and new):
+    if mark != SideBySide.CHANGED or first < width - 1 or not (old and new):
         return row
     start = first - min(BEFORE, width // 2)
     return mark, f"…{old[start:]}", f"…{new[start:]}"

@@ -51,6 +51,68 @@ class Signer(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.name}  {fingerprint_key(self.key) if self.key else '–'}{f'  does not count: {self.problem}' if self.problem else ''}"
 
+    @classmethod
+    def load_all(cls, named: str = "") -> list[Signer]:
+        """Return the user's signers and those of the file `named` on the command line.
+
+        Raises UsageError.
+        """
+        return [
+            *read_signers(signers_file(), must=False),
+            *(read_signers(Path(named).expanduser(), must=True) if named else []),
+        ]
+
+    @classmethod
+    def add(cls, name: str, key_text: str) -> Signer:
+        """Add a signer and return it. Raises UsageError.
+
+        `key_text` is a public key file, its line, or a line of an allowed_signers file.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces."
+            )
+        lines = [
+            line
+            for line in _text(key_text).splitlines()
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
+        if len(lines) != 1:
+            raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
+        line = lines[0].strip()
+        (signer,) = _line(line if not _KIND.match(line) else f"{name} {line}", "this key")
+        if signer.problem:
+            raise UsageError(f"{name} cannot be added: {signer.problem}.")
+        others = read_signers(signers_file(), must=False)
+        if any(name in other.name.split(",") and other.key != signer.key for other in others):
+            raise UsageError(
+                f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
+            )
+        if not any(name in other.name.split(",") for other in others):
+            key = base64.b64encode(signer.key).decode()
+            _write([*_lines(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
+        return cls(name, signer.key)
+
+    @classmethod
+    def remove(cls, name: str) -> list[Signer]:
+        """Remove signers by name or fingerprint; return them. Raises UsageError if none match."""
+        left, gone = list[str](), list[Signer]()
+        for line in _lines():
+            signers = [
+                s
+                for s in _line(line, shorten_path(signers_file()))
+                if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
+            ]
+            gone += signers
+            left += [] if signers else [line]
+        if not gone:
+            names = ", ".join(signer.name for signer in read_signers(signers_file(), must=False))
+            raise UsageError(
+                f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
+            )
+        _write(left)
+        return gone
+
 
 def signers_file() -> Path:
     """Return the file with the user's signers; it may not exist.
@@ -65,17 +127,6 @@ def signers_file() -> Path:
             f"The folder of your configuration is a relative path ({file.parent}); set XDG_CONFIG_HOME to an absolute one."
         )
     return file
-
-
-def load_signers(named: str = "") -> list[Signer]:
-    """Return the user's signers and those of the file `named` on the command line.
-
-    Raises UsageError.
-    """
-    return [
-        *read_signers(signers_file(), must=False),
-        *(read_signers(Path(named).expanduser(), must=True) if named else []),
-    ]
 
 
 def read_signers(file: Path, *, must: bool) -> list[Signer]:
@@ -100,57 +151,6 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
         raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
     return signers
-
-
-def add_signer(name: str, key_text: str) -> Signer:
-    """Add a signer and return it. Raises UsageError.
-
-    `key_text` is a public key file, its line, or a line of an allowed_signers file.
-    """
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces."
-        )
-    lines = [
-        line
-        for line in _text(key_text).splitlines()
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    if len(lines) != 1:
-        raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
-    line = lines[0].strip()
-    (signer,) = _line(line if not _KIND.match(line) else f"{name} {line}", "this key")
-    if signer.problem:
-        raise UsageError(f"{name} cannot be added: {signer.problem}.")
-    others = read_signers(signers_file(), must=False)
-    if any(name in other.name.split(",") and other.key != signer.key for other in others):
-        raise UsageError(
-            f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
-        )
-    if not any(name in other.name.split(",") for other in others):
-        key = base64.b64encode(signer.key).decode()
-        _write([*_lines(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
-    return Signer(name, signer.key)
-
-
-def remove_signers(name: str) -> list[Signer]:
-    """Remove signers by name or fingerprint and return them. Raises UsageError if none match."""
-    left, gone = list[str](), list[Signer]()
-    for line in _lines():
-        signers = [
-            s
-            for s in _line(line, shorten_path(signers_file()))
-            if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
-        ]
-        gone += signers
-        left += [] if signers else [line]
-    if not gone:
-        names = ", ".join(signer.name for signer in read_signers(signers_file(), must=False))
-        raise UsageError(
-            f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
-        )
-    _write(left)
-    return gone
 
 
 def _text(key_text: str) -> str:

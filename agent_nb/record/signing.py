@@ -8,7 +8,7 @@ Rules
 - HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
 - `is_own_record` is the one place that decides whose a record is; it takes whole records
-  (`payloads.attach_payloads`).
+  (`Payloads.attach`).
 - Only `user_key` and `key_problem` touch the disk; they make the secret if it is missing, as
   Jupyter does. Where that fails `user_key` returns b"".
 """
@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ..host import make_private, shorten_path
-from .packing import REFERENCE
-from .payloads import payload_faults
+from .packing import REFERENCE, Payloads
 from .record import Record, hash_and_text, record_hash
 
 SCHEME = "hmac-sha256:"
@@ -54,7 +53,7 @@ def is_intact(record: Record) -> bool:
     content, text = hash_and_text(record)
     if not content or record.get("hash") != content:
         return False
-    return REFERENCE not in text or not payload_faults(record)
+    return REFERENCE not in text or not Payloads.list_faults(record)
 
 
 def signed_by(record: Record, key: bytes) -> bool:

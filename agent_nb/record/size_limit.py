@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ..wire import dumps, encode_canonical
-from .packing import find_payload_keys
+from .packing import Payloads
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text
@@ -112,8 +112,8 @@ def _surely_small(value: Any, cap: int) -> bool:
 
 
 def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
-    used = find_payload_keys(value)
-    return used | {k for key in used if key in payloads for k in find_payload_keys(payloads[key])}
+    used = Payloads.find_keys(value)
+    return used | {k for key in used if key in payloads for k in Payloads.find_keys(payloads[key])}
 
 
 def _candidates(
@@ -124,7 +124,7 @@ def _candidates(
     for obj in packed:
         if obj.get("type") == kind and field in obj:
             weight = measure_json(obj[field]) + sum(
-                weights.get(k, 0) for k in find_payload_keys(obj[field])
+                weights.get(k, 0) for k in Payloads.find_keys(obj[field])
             )
             if weight > SMALL:
                 weighed.append((weight, obj))

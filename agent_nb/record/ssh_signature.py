@@ -135,6 +135,11 @@ class PrivateKey:
             )
         return cls(private)
 
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of its public key, as `ssh-keygen -l` writes it."""
+        return fingerprint_key(self.public)
+
     def sign(self, message: bytes, namespace: str) -> Signature:
         """Return the signature of a message."""
         algorithm = next(iter(HASHES))

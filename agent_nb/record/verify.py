@@ -1,24 +1,21 @@
-"""What is wrong with a record: its shape, hash, payloads, signature, and secrets in it.
+"""What is wrong with a record: its shape, hash, payloads and signature.
 
 Rules
 - Nothing raises, whatever comes in; an empty list means that no problem was found.
 - Problems of shape do not keep a record from being read (`record.events_of`), but are reported.
-- The caller finds secrets; this file reports their place, never their value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from ..events import Unknown, encode_event
-from .payloads import payload_faults
+from ..events import Unknown
+from .packing import Payloads
 from .record import FORMAT, METADATA_VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
-
-FindSecrets = Callable[[str], list[str]]  # text -> names of the secrets in it
 
 
 def check_record(
@@ -27,7 +24,11 @@ def check_record(
     """Return the problems of one record; with a `key`, a missing or foreign signature is one."""
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
-    problems = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
+    problems = [
+        *_shape(record),
+        *Payloads.list_faults(record, payloads),
+        *_events(record, payloads),
+    ]
     if not hash_fits(record):
         problems.append(
             "the content was changed after it was recorded: it does not have the hash it names"
@@ -87,12 +88,3 @@ def _events(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]
     for event in known[:-1]:
         if event.type == "end" and not event.span:
             yield f"event {event.seq} ends the run, but others follow"
-
-
-def secrets_in(record: Any, payloads: Mapping[str, Any] | None, find: FindSecrets) -> list[str]:
-    """Return where `find` recognises secrets in a record, as `event 7 (result): name`."""
-    places = []
-    for event in events_of(record, payloads):
-        text = encode_event(event).decode("utf-8", "replace")
-        places += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
-    return places

@@ -12,13 +12,10 @@ from ..host.door import open_door
 
 if TYPE_CHECKING:
     from .agent import Agent as Agent
-    from .map.known_rows.forgetting import forget_all_rows as forget_all_rows
-    from .map.known_rows.forgetting import forget_map_rows as forget_map_rows
     from .map.known_rows.forgetting import list_stores as list_stores
     from .map.known_rows.forgetting import locate_map as locate_map
     from .map.known_rows.recorded import COUNTS as COUNTS
     from .map.known_rows.recorded import count_failed_rows as count_failed_rows
-    from .map.known_rows.stored import stores_folder as stores_folder
     from .map.options import MapOptions as MapOptions
     from .map.options import OnError as OnError
     from .map.row import Row as Row
@@ -35,12 +32,9 @@ _HOMES = {
     "Row": "map.row",
     "Runs": "recorded_runs",
     "count_failed_rows": "map.known_rows.recorded",
-    "forget_all_rows": "map.known_rows.forgetting",
-    "forget_map_rows": "map.known_rows.forgetting",
     "list_stores": "map.known_rows.forgetting",
     "locate_map": "map.known_rows.forgetting",
     "start_map": "map.stream",
-    "stores_folder": "map.known_rows.stored",
 }
 
 __getattr__, __dir__ = open_door(__name__, _HOMES)

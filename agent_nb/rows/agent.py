@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..agent import PromptAgent, run_to_end
+from ..agent import PromptAgent
 
 if TYPE_CHECKING:
     from .eval.evaluation import Evaluation
@@ -98,7 +98,7 @@ class Agent(PromptAgent):
         """
         __tracebackhide__ = True
         instead = "frame = await agent.map(data, prompt)"
-        return run_to_end(lambda: self.map(data, prompt, **options), instead)
+        return self._run_to_end(lambda: self.map(data, prompt, **options), instead)
 
     async def eval(
         self,
@@ -150,5 +150,7 @@ class Agent(PromptAgent):
         """
         __tracebackhide__ = True
         instead = "found = await agent.eval(data, prompt, score=…)"
-        evaluation: Evaluation = run_to_end(lambda: self.eval(data, prompt, **options), instead)
+        evaluation: Evaluation = self._run_to_end(
+            lambda: self.eval(data, prompt, **options), instead
+        )
         return evaluation

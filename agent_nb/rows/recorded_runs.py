@@ -3,8 +3,8 @@
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules
-- Order as in `record.find`. A run found in several places counts once; since ids of imported runs
-  are not ours, its record's hash must be the same too.
+- Order as in `NotebookRuns.list_all`. A run found in several places counts once; since ids of
+  imported runs are not ours, its record's hash must be the same too.
 - The runs of a map's rows are read when they are wanted (`map.row_runs`).
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..agent import Run
 from ..events import Event, Place
-from ..record import find_notebooks, find_records, log_of, read_inner_records, read_notebook
+from ..record import InnerRecords, NotebookRuns, find_notebooks, log_of, read_notebook
 
 if TYPE_CHECKING:
     from ..events import EventFrame
@@ -61,7 +61,7 @@ class Runs(Sequence[Run]):
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)
             for run in self._runs
-            for log in sorted(map(log_of, read_inner_records(run.log).values()), key=_began)
+            for log in sorted(map(log_of, InnerRecords.of_log(run.log).values()), key=_began)
         )
 
     def to_frame(self, columns: Any = None) -> EventFrame:
@@ -90,7 +90,7 @@ def runs(path: str | os.PathLike[str]) -> Runs:
         except (OSError, ValueError, RecursionError) as fault:
             problems.append(f"{file}: {fault}")
             continue
-        for item in find_records(notebook):
+        for item in NotebookRuns(notebook).list_all():
             run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
             if not len(run.log):
                 problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")

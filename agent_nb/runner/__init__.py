@@ -3,8 +3,8 @@
 Read `client` first: how one notebook is executed. `notebook_check` executes one and says what
 changed, `report` puts that into words and JUnit files; the command line does the rest.
 
-Order: cell_failure, event_relay, execution_options, parameters, progress, project, report,
-  same_run, shown_pictures, stopping
+Order: cell_failure, event_relay, execution_options, progress, project, report, same_run,
+  shown_pictures, stopping
 < kernels, quiet
 < cell_client
 < client
@@ -19,47 +19,35 @@ from ..host.door import open_door
 
 if TYPE_CHECKING:
     from .client import execute_notebook as execute_notebook
-    from .client import write_notebook as write_notebook
     from .event_relay import Relay as Relay
-    from .event_relay import allows_overlap as allows_overlap
     from .execution_options import ExecutionOptions as ExecutionOptions
-    from .kernels import Ahead as Ahead
+    from .kernels import EarlyKernels as EarlyKernels
     from .kernels import choose_kernel as choose_kernel
-    from .notebook_check import Options as Options
+    from .notebook_check import CheckOptions as CheckOptions
     from .notebook_check import check_notebook as check_notebook
     from .notebook_check import choose_test_kernel as choose_test_kernel
-    from .parameters import inject_parameters as inject_parameters
-    from .parameters import parse_parameters as parse_parameters
     from .progress import Progress as Progress
     from .report import Problem as Problem
     from .report import Report as Report
     from .report import render_junit as render_junit
-    from .report import report_to_builtins as report_to_builtins
     from .report import summarize_reports as summarize_reports
     from .stopping import raise_on_signals as raise_on_signals
-    from .stopping import stop_all as stop_all
 
 _HOMES = {
     "ExecutionOptions": "execution_options",
-    "Ahead": "kernels",
-    "Options": "notebook_check",
+    "EarlyKernels": "kernels",
+    "CheckOptions": "notebook_check",
     "Problem": "report",
     "Progress": "progress",
     "Relay": "event_relay",
     "Report": "report",
-    "allows_overlap": "event_relay",
     "check_notebook": "notebook_check",
     "choose_kernel": "kernels",
     "choose_test_kernel": "notebook_check",
     "execute_notebook": "client",
-    "inject_parameters": "parameters",
-    "parse_parameters": "parameters",
     "raise_on_signals": "stopping",
     "render_junit": "report",
-    "report_to_builtins": "report",
-    "stop_all": "stopping",
     "summarize_reports": "report",
-    "write_notebook": "client",
 }
 
 __getattr__, __dir__ = open_door(__name__, _HOMES)

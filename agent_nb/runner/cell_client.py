@@ -24,13 +24,13 @@ from nbclient.output_widget import OutputWidget
 
 from ..host import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
-from ..record import RECORD_MIME, Signer, cell_id, group_records
+from ..record import RECORD_MIME, NotebookRuns, Signer, cell_id
 from ..wire import nearest_json
-from .cell_failure import Failure, of_cell
-from .kernels import Started, launched_by_us
+from .cell_failure import Failure, describe_failed_cell
+from .kernels import StartedKernel, use_own_launcher
 
 STARTS = 3  # attempts to start a kernel
-OnCell = Callable[[int, int, str], None]  # index, number of cells, source
+OnCell = Callable[[int, int, str], None]  # receives index, number of cells, source
 
 
 class Captured(OutputWidget):  # type: ignore[misc]  # nbclient publishes no types
@@ -44,17 +44,18 @@ class Captured(OutputWidget):  # type: ignore[misc]  # nbclient publishes no typ
 
 
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
-    """An nbclient whose requests carry the cell's id, its records and `sent`.
+    """An nbclient whose requests carry the cell's id, its records and the options of the runner.
 
-    environment: added to the kernel's.
-    signers: the kernel learns which of the records they have signed.
-    goes_on: whether the next cell runs after this failed one.
+    `runner_options` go with each cell. `on_cell` is called before each code cell. `environment` is
+    added to the kernel's. `signers`: the kernel learns which of the records they have signed.
+    `goes_on` returns whether the next cell runs after this failed one. After the execution,
+    `failures` and `reached` (the number of the last cell that began) hold how it went.
     """
 
     def __init__(
         self,
         nb: Any,
-        sent: RunnerOptions,
+        runner_options: RunnerOptions,
         on_cell: OnCell,
         *,
         environment: Mapping[str, str] = {},
@@ -68,12 +69,12 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self.failures: list[Failure] = []
         self.reached = 0
         self._goes_on = goes_on
-        self._sent = sent
+        self._options = runner_options
         self._environment = environment
         self._proof = ""
         self._starting: dict[str, Any] = {}
         self._cells_by_request: dict[str, Any] = {}  # executed cells by the id of their request
-        self._records = group_records(nb)
+        self._records = NotebookRuns(nb).by_cell()
         self._on_cell = on_cell
         self._cell: Any = None
 
@@ -85,10 +86,10 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     def create_kernel_manager(self) -> Any:
         """Return the kernel manager; kernels of this Python start with `kernels.LAUNCH`."""
         manager = super().create_kernel_manager()
-        launched_by_us(manager)
+        use_own_launcher(manager)
         return manager
 
-    def adopt(self, kernel: Started) -> None:
+    def adopt(self, kernel: StartedKernel) -> None:
         """Run on a kernel that was started ahead."""
         self.km, self._proof = kernel.manager, kernel.proof
         self._starting = {"stdout": kernel.output, "stderr": kernel.output}
@@ -106,7 +107,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
 
     async def async_start_new_kernel_client(self) -> Any:
         """Connect to the kernel and extend its execution requests. Raises DeadKernelError."""
-        client = await self._connected()
+        client = await self._connect()
         plain = client.session.msg
 
         def msg(
@@ -121,7 +122,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 # half a character in a record of the file cannot be sent
                 listed = nearest_json(self._records.get(name, []))[0] or []
                 sent: RunnerOptions = {
-                    **self._sent,
+                    **self._options,
                     "runs": listed,
                     "signed": countersigned_records(self.nb, self._cell, listed, self._signers),
                 }
@@ -136,17 +137,17 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             return made
 
         client.session.msg = msg
-        heard = client.iopub_channel.get_msg
+        receive = client.iopub_channel.get_msg
 
         async def get_msg(*args: Any, **options: Any) -> Any:
-            found = await heard(*args, **options)
-            self._late(found)
+            found = await receive(*args, **options)
+            self._add_late_record(found)
             return found
 
         client.iopub_channel.get_msg = get_msg
         return client
 
-    def _late(self, message: Mapping[str, Any]) -> None:
+    def _add_late_record(self, message: Mapping[str, Any]) -> None:
         """Add a record that arrives after its cell ended to the outputs, as front ends do.
 
         nbclient drops such messages.
@@ -157,11 +158,11 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         if RECORD_MIME in message["content"].get("data", {}):
             cell.outputs.append(nbformat.v4.output_from_msg(message))
 
-    def place(self) -> tuple[int, Any]:
+    def current_cell(self) -> tuple[int, Any]:
         """Return the number and the JSON of the cell that runs, or ran last."""
         return self.reached, self.nb.cells[self.reached - 1] if self.reached else None
 
-    async def _connected(self, attempts: int = STARTS) -> Any:
+    async def _connect(self, attempts: int = STARTS) -> Any:
         """Connect to the kernel; restart it if another process took its ports before it did."""
         try:
             return await super().async_start_new_kernel_client()
@@ -171,7 +172,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 raise DeadKernelError(f"The kernel did not start: {fault}") from None
         self.km = self.create_kernel_manager()
         await self.async_start_new_kernel(**self._starting)
-        return await self._connected(attempts - 1)
+        return await self._connect(attempts - 1)
 
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
         """Execute one cell. Raises what nbclient raises, unless `goes_on` accepts the failure."""
@@ -181,7 +182,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         try:
             return await super().async_execute_cell(cell, cell_index, **options)
         except CellExecutionError as fault:
-            self.failures.append(of_cell(cell_index + 1, cell, fault.ename, fault.evalue))
+            self.failures.append(
+                describe_failed_cell(cell_index + 1, cell, fault.ename, fault.evalue)
+            )
             if not self._goes_on(cell):
                 raise
             return cell

@@ -35,7 +35,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}{f'{self.error}: ' if self.error else ''}{self.message}"
 
 
-def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> Failure:
+def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> Failure:
     """Return the failure of a cell that raised an exception."""
     tracebacks = [
         o.get("traceback") or []
@@ -55,8 +55,8 @@ def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> F
     )
 
 
-def of_kernel(number: int, cell: Mapping[str, Any] | None, message: str) -> Failure:
-    """Return the failure of a kernel that died; `said` is the end of its output."""
+def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: str) -> Failure:
+    """Return the failure of a kernel that died; `message` is the end of its output."""
     name = name_cell(number, cell) if cell is not None else ""
     words = "the kernel died" if cell is not None else "The kernel did not start"
     return Failure(
@@ -67,7 +67,7 @@ def of_kernel(number: int, cell: Mapping[str, Any] | None, message: str) -> Fail
     )
 
 
-def of_time(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
+def describe_timeout(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
     """Return the failure of a cell that took longer than `seconds`."""
     name = name_cell(number, cell) if cell is not None else ""
     words = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S."

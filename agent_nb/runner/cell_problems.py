@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..agent import FOREIGN
+from ..agent import Tape
 from ..notebook import countersigned_records, name_cell, select_begun_records, signature_remarks
 from ..record import (
-    NO_CONVERSATION,
+    CellRecords,
     Notebook,
+    Provenance,
     Record,
     RunNumbers,
+    SideBySide,
     Signer,
     agent_cell,
     check_record,
-    diff_texts,
-    rank_records,
     source_of,
 )
 from ..view import count_noun
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 PASSING = ("ok", "limit")  # how a recorded run may have ended
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """The ranked records of a cell, and the faults of the one that is played."""
+class CheckedRecords(msgspec.Struct, frozen=True):
+    """The ranked records of a cell, best first, and the faults of the one that is played."""
 
     listed: Sequence[Record]
     faults: Sequence[str]
@@ -47,45 +47,49 @@ class Recorded(msgspec.Struct, frozen=True):
 
 def find_problems(
     nb: Notebook,
-    checked: Sequence[Recorded],
+    checked: Sequence[CheckedRecords],
     shown: Sequence[tuple[int, RunNumbers]],
     outcome: Outcome,
     signers: Sequence[Signer],
     *,
-    needed: str,
+    missing_extra: str,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a notebook.
 
-    If a missing extra is `needed`, the cells after the last one that ran are excused.
+    If there is a `missing_extra`, the cells after the last one that ran are excused.
     """
-    excused = outcome.reached if needed else len(nb["cells"])
+    excused = outcome.reached if missing_extra else len(nb["cells"])
     for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):
         runs = [run for n, run in shown if n == number]
-        failed = [f for f in outcome.failures if f.cell == number and not needed]
+        failed = [f for f in outcome.failures if f.cell == number and not missing_extra]
         executed = outcome.notebook["cells"][number - 1]
-        found = list(_folded(_cell(number, cell, recorded, runs, failed, must=number <= excused)))
+        found = list(
+            _merge_alike(
+                _check_cell(number, cell, recorded, runs, failed, must_run=number <= excused)
+            )
+        )
         # pictures are compared only where the replay itself agrees: else they say the same twice
         found += (
             []
             if found
             else [
                 Problem(text=f"{name_cell(number, cell)}: {words}", kind="picture")
-                for words in _pictures(cell, executed, runs)
+                for words in _compare_pictures(cell, executed, runs)
             ]
         )
-        if any(FOREIGN in problem.text for problem in found):
+        if any(Tape.FOREIGN in problem.text for problem in found):
             said = dict.fromkeys(
                 words for r in recorded.listed for words in signature_remarks(nb, cell, r, signers)
             )
             found += [
                 Problem(text=f"{name_cell(number, cell)}: {w}", kind="untrusted") for w in said
             ]
-        yield from (_placed(problem, number) for problem in found)
+        yield from (_attribute_to_cell(problem, number) for problem in found)
 
 
-def _placed(problem: Problem, number: int) -> Problem:
+def _attribute_to_cell(problem: Problem, number: int) -> Problem:
     """Return the problem of a cell; recording again is not what a lack of trust asks for."""
-    trust = problem.kind == "untrusted" or FOREIGN in problem.text
+    trust = problem.kind == "untrusted" or Tape.FOREIGN in problem.text
     return msgspec.structs.replace(
         problem,
         cell=number,
@@ -94,27 +98,27 @@ def _placed(problem: Problem, number: int) -> Problem:
     )
 
 
-def checked_records(
+def check_records(
     nb: Notebook,
     cell: Mapping[str, Any],
     records: Sequence[Record],
     signers: Sequence[Signer],
     key: bytes,
-) -> Recorded:
+) -> CheckedRecords:
     """Return the records of a cell, ranked for the user with this key, and check the one that an
     agent cell plays.
     """
-    listed = rank_records(records, key, countersigned_records(nb, cell, records, signers))
-    asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
-    return Recorded(listed, check_record(asked[0]) if asked else [])
+    listed = CellRecords(records).rank(key, countersigned_records(nb, cell, records, signers))
+    asked = _select_asked(listed) if agent_cell(source_of(cell)) is not None else []
+    return CheckedRecords(listed, check_record(asked[0]) if asked else [])
 
 
-def _asked(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return the records of the agent cell itself, else those that its code began."""
-    return [r for r in listed if r.get("conversation") != NO_CONVERSATION] or listed
+def _select_asked(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return the records of the agent cell itself; if there are none, those that its code began."""
+    return [r for r in listed if r.get("conversation") != Provenance.NO_CONVERSATION] or listed
 
 
-def _pictures(
+def _compare_pictures(
     cell: Mapping[str, Any], executed: Mapping[str, Any], runs: Sequence[RunNumbers]
 ) -> Iterator[str]:
     """Describe the pictures of an agent cell that differ."""
@@ -127,7 +131,7 @@ def _pictures(
         yield from describe_differences(cell, executed, run)
 
 
-def unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
+def find_unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
     """Describe the displays of agent cells that are not compared."""
     executed = outcome.notebook["cells"]
     for number, (cell, now) in enumerate(zip(nb["cells"], executed, strict=False), 1):
@@ -135,7 +139,7 @@ def unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
             yield from (f"what cell {number} displays as {kind}" for kind in uncompared_kinds(now))
 
 
-def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:
+def _merge_alike(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Merge problems with the same first line: runs in a loop tend to fail alike."""
     alike: dict[tuple[str, bool], list[Problem]] = {}
     for problem in problems:
@@ -146,16 +150,19 @@ def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:
         yield msgspec.structs.replace(first, text=f"{head}{more}{line_end}{rest}")
 
 
-def _cell(
+def _check_cell(
     number: int,
     cell: Mapping[str, Any],
-    recorded: Recorded,
+    recorded: CheckedRecords,
     runs: Sequence[RunNumbers],
     failed: Sequence[Failure],
     *,
-    must: bool,
+    must_run: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with one cell; `runs` are the runs in its outputs."""
+    """Yield what is wrong with one cell; `runs` are those in its outputs.
+
+    `must_run`: it is wrong if the cell, or one of its recorded runs, did not run.
+    """
     if cell.get("cell_type") != "code":
         return
     agents = agent_cell(source_of(cell)) is not None
@@ -166,27 +173,27 @@ def _cell(
     own = [f for f in failed if not any(error in f.message for error in errors)]
     if agents:
         run = next((r for r in runs if "ordinal" not in r), None)
-        yield from _agent_cell(
-            number, cell, _asked(recorded.listed), recorded.faults, run, must=must
+        yield from _check_agent_cell(
+            number, cell, _select_asked(recorded.listed), recorded.faults, run, must_run=must_run
         )
     begun = select_begun_records(recorded.listed)
     # these may include runs that the cell only followed, as with `attach`
     if not any(r.get("execution") for r in begun):
         begun = begun[sum("ordinal" not in run for run in runs) :]
-    yield from _code(
-        number, cell, begun, [r for r in runs if "ordinal" in r], must=must and not own
+    yield from _check_code_runs(
+        number, cell, begun, [r for r in runs if "ordinal" in r], must_run=must_run and not own
     )
     yield from (Problem(text=str(f), kind=f.kind, stale=False) for f in own)
 
 
-def _agent_cell(
+def _check_agent_cell(
     number: int,
     cell: Mapping[str, Any],
     listed: Sequence[Record],
     faults: Sequence[str],
     run: RunNumbers | None,
     *,
-    must: bool,
+    must_run: bool,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the run of an agent cell (None: it did not run)."""
     name = name_cell(number, cell)
@@ -196,20 +203,20 @@ def _agent_cell(
     yield from (Problem(text=f"{name}: {problem}") for problem in faults)
     if run is None:
         unrun = Problem(text=f"{name}: it did not run", kind="error", stale=False)
-        yield from [unrun] if must else []
+        yield from [unrun] if must_run else []
     elif not run.get("replayed"):
         yield _not_replayed(name, run)
     elif drift := run.get("drift"):
-        yield _drifted(name, drift)
-    elif run.get("status") not in _expected(run) and not run.get("imported"):
+        yield _describe_drift(name, drift)
+    elif run.get("status") not in _expected_statuses(run) and not run.get("imported"):
         # an imported run may end with any status
         yield Problem(
             text=f"{name}: the recorded run ended with status {run.get('status')}", kind="status"
         )
-    yield from _changed(name, run or {})
+    yield from _list_changes(name, run or RunNumbers())
 
 
-def _expected(run: RunNumbers) -> Sequence[Any]:
+def _expected_statuses(run: RunNumbers) -> Sequence[Any]:
     return (run["expect"],) if run.get("expect") else PASSING
 
 
@@ -222,7 +229,7 @@ def _not_replayed(name: str, run: RunNumbers) -> Problem:
     )
 
 
-def _changed(name: str, run: RunNumbers) -> Iterator[Problem]:
+def _list_changes(name: str, run: RunNumbers) -> Iterator[Problem]:
     """Yield what changed since the recording, apart from the results of calls."""
     for change in run.get("changes") or ():
         yield Problem(
@@ -230,13 +237,13 @@ def _changed(name: str, run: RunNumbers) -> Iterator[Problem]:
         )
 
 
-def _code(
+def _check_code_runs(
     number: int,
     cell: Mapping[str, Any],
     listed: Sequence[Record],
     runs: Sequence[RunNumbers],
     *,
-    must: bool,
+    must_run: bool,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the runs that Python code of a cell began.
 
@@ -245,7 +252,7 @@ def _code(
     name = name_cell(number, cell)
     for run in runs:
         if drift := run.get("drift"):
-            yield _drifted(name, drift)
+            yield _describe_drift(name, drift)
         elif not (run.get("replayed") or run.get("scripted")):
             yield _not_replayed(name, run)
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
@@ -254,33 +261,33 @@ def _code(
                 kind="status",
                 stale=False,
             )
-        yield from _changed(name, run)
+        yield from _list_changes(name, run)
     begun = sum(bool(r.get("replayed")) for r in runs)
-    if must and begun < len(listed):
+    if must_run and begun < len(listed):
         yield Problem(
             text=f"{name}: {len(listed) - begun} of {len(listed)} recorded runs did not begin"
         )
 
 
-def _drifted(name: str, drift: Mapping[str, Any]) -> Problem:
+def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
     how = drift.get("how")
     sides = (
         [f"{how}"]
         if how
-        else diff_texts(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
+        else SideBySide(str(drift.get("recorded", "")), str(drift.get("fresh", ""))).unified_diff()
     )
-    text = "\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)])
+    text = "\n".join([f"{name}: {_drift_head(drift)}", *sides, *_explain_rerun(drift)])
     return Problem(text=text, kind="drift")
 
 
-def _head(drift: Mapping[str, Any]) -> str:
+def _drift_head(drift: Mapping[str, Any]) -> str:
     """Describe the first event that differs."""
     name, seq = drift.get("name"), drift.get("seq")
     call = f" (call {drift['call_id']})" if drift.get("call_id") else ""
     return f"{name} gave another result when it ran again: event {seq}, the result of {name}{call}"
 
 
-def _why(drift: Mapping[str, Any]) -> list[str]:
+def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
     """Explain why a function ran again that does not declare its effect."""
     used = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")

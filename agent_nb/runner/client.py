@@ -30,37 +30,51 @@ from nbclient.exceptions import (
 from ..notebook import RunnerOptions, make_printable
 from ..record import (
     Journal,
+    NotebookRuns,
     RunNumbers,
     cell_id,
-    drop_unbegun,
-    lift_records,
-    list_run_numbers,
     load_notebook,
     save_notebook,
     with_ids,
 )
 from .cell_client import Client, OnCell
-from .cell_failure import Failure, of_kernel, of_time
+from .cell_failure import Failure, describe_dead_kernel, describe_timeout
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
-from .kernels import Ahead, choose_kernel, warn_other_kernel
+from .kernels import EarlyKernels, choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
 from .stopping import stoppable_task
 
-IDS = 5  # the minor version of notebook format 4 that has cell ids
+IDS_SINCE = 5  # cells have ids since minor version 5 of notebook format 4
 
 
 class Outcome(msgspec.Struct):
-    """The result of executing one notebook."""
+    """The result of executing one notebook: the executed notebook, its runs, what failed."""
 
-    notebook: Any
-    runs: list[tuple[int, RunNumbers]]  # (number of the cell, numbers of the run)
+    notebook: Any  # of nbformat
+    runs: list[tuple[int, RunNumbers]]  # (number of the cell from 1, numbers of the run)
     failures: Sequence[Failure] = ()
-    reached: int = 0  # the number of the last cell that began
+    reached: int = 0  # the number of the last cell that began; 0: none
 
     @property
     def failure(self) -> str:
         """The first failure as text, "" if there is none."""
         return str(self.failures[0]) if self.failures else ""
+
+    def write(self, path: Path, *, over: bool = False) -> None:
+        """Write the notebook to `path`; `over`: over its source, whose replayed cells stay.
+
+        Over the source, nothing is written if only the place of records would change.
+        Raises OSError.
+        """
+        if not over:
+            nbformat.write(self.notebook, str(path))
+            return
+        source = _read(path)
+        for run in restore_unchanged(self.notebook, source):
+            Journal.remove(run)  # else the journal would offer a run that the file does not have
+        NotebookRuns(source).lift()
+        if self.notebook != source:
+            save_notebook(json.loads(nbformat.writes(self.notebook)), path.resolve())
 
 
 def execute_notebook(
@@ -70,21 +84,20 @@ def execute_notebook(
     on_cell: OnCell = lambda *_: None,
     prepare: Callable[[Any], None] = lambda _: None,
     goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-    ahead: Ahead | None = None,
+    early_kernels: EarlyKernels | None = None,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return the outcome; write nothing.
 
-    on_cell: called with index, number of cells and source before each code cell.
-    prepare: may change the notebook before it runs.
-    goes_on: whether the next cell runs after this failed one.
-    ahead: may have started the kernel.
+    `on_cell` is called with index, number of cells and source before each code cell. `prepare` may
+    change the notebook before it runs. `goes_on` returns whether the next cell runs after this
+    failed one. `early_kernels` may have started the kernel.
 
     Raises UsageError if the file is not a notebook or its kernel is not installed, and MissingExtra
     if a signature cannot be checked here.
     """
     nb, began = _read(path), time.time()
     prepare(nb)
-    need = choose_kernel(path, nb, options)
+    choice = choose_kernel(path, nb, options)
     warn_other_kernel(path, nb, options.kernel)
     client = Client(
         nb,
@@ -99,42 +112,42 @@ def execute_notebook(
             unshown=options.strict,
         ),
         on_cell,
-        environment=need.environment,
+        environment=choice.environment,
         goes_on=goes_on,
         signers=options.signers,
-        kernel_name=need.kernel,
+        kernel_name=choice.kernel,
         timeout=options.timeout,
         store_widget_state=False,
         coalesce_streams=True,
         record_timing=False,
         shutdown_kernel="immediate",
-        resources={"metadata": {"path": need.folder}},
+        resources={"metadata": {"path": choice.folder}},
     )
-    started = ahead.take(path, need) if ahead is not None else None
+    started = early_kernels.take(path, choice) if early_kernels is not None else None
     if started is not None:
         client.adopt(started)
     # the output of the kernel process matters only when it dies
-    with tempfile.TemporaryFile() if started is None else started.output as said:
+    with tempfile.TemporaryFile() if started is None else started.output as output:
         try:
-            asyncio.run(_executed(client, said))
+            asyncio.run(_execute(client, output))
         except CellExecutionError:
             pass  # it is among the failures
         except DeadKernelError:
-            client.failures.append(of_kernel(*client.place(), _tail(said)))
+            client.failures.append(describe_dead_kernel(*client.current_cell(), _tail(output)))
         except CellTimeoutError:
-            client.failures.append(of_time(*client.place(), options.timeout or 0))
+            client.failures.append(describe_timeout(*client.current_cell(), options.timeout or 0))
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
-    runs = [(numbers[cell], run) for cell, run in list_run_numbers(nb)]
+    runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb)]
     if not options.strict:
-        lift_records(nb)
+        NotebookRuns(nb).lift()
     if options.rerun == "live":
-        drop_unbegun(nb, {cell_id(cell) for cell in nb.cells[: client.reached]}, began)
+        NotebookRuns(nb).drop_unbegun({cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
 
 
-async def _executed(client: Client, stderr: IO[bytes]) -> None:
+async def _execute(client: Client, stderr: IO[bytes]) -> None:
     with stoppable_task():
         await client.async_execute(stdout=stderr, stderr=stderr)
 
@@ -144,28 +157,13 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
     return make_printable(file.read().decode(errors="replace")[-longest:])
 
 
-def write_notebook(nb: Any, path: Path, *, over: bool = False) -> None:
-    """Write an executed notebook; with `over`, over its source, keeping cells that were replayed.
-
-    Raises OSError.
-    """
-    if over:
-        before = _read(path)
-        for run in restore_unchanged(nb, before):
-            Journal.remove(run)
-        lift_records(before)  # where only the records moved, nothing is written
-        if nb != before:
-            save_notebook(json.loads(nbformat.writes(nb)), path.resolve())
-        return
-    nbformat.write(nb, str(path))
-
-
 def _read(path: Path) -> Any:
+    """Return the notebook of a file, with an id for each cell. Raises UsageError."""
     loaded = load_notebook(path)  # raises a UsageError that explains what is wrong
     named = with_ids(loaded)
     if named is loaded:
         nb = nbformat.read(str(path), as_version=4)
     else:  # nbformat makes up other ids at each reading
-        nb = nbformat.reads(json.dumps({**named, "nbformat_minor": IDS}), as_version=4)
-    nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS)
+        nb = nbformat.reads(json.dumps({**named, "nbformat_minor": IDS_SINCE}), as_version=4)
+    nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS_SINCE)
     return nb

@@ -44,9 +44,20 @@ class Relay:
         self._write, self._lock = write, lock or threading.Lock()
         self._folder = ""
         self._over = threading.Event()
-        self._gone = False
+        self._reader_gone = False
         self._thread = threading.Thread(target=self._run, name="agent_nb relay", daemon=True)
         self.path = ""
+
+    @staticmethod
+    def allows_overlap(codec: str) -> bool:
+        """Return whether the events of several runs may alternate in a stream of this format.
+
+        Raises UsageError on an unknown codec.
+        """
+        from ..codecs import named
+
+        found: Codec = named(codec)[0]
+        return found.interleaves
 
     @property
     def losses(self) -> Losses:
@@ -71,30 +82,19 @@ class Relay:
             while not over:
                 over = self._over.wait(BEAT)
                 while data := file.read(CHUNK):
-                    self._pass_on(
+                    self._write_all(
                         text
                         for event in self._decoder.feed(data)
                         for text in self._encoder.feed(event)
                     )
-            self._pass_on(self._encoder.close())
+            self._write_all(self._encoder.close())
 
-    def _pass_on(self, texts: Iterable[str]) -> None:
-        said = "".join(text + self._end for text in texts)
-        if not said or self._gone:
+    def _write_all(self, texts: Iterable[str]) -> None:
+        output = "".join(text + self._end for text in texts)
+        if not output or self._reader_gone:
             return
         try:
             with self._lock:
-                self._write(said)
+                self._write(output)
         except (OSError, ValueError):  # the reader has gone
-            self._gone = True
-
-
-def allows_overlap(codec: str) -> bool:
-    """Return whether runs may overlap in a stream of this format.
-
-    Raises UsageError on an unknown codec.
-    """
-    from ..codecs import named
-
-    found: Codec = named(codec)[0]
-    return found.interleaves
+            self._reader_gone = True

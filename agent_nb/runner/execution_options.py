@@ -1,4 +1,4 @@
-"""How a notebook is executed: the values that its kernel and its cells are told."""
+"""How a notebook is executed: the options of one execution, for its kernel and its cells."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The kernels of the runner: which one a notebook gets, its environment, and starting it ahead.
+"""The kernels of the runner: which one a notebook gets, its environment, and starting it early.
 
-Why ahead: half of the time that a small notebook takes is the start of its kernel. The first kernel
+Why early: half of the time that a small notebook takes is the start of its kernel. The first kernel
 starts while this process still imports nbclient; later ones while the notebook before runs.
 
 Rules
 - A notebook runs on the requested kernel, else on its own. If that is not installed, a Python
   notebook runs on the default one and a line says so; any other is an error.
-- Every kernel is fresh and has its own secret. A kernel started ahead runs its notebook if that
-  still wants the same; else it is shut down. At most one is ahead.
-- If a kernel ahead does not start, the notebook starts its own and reports the error.
+- Every kernel is fresh and has its own secret. A kernel started early runs its notebook if the
+  choice is still the same; else it is shut down. At most one is early.
+- If an early kernel does not start, the notebook starts its own and reports the error.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from ..errors import UsageError
-from ..host import OPTION, SERVERS, VARIABLE, Launch
-from ..notebook import print_warning
+from ..host import Launch, Offer
+from ..notebook import make_printable
 from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
@@ -46,7 +46,8 @@ sites = [n for n, entry in enumerate(sys.path) if entry.endswith(("site-packages
 sys.path.insert(min(sites, default=0), "")
 kernelapp.launch_new_instance()
 """
-OWN = (
+#: Commands of kernel specs that mean the Python of this process.
+OWN_PYTHONS = (
     sys.executable,
     "python",
     f"python{sys.version_info[0]}",
@@ -55,18 +56,18 @@ OWN = (
 HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """The kernel that a notebook wants: its name, its folder, and additions to its environment."""
+class KernelChoice(msgspec.Struct, frozen=True):
+    """The kernel for a notebook: its name, its working folder, and additions to its environment."""
 
     kernel: str
     folder: str
     environment: Mapping[str, str]
 
 
-class Started(msgspec.Struct, frozen=True):
-    """A kernel that was started ahead: its manager, its secret, and the file of its output."""
+class StartedKernel(msgspec.Struct, frozen=True):
+    """A kernel that was started early: its manager, its secret, and the file of its output."""
 
-    wanted: Wanted
+    choice: KernelChoice
     manager: Any
     proof: str
     output: IO[bytes]
@@ -82,34 +83,34 @@ class Started(msgspec.Struct, frozen=True):
         await self.manager.cleanup_resources()
 
 
-class Ahead:
+class EarlyKernels:
     """Starts the kernel of the next notebook of a list early; a context manager.
 
-    `wanted` returns what a notebook wants; it is called on another thread and may raise. An unused
-    kernel is stopped at the end.
+    `choose` returns the kernel of a notebook; it is called on another thread and may raise. An
+    unused kernel is stopped at the end.
     """
 
-    def __init__(self, notebooks: Iterable[Path], wanted: Callable[[Path], Wanted]) -> None:
+    def __init__(self, notebooks: Iterable[Path], choose: Callable[[Path], KernelChoice]) -> None:
         self._left = list(notebooks)
-        self._wanted = wanted
+        self._choose = choose
         self._pool = ThreadPoolExecutor(1, "agent_nb next kernel")
         self._lock = threading.Lock()
-        self._next: tuple[Path, Future[Started]] | None = None
+        self._next: tuple[Path, Future[StartedKernel]] | None = None
 
-    def __enter__(self) -> Ahead:
+    def __enter__(self) -> EarlyKernels:
         with self._lock:
-            self._begin()
+            self._start_next()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._left, following, self._next = [], self._next, None
         if following is not None:
-            _end(following[1])
+            _discard(following[1])
         self._pool.shutdown()
 
-    def take(self, notebook: Path, wanted: Wanted) -> Started | None:
-        """Return the kernel started for a notebook if it is as `wanted`; start the next one."""
+    def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
+        """Return the early kernel of a notebook if it is of this choice; start the next one."""
         with self._lock:
             mine = self._next if self._next is not None and self._next[0] == notebook else None
             if mine is not None:
@@ -117,49 +118,50 @@ class Ahead:
             if notebook in self._left:
                 del self._left[: self._left.index(notebook) + 1]
             if self._next is None:
-                self._begin()
-        started = _result(mine[1]) if mine is not None else None
-        if started is not None and started.wanted != wanted:
+                self._start_next()
+        started = _await_started(mine[1]) if mine is not None else None
+        if started is not None and started.choice != choice:
             started.stop()
             return None
         return started
 
-    def _begin(self) -> None:
+    def _start_next(self) -> None:
         if self._left:
             self._next = (self._left[0], self._pool.submit(self._start, self._left[0]))
 
-    def _start(self, notebook: Path) -> Started:
-        return asyncio.run(_started(self._wanted(notebook)))
+    def _start(self, notebook: Path) -> StartedKernel:
+        return asyncio.run(_start_kernel(self._choose(notebook)))
 
 
-async def _started(wanted: Wanted) -> Started:
+async def _start_kernel(choice: KernelChoice) -> StartedKernel:
     output = tempfile.TemporaryFile()  # noqa: SIM115  (it is closed with the kernel)
-    manager = AsyncKernelManager(kernel_name=wanted.kernel)
-    launched_by_us(manager)
+    manager = AsyncKernelManager(kernel_name=choice.kernel)
+    use_own_launcher(manager)
     proof = Launch.make_secret()
-    environment = {**os.environ, **wanted.environment, Launch.PROOF: proof}
+    environment = {**os.environ, **choice.environment, Launch.PROOF: proof}
     extra = [HISTORY] if manager.ipykernel else []
     await manager.start_kernel(
-        extra_arguments=extra, cwd=wanted.folder, env=environment, stdout=output, stderr=output
+        extra_arguments=extra, cwd=choice.folder, env=environment, stdout=output, stderr=output
     )
-    return Started(wanted, manager, proof, output)
+    return StartedKernel(choice, manager, proof, output)
 
 
-def _result(future: Future[Started]) -> Started | None:
+def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:
+    """Wait for a kernel; None if it did not start."""
     with suppress(Exception):  # the notebook starts its own kernel and reports the error
         return future.result()
     return None
 
 
-def _end(future: Future[Started]) -> None:
-    if not future.cancel() and (started := _result(future)) is not None:
+def _discard(future: Future[StartedKernel]) -> None:
+    if not future.cancel() and (started := _await_started(future)) is not None:
         started.stop()
 
 
-def launched_by_us(manager: Any) -> None:
-    """Make kernels of this Python start with `LAUNCH`."""
+def use_own_launcher(manager: Any) -> None:
+    """Make a kernel manager start kernels of this Python with `LAUNCH`."""
     program, *rest = manager.kernel_spec.argv
-    if program in OWN and rest[:2] == ["-m", "ipykernel_launcher"]:
+    if program in OWN_PYTHONS and rest[:2] == ["-m", "ipykernel_launcher"]:
         manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
 
 
@@ -167,7 +169,7 @@ def choose_kernel(
     path: Path,
     nb: Mapping[str, Any],
     options: ExecutionOptions = EXECUTION_DEFAULTS,
-) -> Wanted:
+) -> KernelChoice:
     """Return the kernel for the notebook at `path`.
 
     Its environment fixes the order of sets (hash seed 0). Raises UsageError.
@@ -175,9 +177,9 @@ def choose_kernel(
     where = path.resolve()
     # runs of Python code obey only the environment
     replays = Launch.REPLAY if options.rerun == Launch.REPLAY else ""
-    wished = {
-        VARIABLE: OPTION if options.trust_folder else "",
-        SERVERS: "1" if options.trust_mcp else "",
+    wanted_variables = {
+        Offer.TRUST_FOLDER: Offer.OPTION if options.trust_folder else "",
+        Offer.TRUST_SERVERS: "1" if options.trust_mcp else "",
         Launch.STRICT: "1" if options.strict else "",
         Launch.RERUN: replays,
         "TZ": options.zone,
@@ -185,12 +187,12 @@ def choose_kernel(
     added = {
         "JPY_SESSION_NAME": str(where),  # as a Jupyter server sets it
         HASH_SEED: "0",
-        **{name: value for name, value in wished.items() if value},
+        **{name: value for name, value in wanted_variables.items() if value},
     }
-    return Wanted(kernel_of(nb, options.kernel)[0], str(where.parent), added)
+    return KernelChoice(find_kernel(nb, options.kernel)[0], str(where.parent), added)
 
 
-def kernel_of(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
+def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
     """Return (kernel to use, name of the notebook's kernel if that is missing, else "").
 
     Raises UsageError.
@@ -213,8 +215,7 @@ def kernel_of(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
 
 def warn_other_kernel(path: Path, nb: Mapping[str, Any], kernel: str) -> None:
     """Warn on stderr if a notebook runs on another kernel than its own."""
-    name, missing = kernel_of(nb, kernel)
+    name, missing = find_kernel(nb, kernel)
     if missing:
-        print_warning(
-            f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
-        )
+        warning = f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
+        sys.stderr.write(f"agent_nb: {make_printable(warning)}\n")

@@ -25,20 +25,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..agent import PATTERN_PREFIX, is_zone
+from ..agent import Rule, is_zone
 from ..errors import MissingExtra
 from ..events import RunStart
 from ..host import Launch, find_library
 from ..record import (
+    NotebookRuns,
     Record,
     RunNumbers,
     Signer,
     agent_cell,
     cell_id,
     events_of,
-    group_records,
     load_notebook,
-    load_signers,
     read_start_time,
     source_of,
     user_key,
@@ -46,9 +45,9 @@ from ..record import (
 )
 from . import project
 from .cell_failure import Failure
-from .cell_problems import checked_records, find_problems, unseen_displays
+from .cell_problems import check_records, find_problems, find_unseen_displays
 from .execution_options import ExecutionOptions
-from .kernels import Ahead, Wanted, choose_kernel
+from .kernels import EarlyKernels, KernelChoice, choose_kernel
 from .report import Problem, Report
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 _NO_MODULE = re.compile(r"No module named '(\w+)")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a notebook is tested."""
 
     #: Code of records that this user has not signed may run again.
@@ -76,72 +75,75 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     signers: Sequence[Signer] | None = None
 
 
-DEFAULTS = Options()
+DEFAULTS = CheckOptions()
 
 
 def check_notebook(
     path: Path,
-    options: Options = DEFAULTS,
+    options: CheckOptions = DEFAULTS,
     on_cell: OnCell = lambda *_: None,
-    ahead: Ahead | None = None,
+    early_kernels: EarlyKernels | None = None,
 ) -> Report:
-    """Replay the notebook at `path` strictly and report; `ahead` may have started its kernel.
+    """Replay the notebook at `path` strictly and report.
 
-    Raises UsageError if the file is not a notebook or its kernel is not installed.
+    `early_kernels` may have started its kernel. Raises UsageError if the file is not a notebook or
+    its kernel is not installed.
     """
     from .client import execute_notebook  # slow to import; meanwhile the kernel starts
 
     nb, began = with_ids(load_notebook(path)), time.monotonic()
-    recorded = group_records(nb)
-    signers = load_signers() if options.signers is None else options.signers
+    recorded = NotebookRuns(nb).by_cell()
+    signers = Signer.load_all() if options.signers is None else options.signers
     key = user_key()
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
         checked = beside.submit(
             lambda: [
-                checked_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
+                check_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
                 for cell in nb["cells"]
             ]
         )
         outcome = execute_notebook(
             path,
             msgspec.structs.replace(
-                _execution(options, recorded),
+                _execution_options(options, recorded),
                 normalize=project.read_rules(path),
                 signers=signers,
             ),
             on_cell=on_cell,
             goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
-            ahead=ahead,
+            early_kernels=early_kernels,
         )
     # outputs of cells that did not run are of another execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
-    needed = _needed(outcome.failures)
-    found = list(find_problems(nb, checked.result(), shown, outcome, signers, needed=needed))
+    missing_extra = _find_missing_extra(outcome.failures)
+    found = list(
+        find_problems(nb, checked.result(), shown, outcome, signers, missing_extra=missing_extra)
+    )
     wrong = [p for p in found if not p.warning or options.strict_tools]
-    if wrong or not needed:
+    if wrong or not missing_extra:
         wrong += [
             Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
             for f in outcome.failures
-            if needed or not f.cell
+            if missing_extra or not f.cell
         ]
     replayed, scripted = (
         sum(bool(run.get(how)) for _, run in shown) for how in ("replayed", "scripted")
     )
-    masked, patterns = _masked(shown)
+    masked, patterns = _list_masked(shown)
     return Report(
         notebook=str(path),
         problems=tuple(wrong),
         warnings=tuple(p for p in found if p not in wrong),
         runs=replayed,
         scripted=scripted,
-        skipped="" if wrong else needed,
+        skipped="" if wrong else missing_extra,
         masked=masked,
         patterns=patterns,
         unseen=tuple(
             dict.fromkeys(
                 [
                     *(str(name) for _, run in shown for name in run.get("unseen") or ()),
-                    *unseen_displays(nb, outcome),
+                    *find_unseen_displays(nb, outcome),
                 ]
             )
         ),
@@ -149,13 +151,15 @@ def check_notebook(
     )
 
 
-def choose_test_kernel(path: Path, options: Options = DEFAULTS) -> Wanted:
+def choose_test_kernel(path: Path, options: CheckOptions = DEFAULTS) -> KernelChoice:
     """Return the kernel that a notebook under test needs. Raises UsageError."""
     nb = load_notebook(path)
-    return choose_kernel(path, nb, _execution(options, group_records(nb)))
+    return choose_kernel(path, nb, _execution_options(options, NotebookRuns(nb).by_cell()))
 
 
-def _execution(options: Options, recorded: Mapping[str, Sequence[Record]]) -> ExecutionOptions:
+def _execution_options(
+    options: CheckOptions, recorded: Mapping[str, Sequence[Record]]
+) -> ExecutionOptions:
     """Return how a notebook with these records is executed in a test."""
     return ExecutionOptions(
         rerun=Launch.REPLAY,
@@ -164,22 +168,24 @@ def _execution(options: Options, recorded: Mapping[str, Sequence[Record]]) -> Ex
         trust_folder=options.trust_folder,
         timeout=options.timeout,
         kernel=options.kernel,
-        zone=_zone(recorded),
+        zone=_find_time_zone(recorded),
     )
 
 
-def _masked(shown: Sequence[tuple[int, RunNumbers]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _list_masked(
+    shown: Sequence[tuple[int, RunNumbers]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the masked differences: those of known kinds, and those of the project's patterns."""
     lines: dict[bool, list[str]] = {False: [], True: []}
     for number, run in shown:
         for rule, old, new in run.get("masked") or ():
-            lines[rule.startswith(PATTERN_PREFIX)].append(
+            lines[rule.startswith(Rule.NAME_PREFIX)].append(
                 f"cell {number}, {rule}: {old!r} = {new!r}"
             )
     return tuple(lines[False]), tuple(lines[True])
 
 
-def _zone(recorded: Mapping[str, Sequence[Record]]) -> str:
+def _find_time_zone(recorded: Mapping[str, Sequence[Record]]) -> str:
     """Return the time zone of a notebook's newest record, "" if it is unknown here."""
     newest = max(
         (r for listed in recorded.values() for r in listed), key=read_start_time, default={}
@@ -190,7 +196,7 @@ def _zone(recorded: Mapping[str, Sequence[Record]]) -> str:
     return zone if isinstance(zone, str) and is_zone(zone) else ""
 
 
-def _needed(failures: Sequence[Failure]) -> str:
+def _find_missing_extra(failures: Sequence[Failure]) -> str:
     """Return which missing extra ended the notebook, "" if none did or it is installed here."""
     from ..notebook import EXTRAS
 

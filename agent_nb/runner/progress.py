@@ -14,7 +14,7 @@ from typing import TextIO
 from ..models import collect_secrets
 from ..notebook import make_printable
 
-WIDTH = 20
+WIDTH = 20  # characters of the bar
 LONGEST = 50  # characters of a cell's first line
 BEAT = 0.5  # seconds between two drawings
 

@@ -35,12 +35,12 @@ def read_rules(notebook: Path) -> tuple[Rule, ...]:
     if file is None:
         return ()
     try:
-        found: Any = tomllib.loads(file.read_text(encoding="utf-8"))
+        value: Any = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
         raise UsageError(f"{file} cannot be read: {fault}") from None
     for name in ("tool", "agent_nb", "normalize"):
-        found = found.get(name, {}) if isinstance(found, dict) else {}
-    listed = found or []
+        value = value.get(name, {}) if isinstance(value, dict) else {}
+    listed = value or []
     if not isinstance(listed, list):
         raise UsageError(f"{file}: normalize is a list of tables: [[tool.agent_nb.normalize]].")
     return tuple(

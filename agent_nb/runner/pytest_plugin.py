@@ -58,15 +58,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFi
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Name the notebook in the environment of the kernels that its test starts."""
-    from ..notebook import PATH_VARIABLE
+    from ..host import Launch
 
-    if item.path.suffix != ENDING or PATH_VARIABLE in os.environ:
+    if item.path.suffix != ENDING or Launch.NOTEBOOK in os.environ:
         return (yield)
-    os.environ[PATH_VARIABLE] = str(item.path)
+    os.environ[Launch.NOTEBOOK] = str(item.path)
     try:
         return (yield)
     finally:
-        del os.environ[PATH_VARIABLE]
+        del os.environ[Launch.NOTEBOOK]
 
 
 class NotebookFile(pytest.File):
@@ -83,10 +83,10 @@ class NotebookItem(pytest.Item):
     def runtest(self) -> None:
         """Replay the notebook. Raises ReplayFailed."""
         from ..errors import UsageError
-        from .notebook_check import Options, check_notebook
+        from .notebook_check import CheckOptions, check_notebook
 
         option = self.config.getoption
-        options = Options(
+        options = CheckOptions(
             trust=option("--agent-nb-trust-record"),
             trust_folder=option("--agent-nb-trust-folder"),
             timeout=option("--agent-nb-timeout"),

@@ -20,22 +20,19 @@ from typing import Any
 
 from ..record import (
     Cell,
+    CellRecords,
     Notebook,
+    NotebookRuns,
     Output,
     RunNumbers,
     Runs,
     agent_cell,
     cell_id,
     content_hash,
-    group_records,
     is_own_record,
-    lift_records,
     list_cells,
     list_outputs,
     metadata_of,
-    numbers_of,
-    replace_runs,
-    select_newest_execution,
     source_of,
     user_key,
 )
@@ -45,38 +42,42 @@ LANGUAGE = "language_info"
 
 
 def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Restore in the executed notebook `nb`, from `before`, what brought nothing new.
+    """Restore in the executed notebook `nb` the cells, as in `before`, that brought nothing new.
 
     Return the ids of the live runs that were dropped.
     """
-    known = group_records(before)
+    known = NotebookRuns(before).by_cell()
     made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
-    repeated = _repeated(group_records(nb), known)
-    old = {cell_id(cell): copy.deepcopy(cell) for cell in _cells(before)}
+    repeated = _find_repeated(NotebookRuns(nb).by_cell(), known)
+    old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
     dropped: dict[str, str] = {}
-    for cell in _cells(nb):
-        if (name := cell_id(cell)) in repeated and _show_again(cell, old[name], repeated[name]):
+    for cell in _code_cells(nb):
+        if (name := cell_id(cell)) in repeated and _restore_shown_runs(
+            cell, old[name], repeated[name]
+        ):
             dropped |= repeated[name]
-    again = [
-        _again(run) or run.get("run") in dropped.values() for c in _cells(nb) for _, run in _runs(c)
+    unchanged = [
+        _is_replayed(run) or run.get("run") in dropped.values()
+        for c in _code_cells(nb)
+        for _, run in _shown_runs(c)
     ]
-    for cell in _cells(nb):
+    for cell in _code_cells(nb):
         if cell_id(cell) in old:
-            _keep(cell, old[cell_id(cell)], made)
-    if again and all(again) and LANGUAGE in metadata_of(before):
+            _restore_cell(cell, old[cell_id(cell)], made)
+    if unchanged and all(unchanged) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
-    replace_runs(nb, known, dropped)
-    lift_records(nb)  # a restored output may carry its record
+    NotebookRuns(nb).replace(known, dropped)
+    NotebookRuns(nb).lift()  # a restored output may carry its record
     return list(dropped)
 
 
-def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
+def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
     """Return the live runs that went as before, by cell: the ids of new runs with those of old."""
     key, found = user_key(), {}
     for cell, listed in runs.items():
         ids = {r["id"] for r in known.get(cell, ())}
-        fresh = select_newest_execution([r for r in listed if r["id"] not in ids])
-        last = select_newest_execution(known.get(cell, ()))
+        fresh = CellRecords([r for r in listed if r["id"] not in ids]).newest_execution()
+        last = CellRecords(known.get(cell, ())).newest_execution()
         if (
             fresh
             and len(fresh) == len(last)
@@ -87,14 +88,14 @@ def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
     return found
 
 
-def _show_again(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
+def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
     """Show the old runs of a cell in place of the new; return whether the file shows them all."""
-    before = dict(_named(old))
-    shown = [str(run["run"]) for _, run in _runs(cell)]
+    before = dict(_outputs_by_run(old))
+    shown = [str(run["run"]) for _, run in _shown_runs(cell)]
     if not all(name in runs and runs[name] in before for name in shown):
         return False
     cell["outputs"] = [
-        before[runs[str(run["run"])]] if (run := _run(output)) else output
+        before[runs[str(run["run"])]] if (run := _shown_run(output)) else output
         for output in cell["outputs"]
     ]
     if cell["outputs"] == old["outputs"]:
@@ -102,21 +103,24 @@ def _show_again(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, st
     return True
 
 
-def _keep(cell: dict[str, Any], old: dict[str, Any], identities: Mapping[str, str]) -> None:
-    shown, before = dict(_named(cell)), dict(_named(old))
+def _restore_cell(cell: dict[str, Any], old: dict[str, Any], identities: Mapping[str, str]) -> None:
+    """Restore the outputs of replayed runs; `identities`: the content hash of each run's cell."""
+    shown, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
-        cell["outputs"] = [before.get(_replayed(output), output) for output in cell["outputs"]]
+        cell["outputs"] = [before.get(_replayed_run(output), output) for output in cell["outputs"]]
     elif (
         shown
         and shown.keys() == before.keys()
-        and all(_again(run) for _, run in _runs(cell))
-        and _made_of(parts, shown, identities)
+        and all(_is_replayed(run) for _, run in _shown_runs(cell))
+        and _were_made_of(parts, shown, identities)
     ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
 
-def _made_of(parts: tuple[str, str], runs: Iterable[str], identities: Mapping[str, str]) -> bool:
+def _were_made_of(
+    parts: tuple[str, str], runs: Iterable[str], identities: Mapping[str, str]
+) -> bool:
     """Return whether all these runs were made of this text.
 
     Other options, which are not inputs, may change what is shown.
@@ -124,32 +128,32 @@ def _made_of(parts: tuple[str, str], runs: Iterable[str], identities: Mapping[st
     return all(identities.get(run) == content_hash(*parts) for run in runs)
 
 
-def _cells(nb: Notebook) -> list[Cell]:
+def _code_cells(nb: Notebook) -> list[Cell]:
     return [c for c in list_cells(nb) if c.get("cell_type") == "code"]
 
 
-def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, RunNumbers]]:
+def _shown_runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, RunNumbers]]:
     """Yield the outputs of a cell that show runs, with the numbers of these runs."""
     for output in list_outputs(cell):
-        if numbers := _run(output):
+        if numbers := _shown_run(output):
             yield output, numbers
 
 
-def _run(output: Output) -> RunNumbers:
+def _shown_run(output: Output) -> RunNumbers:
     """Return the numbers of the run that an output shows, {} if it shows none."""
-    numbers = numbers_of(output)
-    return numbers if isinstance(numbers.get("run"), str) else {}
+    numbers = RunNumbers.of(output)
+    return numbers if isinstance(numbers.get("run"), str) else RunNumbers()
 
 
-def _named(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
-    yield from ((str(numbers["run"]), output) for output, numbers in _runs(cell))
+def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
+    yield from ((str(numbers["run"]), output) for output, numbers in _shown_runs(cell))
 
 
-def _again(numbers: RunNumbers) -> bool:
+def _is_replayed(numbers: RunNumbers) -> bool:
     return bool(numbers.get("replayed")) and "drift" not in numbers
 
 
-def _replayed(output: Output) -> str:
+def _replayed_run(output: Output) -> str:
     """Return the id of the run that an output only replays, else ""."""
-    numbers = numbers_of(output)
-    return str(numbers.get("run", "")) if _again(numbers) else ""
+    numbers = RunNumbers.of(output)
+    return str(numbers.get("run", "")) if _is_replayed(numbers) else ""

@@ -81,7 +81,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"skipped: {self.skipped}"
             if self.skipped
-            else f"ok, {self._counts()}"
+            else f"ok, {self._count_runs()}"
             if self.ok
             else "failed"
         )
@@ -109,19 +109,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             ]
         )
 
-    def _counts(self) -> str:
+    def to_builtins(self) -> dict[str, Any]:
+        """Return the report as a JSON object."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        listed = {
+            name: [{"cell": p.cell, "kind": p.kind, "message": p.text} for p in problems]
+            for name, problems in (("problems", self.problems), ("warnings", self.warnings))
+        }
+        return {"ok": self.ok, **fields, **listed, "advice": list(self.advice)}
+
+    def _count_runs(self) -> str:
         replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"
         return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
-
-
-def report_to_builtins(report: Report) -> dict[str, Any]:
-    """Return a report as a JSON object."""
-    found: dict[str, Any] = msgspec.to_builtins(report)
-    listed = {
-        name: [{"cell": p.cell, "kind": p.kind, "message": p.text} for p in problems]
-        for name, problems in (("problems", report.problems), ("warnings", report.warnings))
-    }
-    return {"ok": report.ok, **found, **listed, "advice": list(report.advice)}
 
 
 def summarize_reports(reports: Sequence[Report]) -> str:
@@ -147,34 +146,38 @@ def render_junit(reports: Sequence[Report]) -> str:
         "testsuite", {"name": "agent_nb", **{name: str(n) for name, n in numbers.items()}}
     )
     for report in reports:
-        suite.append(_case(report))
+        suite.append(_junit_case(report))
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _case(report: Report) -> ElementTree.Element:
+def _junit_case(report: Report) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase",
-        {"classname": "agent_nb", "name": _xml(report.notebook), "time": f"{report.seconds:.3f}"},
+        {
+            "classname": "agent_nb",
+            "name": _to_xml(report.notebook),
+            "time": f"{report.seconds:.3f}",
+        },
     )
-    for tag, message, text in _results(report):
-        ElementTree.SubElement(case, tag, {"message": _xml(message)}).text = _xml(text)
+    for tag, message, text in _junit_results(report):
+        ElementTree.SubElement(case, tag, {"message": _to_xml(message)}).text = _to_xml(text)
     if report.warnings:
-        ElementTree.SubElement(case, "system-out").text = _xml(
+        ElementTree.SubElement(case, "system-out").text = _to_xml(
             "\n".join(warning.text for warning in report.warnings)
         )
     return case
 
 
-def _results(report: Report) -> Iterator[tuple[str, str, str]]:
+def _junit_results(report: Report) -> Iterator[tuple[str, str, str]]:
     if report.problems:
         yield "failure", report.problems[0].text.partition("\n")[0], report.text()
     elif report.skipped:
         yield "skipped", report.skipped, ""
 
 
-def _xml(text: str) -> str:
+def _to_xml(text: str) -> str:
     """Return a text without the characters that XML does not allow."""
     return _NO_XML.sub("\ufffd", make_printable(text))

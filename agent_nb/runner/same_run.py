@@ -19,79 +19,88 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..events import to_builtins
-from ..record import ROWS_KIND, Record, events_of, read_inner_records
+from ..record import InnerRecords, Record, events_of
 from ..rows import COUNTS
 from ..wire import as_dict, as_list, encode_canonical
 
-FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
-_DROPPED = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})
-_TIMES = frozenset({"duration", "ttft"})
-_NAMES = frozenset({"call_id", "block", "batch", "span", "parent"})
+#: What counts of a record beside its events.
+RECORD_FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
+_DROPPED_FIELDS = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})
+_TIME_FIELDS = frozenset({"duration", "ttft"})
+_NAME_FIELDS = frozenset({"call_id", "block", "batch", "span", "parent"})
 _SHORTEST = 4  # characters of a name that is looked for in texts
 
 
 def same_run(one: Record, other: Record) -> bool:
     """Return whether two whole records differ in nothing but times and made-up names."""
     try:
-        return _plain(one) == _plain(other)
+        return _canonical_text(one) == _canonical_text(other)
     except (ValueError, RecursionError):
         return False
 
 
-def _plain(record: Record) -> str:
+def _canonical_text(record: Record) -> str:
     """Return the canonical text of what counts."""
     log = events_of(record)
     events = [to_builtins(event) for event in log]
-    names = _Names(str(record.get("id", "")), events)
-    rows = read_inner_records(log)
+    names = _MadeUpNames(str(record.get("id", "")), events)
+    rows = InnerRecords.of_log(log)
     return encode_canonical(
         [
-            *(record.get(name) for name in FIELDS),
-            [_event(event, names) for event in (_of_map(events) if rows else events)],
-            {key: _plain(row) for key, row in rows.items()},
+            *(record.get(name) for name in RECORD_FIELDS),
+            [
+                _comparable_fields(event, names)
+                for event in (_events_of_map(events) if rows else events)
+            ],
+            {key: _canonical_text(row) for key, row in rows.items()},
         ]
     )
 
 
-def _of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _events_of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the events of a map that count beside its rows."""
-    sums = [place for place, event in enumerate(events) if event.get("type") == "metric"]
+    sums = [index for index, event in enumerate(events) if event.get("type") == "metric"]
     return [
         event
-        for place, event in enumerate(events)
-        if event.get("kind") not in (COUNTS, ROWS_KIND)
-        and (event.get("type") != "metric" or place in sums[-1:])
+        for index, event in enumerate(events)
+        if event.get("kind") not in (COUNTS, InnerRecords.KIND)
+        and (event.get("type") != "metric" or index in sums[-1:])
     ]
 
 
-def _event(event: Mapping[str, Any], names: _Names) -> dict[str, Any]:
-    kind, found = event.get("type"), dict[str, Any]()
+def _comparable_fields(event: Mapping[str, Any], names: _MadeUpNames) -> dict[str, Any]:
+    """Return the fields of an event that count, with numbers in place of made-up names."""
+    kind, fields = event.get("type"), dict[str, Any]()
     for key, value in event.items():
-        if key in _NAMES:
-            found[key] = names.numbered(str(value))
-        elif key not in _DROPPED:
-            found[key] = value
+        if key in _NAME_FIELDS:
+            fields[key] = names.number(str(value))
+        elif key not in _DROPPED_FIELDS:
+            fields[key] = value
     if kind == "metric":
         for part in ("step", "total"):
-            found[part] = {k: v for k, v in as_dict(found.get(part)).items() if k not in _TIMES}
+            fields[part] = {
+                k: v for k, v in as_dict(fields.get(part)).items() if k not in _TIME_FIELDS
+            }
     elif kind == "run_start":  # the hash is that of the rest
-        found["settings"] = {k: v for k, v in as_dict(found.get("settings")).items() if k != "hash"}
+        fields["settings"] = {
+            k: v for k, v in as_dict(fields.get("settings")).items() if k != "hash"
+        }
     elif kind == "node":  # the digest of a request counts the names of calls
-        found["data"] = {k: v for k, v in as_dict(found.get("data")).items() if k != "digest"}
-    return {key: names.in_texts(value) for key, value in found.items()}
+        fields["data"] = {k: v for k, v in as_dict(fields.get("data")).items() if k != "digest"}
+    return {key: names.replace_in(value) for key, value in fields.items()}
 
 
-class _Names:
+class _MadeUpNames:
     """The names that one run made up, numbered as they occur."""
 
     def __init__(self, run: str, events: list[dict[str, Any]]) -> None:
         self._numbers: dict[str, str] = {}
-        self.numbered(run)
+        self.number(run)
         for event in events:
-            for key in sorted(_NAMES):
-                self.numbered(str(event.get(key, "")))
+            for key in sorted(_NAME_FIELDS):
+                self.number(str(event.get(key, "")))
             for call in as_list(event.get("calls")):
-                self.numbered(str(call))
+                self.number(str(call))
         long = sorted((n for n in self._numbers if len(n) >= _SHORTEST), key=len, reverse=True)
         # a text names a run by the beginning of its id, too
         short = [re.escape(run[:_SHORTEST])] if len(run) > _SHORTEST else []
@@ -100,19 +109,21 @@ class _Names:
         )
         self._run = run
 
-    def numbered(self, path: str) -> str:
+    def number(self, path: str) -> str:
         """Return a name, or a path of names, as numbers."""
         return "/".join(
             self._numbers.setdefault(part, f"\0{len(self._numbers)}") for part in path.split("/")
         )
 
-    def in_texts(self, value: Any) -> Any:
+    def replace_in(self, value: Any) -> Any:
         """Return a JSON value whose texts have numbers in place of the names."""
         if isinstance(value, str):
-            return self._texts.sub(lambda match: self._number(match[0]), value)
+            return self._texts.sub(lambda match: self._number_of(match[0]), value)
         if isinstance(value, Mapping):
-            return {self.in_texts(key): self.in_texts(part) for key, part in value.items()}
-        return [self.in_texts(part) for part in value] if isinstance(value, list | tuple) else value
+            return {self.replace_in(key): self.replace_in(part) for key, part in value.items()}
+        return (
+            [self.replace_in(part) for part in value] if isinstance(value, list | tuple) else value
+        )
 
-    def _number(self, name: str) -> str:
+    def _number_of(self, name: str) -> str:
         return self._numbers.get(name, self._numbers[self._run])

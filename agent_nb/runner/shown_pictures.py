@@ -19,15 +19,12 @@ from typing import Any
 
 from ..record import (
     METADATA_KEY,
-    PICTURE_TYPES,
-    compare_displays,
-    compare_pictures,
-    kind_name,
+    DisplayPair,
+    PictureComparison,
+    RunNumbers,
     list_outputs,
-    list_uncompared_kinds,
     metadata_of,
     normalize_value,
-    numbers_of,
 )
 
 Cell = Mapping[str, Any]
@@ -35,47 +32,53 @@ Bundle = Mapping[str, Any]
 
 
 def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str]:
-    """Describe how what a cell displays differs from what its file shows.
+    """Yield, in words, how the displays of a replay differ from those that the file shows.
 
-    `run` holds the numbers of its replay.
+    `before`: the cell of the file; `now`: the replayed one; `run`: the numbers of the replay.
     """
-    if run.get("run") not in _runs(before):
+    if run.get("run") not in _run_ids(before):
         return
-    whole = run.get("ran") == run.get("calls")
-    for noun, kept, compared in (
+    all_ran = run.get("ran") == run.get("calls")
+    for noun, is_kind, compare in (
         ("picture", _is_picture, _compare_pictures),
-        ("display", kind_name, _compare_displays),
+        ("display", DisplayPair.kind_name, _compare_displays),
     ):
         old, new = (
-            [shown for shown in _shown(cell) if any(map(kept, shown))] for cell in (before, now)
+            [shown for shown in _list_displays(cell) if any(map(is_kind, shown))]
+            for cell in (before, now)
         )
-        yield from _differences(old, new, noun, compared, whole=whole)
+        yield from _compare_displays_in_order(old, new, noun, compare, all_ran=all_ran)
 
 
 def uncompared_kinds(cell: Cell) -> list[str]:
     """Return the kinds of displays beside the cards of a cell that are not compared."""
     return list(
-        dict.fromkeys(k for shown in _shown(cell) for k in list_uncompared_kinds(shown, shown))
+        dict.fromkeys(
+            k
+            for shown in _list_displays(cell)
+            for k in DisplayPair(shown, shown).uncompared_kinds()
+        )
     )
 
 
-def _differences(
+def _compare_displays_in_order(
     old: Sequence[Bundle],
     new: Sequence[Bundle],
     noun: str,
-    compared: Callable[[Bundle, Bundle], str],
+    compare: Callable[[Bundle, Bundle], str],
     *,
-    whole: bool,
+    all_ran: bool,
 ) -> Iterator[str]:
+    """Compare displays by their order; unless `all_ran`, `new` may lack some of `old`."""
     if len(old) == len(new):
-        said = ((n, compared(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
+        said = ((n, compare(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
         yield from (f"{noun} {number}: {words}" for number, words in said if words)
-    elif whole:
+    elif all_ran:
         yield f"it shows {len(new)} {noun}{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
     else:
         left = iter(old)
         missing = [
-            n for n, shown in enumerate(new, 1) if all(compared(other, shown) for other in left)
+            n for n, shown in enumerate(new, 1) if all(compare(other, shown) for other in left)
         ]
         yield from (
             f"{noun} {number} is not among those of the recording" for number in missing[:1]
@@ -83,33 +86,37 @@ def _differences(
 
 
 def _compare_pictures(old: Bundle, new: Bundle) -> str:
-    figure = _text(old.get("text/plain", "")).startswith("<Figure size")
-    before, now = (_text(next(b[k] for k in PICTURE_TYPES if k in b)) for b in (old, new))
-    return compare_pictures(before, now, figure=figure).difference
+    figure = _join_text(old.get("text/plain", "")).startswith("<Figure size")
+    before, now = (
+        _join_text(next(b[k] for k in PictureComparison.TYPES if k in b)) for b in (old, new)
+    )
+    return PictureComparison.of_pair(before, now, figure=figure).difference
 
 
 def _compare_displays(old: Bundle, new: Bundle) -> str:
-    return compare_displays(
-        old, new, lambda one, other: normalize_value(one) == normalize_value(other)
+    return DisplayPair(old, new).difference(
+        lambda one, other: normalize_value(one) == normalize_value(other)
     )
 
 
 def _is_picture(kind: str) -> bool:
-    return kind in PICTURE_TYPES
+    return kind in PictureComparison.TYPES
 
 
-def _runs(cell: Cell) -> list[Any]:
-    return [numbers.get("run") for output in list_outputs(cell) if (numbers := numbers_of(output))]
+def _run_ids(cell: Cell) -> list[Any]:
+    return [
+        numbers.get("run") for output in list_outputs(cell) if (numbers := RunNumbers.of(output))
+    ]
 
 
-def _shown(cell: Cell) -> Iterator[Bundle]:
+def _list_displays(cell: Cell) -> Iterator[Bundle]:
     for output in list_outputs(cell):
         data = output.get("data")
         if isinstance(data, dict) and METADATA_KEY not in metadata_of(output):
             yield data
 
 
-def _text(value: Any) -> str:
+def _join_text(value: Any) -> str:
     if isinstance(value, list):
         value = "".join(map(str, value))
     return str(value).strip()

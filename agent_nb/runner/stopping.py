@@ -18,7 +18,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -79,19 +79,15 @@ def stoppable_task() -> Iterator[None]:
         EXECUTIONS.remove(task)
 
 
-def stop_all() -> None:
-    """Stop all executions, those included that have not begun."""
-    EXECUTIONS.stop()
-
-
 @contextmanager
-def raise_on_signals() -> Iterator[None]:
-    """Raise Stopped on the main thread at the first SIGINT or SIGTERM; elsewhere do nothing.
+def raise_on_signals() -> Iterator[Callable[[], None]]:
+    """Raise Stopped on the main thread at the first SIGINT or SIGTERM; on other threads do nothing.
 
-    Leave it when all executions have ended: those that begin later are not stopped.
+    Yields the function that stops all executions, those included that have not begun. Leave the
+    context when all executions have ended: those that begin later are not stopped.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield EXECUTIONS.stop
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
@@ -113,7 +109,7 @@ def raise_on_signals() -> Iterator[None]:
     for number in SIGNALS:
         signal.signal(number, stop)
     try:
-        yield
+        yield EXECUTIONS.stop
     finally:
         restore()
         EXECUTIONS.stopped = False

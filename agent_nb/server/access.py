@@ -7,7 +7,7 @@ something must not come from a page of another origin.
 Rules
 - The token is sent as `Authorization: Bearer`. A browser's EventSource cannot do that, so `POST
   /login` exchanges it for a cookie, which holds a digest, never the token.
-- An origin is scheme, host and port: a page by http is no page of a server by https.
+- An origin is scheme, host and port: a page by http is not one of a server by https.
 - Comparisons take constant time. A refusal says what to do, not which part was right.
 """
 
@@ -81,12 +81,13 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return hmac.new(self.token.encode(), b"agent-nb cookie", hashlib.sha256).hexdigest()
 
     def _bearer(self, header: str) -> bool:
-        scheme, _, given = header.partition(" ")
+        scheme, _, token = header.partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(
-            given.strip().encode(), self.token.encode()
+            token.strip().encode(), self.token.encode()
         )
 
     def _same_origin(self, origin: str, own: str) -> bool:
+        """Return whether a page of `origin` may use the server at `own`; "" and `null` may not."""
         return origin in self.origins or (_origin(origin) or ()) == _origin(own)
 
 
@@ -119,4 +120,5 @@ def host_name(host: str) -> str:
 
 
 def _bare_ipv6(host: str) -> bool:
+    """Return whether a text is an IPv6 address without brackets, which has no port."""
     return host.count(":") > 1 and not host.startswith("[")

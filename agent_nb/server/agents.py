@@ -16,11 +16,11 @@ from ..errors import UsageError
 from ..events import EventLog
 from ..rows import Agent
 
-CONVERSATIONS = 200
+CONVERSATIONS = 200  # that are remembered; the one without a new run for longest goes first
 
 
 class Launch:
-    """A started run (`app.Launched`)."""
+    """A started run, as the app controls it (`app.endpoints.Launched`)."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..events import START, Delta, End, Event, EventLog, Position, RunStart, User, parse_id
+from ..events import Delta, End, Event, EventLog, Position, RunStart, User
 
 
 class Entry:
@@ -44,7 +44,7 @@ class Entry:
     @property
     def position(self) -> Position:
         """The position as numbers."""
-        return (self.seq, self.epoch, self.n) if self.n else (self.seq, 0, 0)
+        return Position(self.seq, self.epoch, self.n) if self.n else Position(self.seq)
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -105,12 +105,12 @@ class Channel:
         self.cancel: Callable[[], Any] | None = None
         self.approve: Callable[..., Any] | None = None
         self.status = "running"
-        self.seq = 0
+        self.seq = 0  # of the newest stored event
         self.epoch = shared.epoch
         self.log = log
         self._shared = shared
         self._entries: list[Entry] = []
-        self._n = 0
+        self._n = 0  # deltas since the newest stored event
         self._agent = self._prompt = ""
         self._started = 0.0
 
@@ -130,7 +130,7 @@ class Channel:
     @property
     def newest(self) -> Position:
         """The position of the newest entry."""
-        return (self.seq, self.epoch if self._n else 0, self._n)
+        return Position(self.seq, self.epoch if self._n else 0, self._n)
 
     def stored(self) -> Sequence[Event]:
         """Return the stored events that are at hand, in order."""
@@ -162,8 +162,8 @@ class Channel:
 
     def info(self) -> Info:
         """Return the entry for the list of runs."""
-        ways = (("cancel", self.cancel), ("approve", self.approve)) if not self.ended else ()
-        controls = tuple(name for name, way in ways if way is not None)
+        functions = {"cancel": self.cancel, "approve": self.approve} if not self.ended else {}
+        controls = tuple(name for name, function in functions.items() if function is not None)
         return Info(
             self.run,
             self.conversation,
@@ -176,6 +176,7 @@ class Channel:
         )
 
     def _append(self, event: Event) -> None:
+        """Number an event and add it. Raises ValueError if the run has ended."""
         if self.ended:
             raise ValueError(f"run {self.run} has ended")
         if type(event) is Delta:
@@ -187,12 +188,14 @@ class Channel:
         self._hold(Entry(event, self.seq, epoch=self.epoch, n=self._n))
 
     def _hold(self, entry: Entry) -> None:
+        """Add an entry to the buffer, which is cut only once it is a quarter too long."""
         self._entries.append(entry)
         if len(self._entries) > self._shared.keep * 5 // 4:
             cut = len(self._entries) - self._shared.keep
             del self._entries[:cut]
 
     def _note(self, event: Event) -> None:
+        """Take what the list of runs shows from a stored event."""
         self._started = self._started or event.ts
         if isinstance(event, RunStart) and not event.span:
             self._agent = event.agent
@@ -206,14 +209,14 @@ class Channel:
     def locate(self, after: str) -> tuple[Position, Gap | None]:
         """Return the position of an id; for an unknown id the start, and a Gap."""
         if not after:
-            return START, None
-        place = parse_id(after)
-        if place is None or place > (self.seq, self.epoch, self._n):
-            return START, Gap(self.run, "unknown", after[:100])
-        return place, None
+            return Position(), None
+        position = Position.parse(after)
+        if position is None or position > (self.seq, self.epoch, self._n):
+            return Position(), Gap(self.run, "unknown", after[:100])
+        return position, None
 
     def read(self, position: Position, limit: int) -> tuple[list[Entry], Gap | None]:
-        """Return up to `limit` entries after `place`, and the gap before them."""
+        """Return up to `limit` entries after `position`, and the gap before them."""
         if not self._entries:
             return [], None
         first = self._entries[0]
@@ -223,17 +226,18 @@ class Channel:
         return self._entries[start : start + limit], None
 
     def behind(self, position: Position) -> int:
-        """Return the number of entries after `place`."""
+        """Return the number of entries after `position`."""
         return len(self._entries) - self._index(position)
 
     def _lost(self, position: Position, first: Entry) -> int:
-        """Return the number of stored events after `place` that were evicted."""
+        """Return the number of stored events after `position` that were evicted."""
         newest_lost = first.seq if first.n else first.seq - 1
         return max(newest_lost - position[0], 0)
 
     def _before(
         self, position: Position, first: Entry, limit: int
     ) -> tuple[list[Entry], Gap | None]:
+        """Return entries after a position that the buffer no longer has: from the log, or a Gap."""
         lost = self._lost(position, first)
         if self.log is not None:
             older = self.log[position[0] : position[0] + min(lost, limit)]
@@ -242,7 +246,7 @@ class Channel:
         return self._entries[:limit], gap
 
     def _index(self, position: Position) -> int:
-        """Return the index in the buffer of the first entry after `place`."""
+        """Return the index in the buffer of the first entry after `position`."""
         low, high = 0, len(self._entries)
         while low < high:
             middle = (low + high) // 2

@@ -21,7 +21,11 @@ Predicate = Callable[[Event], bool]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """The events to pass. Empty `kinds`: all kinds. `custom`: an additional predicate."""
+    """The events to pass.
+
+    `kinds`: their types, empty for all; `exclude`: types to leave out. `path`: a path pattern.
+    `internal`: internal events too. `deltas`: deltas too. `custom`: an additional predicate.
+    """
 
     kinds: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
@@ -35,22 +39,22 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         if type(event) is Delta:
             return (
                 self.deltas
-                and self._wants(event.of)
-                and self._there(event)
+                and self._wants_kind(event.of)
+                and self._is_inside(event)
                 and (self.custom is None or self.custom(event))
             )
         if not self.internal and is_internal(event):
             return False
         return (
-            self._wants(event.type)
-            and self._there(event)
+            self._wants_kind(event.type)
+            and self._is_inside(event)
             and (self.custom is None or self.custom(event))
         )
 
-    def _wants(self, kind: str) -> bool:
+    def _wants_kind(self, kind: str) -> bool:
         return (not self.kinds or kind in self.kinds) and kind not in self.exclude
 
-    def _there(self, event: Event) -> bool:
+    def _is_inside(self, event: Event) -> bool:
         return not self.path or bool(pattern(self.path).fullmatch(event_path(event)))
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..codecs import RAW, Codec, Encoder, Framing, Item, frame_sse, is_sse_safe
-from ..events import START, Extension, Position, encode_event
+from ..events import Extension, Position, encode_event
 from ..wire import dumps
 from .channel import Entry, Gap
 
@@ -39,7 +39,7 @@ class Frames:
         *,
         conversation: str = "",
         earlier: int = 0,
-        skip: Position = START,
+        skip: Position = Position(),  # noqa: B008  (it is immutable)
         rest: int = 0,
         internal: bool = True,
     ) -> None:
@@ -52,15 +52,15 @@ class Frames:
         self._skip, self._rest = skip, rest
         self._internal = internal
 
-    def encode(self, taken: Iterable[Entry | Gap]) -> bytes:
+    def encode(self, entries: Iterable[Entry | Gap]) -> bytes:
         """Return the bytes of entries and gaps, without entries that the client already has."""
-        return b"".join(self._gap(e) if isinstance(e, Gap) else self._entry(e) for e in taken)
+        return b"".join(self._gap(e) if isinstance(e, Gap) else self._entry(e) for e in entries)
 
     def close(self) -> bytes:
         """Return what the encoder holds back, and a comment on what was lost."""
         if self._encoder is None:
             return b""
-        rest = self._texts(self._encoder.items(None), None)
+        rest = self._encode_items(self._encoder.items(None), None)
         lost = self._encoder.losses.counts()
         if lost and self._framing == "sse":
             rest += f": not carried by this format: {', '.join(f'{n} {what}' for what, n in lost.items())}\n\n".encode()
@@ -71,8 +71,8 @@ class Frames:
             return self._canonical(entry)
         items = self._encoder.items(entry.event)
         if entry.position == self._skip and self._rest:
-            return self._texts(items, entry.id, self._rest)
-        return self._texts(items, entry.id) if entry.position > self._skip else b""
+            return self._encode_items(items, entry.id, self._rest)
+        return self._encode_items(items, entry.id) if entry.position > self._skip else b""
 
     def _canonical(self, entry: Entry) -> bytes:
         text = entry.texts.get(self._framing)
@@ -86,7 +86,7 @@ class Frames:
             entry.texts[self._framing] = text
         return text
 
-    def _texts(self, items: Sequence[Item], number: str | None, rest: int = 0) -> bytes:
+    def _encode_items(self, items: Sequence[Item], number: str | None, rest: int = 0) -> bytes:
         """Return the bytes of an entry's items, or of the last `rest` of them (0: all)."""
         if not self._internal:
             items = [item for item in items if not _is_internal(item)]
@@ -99,6 +99,7 @@ class Frames:
         ).encode()
 
     def _gap(self, gap: Gap) -> bytes:
+        """Return a gap in the framing and format of the stream."""
         fields = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
             return frame_sse(dumps(fields), "gap").encode()
@@ -116,6 +117,7 @@ def _is_internal(item: Item) -> bool:
 
 
 def _frame(item: Item, number: str | None) -> str:
+    """Return an item as an SSE frame with the id `number`."""
     if item.event == RAW:
         return frame_sse(str(item.obj))
     return frame_sse(dumps(item.obj), item.event if is_sse_safe(item.event) else "", number)

@@ -19,8 +19,8 @@ from .channel import Channel, Info, Shared
 from .filters import Filter
 from .subscription import Overflow, Subscription
 
-KEEP = 20_000
-RUNS = 200
+KEEP = 20_000  # entries in the buffer of a run
+RUNS = 200  # ended runs
 
 
 class Hub:
@@ -131,13 +131,13 @@ class Hub:
         """
         with self.shared.lock:
             channel = self.channel(run)
-            place, gap = channel.locate(after)
-            return self._listening(
+            position, gap = channel.locate(after)
+            return self._register(
                 Subscription(
                     self,
                     channel,
                     wanted or Filter(),
-                    position=place,
+                    position=position,
                     gap=gap,
                     overflow=overflow,
                     lag=lag,
@@ -167,9 +167,10 @@ class Hub:
             subscription.finish()
 
     def stop(self) -> None:
-        """Let go of what the hub needs to publish, after `close`."""
+        """Free what the hub needs to publish, after `close`; here nothing."""
 
-    def _listening(self, subscription: Subscription) -> Subscription:
+    def _register(self, subscription: Subscription) -> Subscription:
+        """Add a subscription; a closed hub closes it at once."""
         if self.closed:
             subscription.close()
         else:
@@ -180,10 +181,12 @@ class Hub:
         return subscription
 
     def _wake(self, channel: Channel) -> None:
+        """Wake the readers of a channel that has news."""
         for subscription in self._subscriptions.get(channel.run, ()):
             subscription.signal()
 
     def _forget_old(self) -> None:
+        """Drop the oldest ended runs without readers, to make place for one more."""
         ended = [
             run
             for run, channel in self._channels.items()

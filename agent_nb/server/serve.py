@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..agent import Announced, Run, follow
+from ..agent import REGISTRY, Announced, Run
 from ..external import write_server_note
 from ..host import shorten_path
 from ..models import hide_secret
@@ -33,13 +33,17 @@ if TYPE_CHECKING:
 
 
 class Serving:
-    """A running server of this process's runs: `url`, `token`, `runs`, `stop()`."""
+    """A running server of this process's runs: `url`, `token`, `runs`, `stop()`.
+
+    Making one leaves its address and token in a file for `attach`, and publishes all announced
+    runs from then on.
+    """
 
     def __init__(self, server: Server, hub: Hub) -> None:
         self._server = server
         self._hub = hub
-        self._left = write_server_note(server.url, server.token)
-        self._unfollow = follow(self._publish)
+        self._note = write_server_note(server.url, server.token)
+        self._unfollow = REGISTRY.follow(self._publish)
         self._running = True
 
     @property
@@ -72,23 +76,24 @@ class Serving:
         if self._running:
             self._running = False
             self._unfollow()
-            if self._left is not None:
-                self._left.close()
+            if self._note is not None:
+                self._note.close()
             self._server.stop()
             self._hub.stop()
 
     def _publish(self, announced: Announced) -> None:
+        """Publish a run that this process announces, with its controls unless it has ended."""
         log, hub = announced.log, self._hub
         known = next((channel for channel in hub.channels() if channel.run == log.run), None)
         if known is not None and known.log is not log:
             return  # the same run again, played from its record
         announced.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
-        over = log.ended
+        ended = log.ended
         hub.attach(
             log,
             conversation=announced.conversation,
-            cancel=None if over else announced.cancel,
-            approve=None if over else announced.questions.answer,
+            cancel=None if ended else announced.cancel,
+            approve=None if ended else announced.questions.answer,
         )
 
     def __enter__(self) -> Serving:
@@ -106,12 +111,12 @@ class Serving:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
             "text/plain": "\n".join(
-                [repr(self), *(f"  {what}: {how}" for what, how in self._ways())]
+                [repr(self), *(f"  {what}: {how}" for what, how in self._access_ways())]
             ),
             "text/html": self._html(),
         }
 
-    def _ways(self) -> list[tuple[str, str]]:
+    def _access_ways(self) -> list[tuple[str, str]]:
         """Return ways to access the runs, without secrets."""
         if not self._running:
             return []
@@ -119,9 +124,9 @@ class Serving:
             ("in another notebook of yours", f"%agent attach {self.url}"),
             ("in Python", f'await agent_nb.attach("{self.url}")'),
         ]
-        if self._left is None:
+        if self._note is None:
             return [*ways, ("token", "server.token (it could not be left in a file)")]
-        path = shorten_path(self._left.path)
+        path = shorten_path(self._note.path)
         curl = (
             f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
         )
@@ -134,20 +139,20 @@ class Serving:
     def _html(self) -> str:
         rows = "".join(
             f'<tr><td style="text-align:left">{escape(what)}</td><td style="text-align:left"><code>{escape(how)}</code></td></tr>'
-            for what, how in self._ways()
+            for what, how in self._access_ways()
         )
         return f"<div><b>{escape(repr(self)[1:-1])}</b><table>{rows}</table></div>"
 
 
 class _Current:
-    """The server of this process and the arguments it was made with."""
+    """The server of this process, and the arguments of `serve` that it was made with."""
 
     def __init__(self) -> None:
         self.serving: Serving | None = None
         self._settings: object = None
 
     def get(self, settings: object) -> Serving | None:
-        """Return the running server if it was made with `asked`; stop another one."""
+        """Return the running server if it was made with `settings`; stop another one."""
         if self.serving is None or (self.serving.running and self._settings == settings):
             return self.serving
         self.serving.stop()
@@ -186,17 +191,17 @@ def serve(
     from .app import Server, Settings
 
     store = configured_address(store)
-    asked = (host, port, token, agent, tuple(origins), keepalive, store)
-    found = _current.get(asked)
-    if found is None:
+    arguments = (host, port, token, agent, tuple(origins), keepalive, store)
+    serving = _current.get(arguments)
+    if serving is None:
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
         settings, hub = Settings(keepalive=keepalive), open_hub(store)
         server = Server(
             hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
         )
         hide_secret(server.token)
-        found = Serving(server.start(), hub)
-        _current.set(found, asked)
-        atexit.register(found.stop)
-    found.add(runs)
-    return found
+        serving = Serving(server.start(), hub)
+        _current.set(serving, arguments)
+        atexit.register(serving.stop)
+    serving.add(runs)
+    return serving

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..events import Event, EventLog
 from ..host import make_private_folder
-from ..record import Journal, recover_log
+from ..record import Journal, RecoverableRun
 
 
 class Store:
@@ -34,7 +34,7 @@ class Store:
         seen: set[str] = set()
         for path in Journal.files(self._folder):
             try:
-                log = recover_log(path)
+                log = RecoverableRun.recover(path)
             except OSError:
                 continue
             if len(log) and log.run not in seen:

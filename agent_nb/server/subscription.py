@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from ..events import START, End, Position
+from ..events import End, Position
 from .channel import Channel, Entry, Gap, Shared
 from .filters import Filter
 
@@ -40,7 +40,7 @@ class Subscription:
         channel: Channel,
         wanted: Filter,
         *,
-        position: Position = START,
+        position: Position = Position(),  # noqa: B008  (it is immutable)
         gap: Gap | None = None,
         overflow: Overflow = "gap",
         lag: int = 0,
@@ -56,8 +56,8 @@ class Subscription:
         self._gap = gap
         self._overflow = overflow
         self._lag = lag
-        self._idle = True
-        self._until: Position | None = None
+        self._idle = True  # all was taken: the next news must wake the reader
+        self._until: Position | None = None  # closes once this is taken
 
     def wake_with(self, waker: Callable[[], Any]) -> None:
         """Set the waker: called once, from the publishing thread, when there is news to take."""
@@ -79,7 +79,7 @@ class Subscription:
             if gap is not None and self._overflow == "disconnect":
                 self.close(gap.reason)
             elif entries:
-                out += self._pass(entries)
+                out += self._filtered(entries)
             else:
                 break
         if self._until is not None and (not out or self._position >= self._until):
@@ -109,7 +109,8 @@ class Subscription:
             self.fault = fault
             self.close("fault")
 
-    def _pass(self, entries: list[Entry]) -> list[Entry]:
+    def _filtered(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries that pass the filter, and go on behind all of them."""
         try:
             passed = [e for e in entries if self._wanted(e.event)]
         except Exception as fault:  # a faulty filter closes only its own subscription
@@ -120,6 +121,7 @@ class Subscription:
         return passed
 
     def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
+        """Return the next entries, and the gap before them; beyond `lag` only the newest."""
         channel = self._channel
         behind = channel.behind(self._position) if self._lag else 0
         if behind > self._lag:

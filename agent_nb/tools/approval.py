@@ -3,8 +3,8 @@
 Rules
 - One question at a time, in call order.
 - An answer for a tool or for the run is kept until the run ends; each run has its own Approver. A
-  yes for the notebook is kept in `standing` until its kernel restarts; events record it with the
-  scope `tool`, since a record must not carry a permission.
+  yes for the notebook is kept in `kernel_permissions` until its kernel restarts; events record it
+  with the scope `tool`, since a record must not carry a permission.
 - A yes for the run does not cover a tool that asks for `each` of its own.
 - The policy's allow and deny precede remembered answers, which only replace questions.
 - Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
@@ -22,30 +22,30 @@ import msgspec
 
 from ..errors import ToolError
 from .base import ApprovalSource, Decision, Question, Report, Tool, ToolContext
+from .kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from .policy import Policy
-from .standing import STANDING, Standing, mark_tool
 from .threads import Worker
 from .values import convert_to_json, message_of
 
-_EVERYTHING = ""
+_WHOLE_RUN = ""  # the key of an answer for the whole run
 
 
 class Approver:
     """Decides on the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    `standing`: what is allowed for this notebook (None: this run neither uses nor extends
-    it).
+    `permissions`: the tools that are allowed until the kernel restarts (None: this run neither uses
+    nor extends them).
     """
 
     def __init__(
         self,
         policy: Policy | None = None,
         ask: ApprovalSource | None = None,
-        standing: Standing | None = STANDING,
+        permissions: KernelPermissions | None = KERNEL_PERMISSIONS,
     ) -> None:
         self.policy = policy or Policy()
         self.ask = ask
-        self._standing = standing
+        self._permissions = permissions
         self._turn = asyncio.Lock()
         self._remembered: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
 
@@ -61,25 +61,42 @@ class Approver:
         if verdict != "ask":
             decision = Decision(verdict == "allow", reason=reason)
             if reason:
-                report_decision(report, context.call_id, args, decision)
+                self.report_decision(report, context.call_id, args, decision)
             return decision
         async with self._turn:
-            whole = self._remembered.get(_EVERYTHING)
-            counts = whole is not None and not (whole.allow and tool.each)
-            earlier = self._remembered.get(mark_tool(tool)) if self._remembered else None
-            remembered = earlier or (whole if counts else self._lasting(tool))
-            decision = remembered or self.again(
-                tool, await self._put(tool, args, context, report, reason)
+            for_run = self._remembered.get(_WHOLE_RUN)
+            counts = for_run is not None and not (for_run.allow and tool.each)
+            earlier = (
+                self._remembered.get(KernelPermissions.mark(tool)) if self._remembered else None
             )
-        report_decision(report, context.call_id, args, decision)
+            remembered = earlier or (for_run if counts else self._kernel_permission(tool))
+            decision = remembered or self.check_edited(
+                tool, await self._ask_user(tool, args, context, report, reason)
+            )
+        self.report_decision(report, context.call_id, args, decision)
         return decision
 
-    def _lasting(self, tool: Tool) -> Decision | None:
+    @staticmethod
+    def report_decision(
+        report: Report, call_id: str, args: dict[str, Any], decision: Decision
+    ) -> None:
+        """Report the decision on a call that would run with `args`."""
+        report.approval(
+            call_id,
+            stage="decided",
+            args=args if decision.args is None else decision.args,
+            decision="allow" if decision.allow else "deny",
+            scope="tool" if decision.scope == "kernel" else decision.scope,
+            by=decision.by,
+            reason=decision.reason,
+        )
+
+    def _kernel_permission(self, tool: Tool) -> Decision | None:
         """Return a yes that holds for this notebook, or None."""
-        allowed = self._standing is not None and self._standing.allows(tool)
+        allowed = self._permissions is not None and self._permissions.allows(tool)
         return Decision(True, by="click", reason="allowed for this notebook") if allowed else None
 
-    def again(self, tool: Tool, decision: Decision) -> Decision:
+    def check_edited(self, tool: Tool, decision: Decision) -> Decision:
         """Return the decision, or a denial if the policy denies its edited arguments."""
         if not decision.allow or decision.args is None:
             return decision
@@ -96,9 +113,13 @@ class Approver:
             reason=f"the policy denies it with the edited arguments ({reason})",
         )
 
-    async def _put(
+    async def _ask_user(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str
     ) -> Decision:
+        """Ask the user, or deny if nobody can be asked; an answer for more calls is remembered.
+
+        `why`: the reason for which the policy asks.
+        """
         preview = await _preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
@@ -109,34 +130,24 @@ class Approver:
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
             return Decision(
-                False, reason=_nobody(tool.name, why if self.policy.offer is not None else "")
+                False,
+                reason=_denied_unasked(tool.name, why if self.policy.offer is not None else ""),
             )
-        if answer.scope == "kernel" and self._standing is not None:
+        if answer.scope == "kernel" and self._permissions is not None:
             if answer.allow:
-                self._standing.allow(tool)
+                self._permissions.allow(tool)
         elif answer.scope != "once":
             about = "run" if answer.scope == "run" else "tool"
             remembered = msgspec.structs.replace(
                 answer, args=None, reason=f"decided earlier for this {about}"
             )
-            self._remembered[_EVERYTHING if about == "run" else mark_tool(tool)] = remembered
+            self._remembered[_WHOLE_RUN if about == "run" else KernelPermissions.mark(tool)] = (
+                remembered
+            )
         return answer
 
 
-def report_decision(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
-    """Report the decision on a call that would run with `args`."""
-    report.approval(
-        call_id,
-        stage="decided",
-        args=args if decision.args is None else decision.args,
-        decision="allow" if decision.allow else "deny",
-        scope="tool" if decision.scope == "kernel" else decision.scope,
-        by=decision.by,
-        reason=decision.reason,
-    )
-
-
-def _nobody(name: str, why: str) -> str:
+def _denied_unasked(name: str, why: str) -> str:
     how = (
         why or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml)"
     )

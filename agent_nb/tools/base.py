@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 
 from ..events import meaning, progress_fields
 from ..models import ToolSpec
+from ..wire import dumps
 
 Effect = Literal["none", "reads", "kernel", "outside"]
-QUIET = ("none", "reads")  # effects that nobody is asked about
-LIVES = ("reads", "kernel")  # effects whose calls run in order, and again in a replay
 Compare = Literal["exact", "full", "text", "none"]
 _call: ContextVar[str] = ContextVar("agent_nb_call", default="")
 
@@ -63,12 +62,23 @@ class Outcome(msgspec.Struct, frozen=True):
     `attachments`: its pictures, objects with `media_type` and base64 `data`.
     """
 
+    #: the content of a call that returned None
+    NOTHING: ClassVar[str] = "(no value)"
+
     status: Literal["ok", "error", "denied", "cancelled", "timeout"]
     content: Any = ""
     display: dict[str, Any] | None = None
     duration: float = 0.0
     printed: str = ""
     attachments: tuple[dict[str, Any], ...] = ()
+
+    def after(self, printed: str) -> Outcome:
+        """Return it with the text that the code printed before its content."""
+        if not printed:
+            return self
+        text = self.content if isinstance(self.content, str) else dumps(self.content)
+        content = printed if text == self.NOTHING else f"{printed.rstrip(chr(10))}\n{text}"
+        return msgspec.structs.replace(self, content=content)
 
 
 class Pictured(msgspec.Struct, frozen=True):
@@ -235,6 +245,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         """The name the model calls it by."""
         return self.spec.name
 
+    @property
+    def harmless(self) -> bool:
+        """Whether its calls change nothing: the user is not asked about them."""
+        return self.effect in ("none", "reads")
+
+    @property
+    def uses_kernel(self) -> bool:
+        """Whether its calls use the user's namespace: they run in order, and again in a replay."""
+        return self.effect in ("reads", "kernel")
+
 
 class Question(msgspec.Struct, frozen=True):
     """A call that needs a decision; `preview`: what it would change, if the tool can say.
@@ -266,7 +286,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Report(Protocol):
-    """Receives what happens to each call.
+    """Receives what happens to each call of a batch.
 
     Per call: approval (0-2), started (0-1), update and relay (any number), end (exactly 1). All
     methods are called on the event loop's thread, never after the call's `end`, and must not raise.

@@ -33,20 +33,78 @@ from ..wire import Redaction, Redactor
 Write = Callable[[Any], Any]
 
 
-class _Capture:
-    """The output of one piece of code: stdout to `out`, stderr to `err`.
+class OutputCapture:
+    """Sends what the entering context writes to stdout to `out`, to stderr to `err` (None: `out`).
 
-    `through`: to the streams as well.
+    A context manager for one use. `through`: to the streams as well. `redaction`: the secret filter
+    for what goes there.
     """
 
     def __init__(
-        self, out: Write, err: Write, redaction: Redaction | None, *, through: bool
+        self,
+        out: Write,
+        err: Write | None = None,
+        *,
+        through: bool = False,
+        redaction: Redaction | None = None,
     ) -> None:
-        self.out, self.err, self.open = out, err, True
+        self.out, self.err, self.open = out, err or out, True
         self.redaction = redaction
         self._through = through
         self._filters: dict[int, tuple[Write, Redactor]] = {}
         self._writing = threading.RLock()
+
+    def __enter__(self) -> OutputCapture:
+        self._token = _entered.set(self)
+        _install(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+        _remove(self)
+        with suppress(ValueError):  # an abandoned coroutine is closed in another context
+            _entered.reset(self._token)
+
+    @staticmethod
+    def current() -> OutputCapture | None:
+        """Return the open capture of the running context, None if there is none."""
+        capture = _entered.get() or _of_threads.get(threading.current_thread())
+        return capture if capture is not None and capture.open else None
+
+    @staticmethod
+    @contextmanager
+    def mark_shown() -> Iterator[None]:
+        """Mark the context as shown by a view, so that tool output need not go to the streams."""
+        token = _shown.set(True)
+        try:
+            yield
+        finally:
+            _shown.reset(token)
+
+    @staticmethod
+    def is_shown() -> bool:
+        """Return whether a view shows the tool output of this context."""
+        return _shown.get()
+
+    @staticmethod
+    def replace_attribute(owner: Any, name: str, new: Any) -> Callable[[], None]:
+        """Set an attribute and return a function that restores it.
+
+        If other code has replaced the attribute meanwhile, restoring does nothing; `new` then
+        passes everything through. Raises AttributeError if the object accepts no attributes.
+        """
+        own = getattr(owner, "__dict__", {}).get(name)
+        setattr(owner, name, new)
+
+        def restore() -> None:
+            if vars(owner).get(name) is not new:
+                return
+            if own is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+
+        return restore
 
     def pass_on(self, write: Write, text: str) -> None:
         """Write `text` to a stream, filtered, if the output goes there."""
@@ -68,120 +126,59 @@ class _Capture:
                     write(rest)
 
 
-_mine: ContextVar[_Capture | None] = ContextVar("agent_nb_output", default=None)
+_entered: ContextVar[OutputCapture | None] = ContextVar("agent_nb_output", default=None)
 _shown: ContextVar[bool] = ContextVar("agent_nb_shown", default=False)
-_threads: weakref.WeakKeyDictionary[threading.Thread, _Capture] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
-_open: list[_Capture] = []
-_undo: list[Callable[[], None]] = []
+# captures of threads that captured code started; they do not inherit its context
+_of_threads: weakref.WeakKeyDictionary[threading.Thread, OutputCapture] = (
+    weakref.WeakKeyDictionary()
+)
+_lock = threading.Lock()  # of the two lists
+_open: list[OutputCapture] = []
+_restore: list[Callable[[], None]] = []  # puts back what `_replace` replaced, when none is open
 
 
-@contextmanager
-def capture_output(
-    out: Write,
-    err: Write | None = None,
-    *,
-    through: bool = False,
-    redaction: Redaction | None = None,
-) -> Iterator[None]:
-    """Send what this context writes to stdout to `out`, and to stderr to `err` (None: `out`).
-
-    `through`: to the streams as well. `redaction`: the secret filter for what goes there.
-    """
-    capture = _Capture(out, err or out, redaction, through=through)
-    token = _mine.set(capture)
-    _install(capture)
-    try:
-        yield
-    finally:
-        capture.close()
-        _remove(capture)
-        with suppress(ValueError):  # an abandoned coroutine is closed in another context
-            _mine.reset(token)
-
-
-@contextmanager
-def mark_shown() -> Iterator[None]:
-    """Mark the context as shown by a view, so that tool output need not go to the streams."""
-    token = _shown.set(True)
-    try:
-        yield
-    finally:
-        _shown.reset(token)
-
-
-def is_shown() -> bool:
-    """Return whether a view shows the tool output of this context."""
-    return _shown.get()
-
-
-def write_to_capture(text: str) -> bool:
-    """Send `text` to the capture of this context, as stderr; return False if there is none."""
-    capture = _current()
-    if capture is not None:
-        capture.err(text)
-    return capture is not None
-
-
-def _current() -> _Capture | None:
-    capture = _mine.get() or _threads.get(threading.current_thread())
-    return capture if capture is not None and capture.open else None
-
-
-def _install(capture: _Capture) -> None:
+def _install(capture: OutputCapture) -> None:
+    """Open a capture; the first one hooks threads, and each one the streams of the moment."""
     with _lock:
         if not _open:
-            _replace(threading.Thread, "start", _starting)
-            _replace(ThreadPoolExecutor, "submit", _submitting)
+            _replace(threading.Thread, "start", _capturing_start)
+            _replace(ThreadPoolExecutor, "submit", _capturing_submit)
         _open.append(capture)
-        _replace(sys.stdout, "write", lambda write: _writing(write, lambda capture: capture.out))
-        _replace(sys.stderr, "write", lambda write: _writing(write, lambda capture: capture.err))
+        _replace(
+            sys.stdout, "write", lambda write: _capturing_write(write, lambda capture: capture.out)
+        )
+        _replace(
+            sys.stderr, "write", lambda write: _capturing_write(write, lambda capture: capture.err)
+        )
 
 
-def _remove(capture: _Capture) -> None:
+def _remove(capture: OutputCapture) -> None:
+    """Take a capture off the list; after the last one everything is put back."""
     with _lock:
         _open.remove(capture)
-        while not _open and _undo:
-            _undo.pop()()
-
-
-def replace_attribute(owner: Any, name: str, new: Any) -> Callable[[], None]:
-    """Set an attribute and return a function that restores it.
-
-    If other code has replaced the attribute meanwhile, restoring does nothing; `new` then passes
-    everything through. Raises AttributeError if the object accepts no attributes.
-    """
-    own = getattr(owner, "__dict__", {}).get(name)
-    setattr(owner, name, new)
-
-    def restore() -> None:
-        if vars(owner).get(name) is not new:
-            return
-        if own is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)
-
-    return restore
+        while not _open and _restore:
+            _restore.pop()()
 
 
 def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace an attribute by `make(attribute)` until `_remove`, once."""
+    """Replace an attribute by `make(attribute)` until `_remove`; one that is ours already stays."""
     if getattr(getattr(owner, "__dict__", {}).get(name), "agent_nb", False):
         return
     replacement = make(getattr(owner, name, None))
     replacement.agent_nb = True
     with suppress(AttributeError):  # no stream, or one that accepts no attributes: not captured
-        _undo.append(replace_attribute(owner, name, replacement))
+        _restore.append(OutputCapture.replace_attribute(owner, name, replacement))
 
 
-def _writing(write: Write, which: Callable[[_Capture], Write]) -> Write:
+def _capturing_write(write: Write, which: Callable[[OutputCapture], Write]) -> Write:
+    """Return a `write` that sends text to the capture of its context: `which` chooses the side."""
+
     def put(text: Any) -> Any:
         if not isinstance(text, str):
             return write(text)
-        capture = _current()
+        capture = OutputCapture.current()
         if capture is None:
-            return write(_cleaned(text))
+            return write(_filter_secrets(text))
         which(capture)(text)
         capture.pass_on(write, text)
         return len(text)
@@ -189,40 +186,49 @@ def _writing(write: Write, which: Callable[[_Capture], Write]) -> Write:
     return put
 
 
-def _cleaned(text: str) -> str:
+def _filter_secrets(text: str) -> str:
+    """Return a text of code that is not captured without the secrets of all open captures."""
     for capture in tuple(_open):
         text = text if capture.redaction is None else capture.redaction.value(text)
     return text
 
 
-def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+def _capturing_start(
+    start: Callable[[threading.Thread], None],
+) -> Callable[[threading.Thread], None]:
+    """Return a `Thread.start` that gives the new thread the capture of its starter."""
+
     def begin(thread: threading.Thread) -> None:
-        capture = _current()
+        capture = OutputCapture.current()
         if capture is not None:
-            _threads[thread] = capture
+            _of_threads[thread] = capture
         start(thread)
 
     return begin
 
 
-def _submitting(submit: Callable[..., Any]) -> Callable[..., Any]:
+def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `submit` that gives the function the capture of its caller."""
+
     def give(
         pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any
     ) -> Any:
-        capture = _current()
+        capture = OutputCapture.current()
         return submit(
-            pool, function if capture is None else _within(capture, function), *args, **options
+            pool, function if capture is None else _run_in(capture, function), *args, **options
         )
 
     return give
 
 
-def _within(capture: _Capture, function: Callable[..., Any]) -> Callable[..., Any]:
+def _run_in(capture: OutputCapture, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` so that it runs with a capture, whatever thread of a pool runs it."""
+
     def call(*args: Any, **options: Any) -> Any:
-        token = _mine.set(capture)
+        token = _entered.set(capture)
         try:
             return function(*args, **options)
         finally:
-            _mine.reset(token)
+            _entered.reset(token)
 
     return call

@@ -21,7 +21,12 @@ from ..host import find_library
 
 
 class _Chart(msgspec.Struct, frozen=True):
-    """A kind of chart: the module of its types, its displays, and how it becomes a picture."""
+    """A kind of chart.
+
+    `name`: in words. `types`: a regular expression of the modules of its types. `kinds`: one of the
+    MIME types of its displays, "" for none. `module` and `package`: what must be installed for a
+    picture. `then`: the code that makes one.
+    """
 
     name: str
     types: str

@@ -18,10 +18,11 @@ from functools import cached_property
 
 from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
 
-# characters that are read of commands inside commands: at least, and by the length of the whole
-LEAST, OFTEN = 20_000, 2
+# characters of commands inside commands that are read: so many, and so many times the whole line
+READ_ALWAYS, READ_TIMES = 20_000, 2
 
 OPERATORS = re.compile(r"[;&|<>`$(){}\n\r\\]")
+# between two commands of a line; around commands inside one; before the program of one
 _BETWEEN = re.compile(r"&&|\|\||[;&|\n\r]")
 _NESTED = re.compile(r"\$?\(|[)`]")
 _SPACE = re.compile(r"[ \t]+")
@@ -72,6 +73,7 @@ def spellings(command: str) -> set[str]:
 
 
 def _forms(command: str) -> set[str]:
+    """Return a command and those nested in it, each also without prefix words and quotes."""
     inner = [command, *(squeeze_spaces(part) for part in _NESTED.split(command))]
     bare = [_BEFORE.sub("", text) for text in inner]
     return {*inner, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
@@ -85,7 +87,7 @@ def _behind(texts: Iterable[str]) -> set[str]:
     out: set[str] = set()
     seen: set[str] = set()
     waiting = list(texts)
-    room = LEAST + OFTEN * sum(map(len, waiting))
+    room = READ_ALWAYS + READ_TIMES * sum(map(len, waiting))
     while waiting:
         text = waiting.pop()
         if text in seen or not may_wrap(text):

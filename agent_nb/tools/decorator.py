@@ -36,8 +36,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Thread = Literal["worker", "main"]
 Render = Callable[[Any], dict[str, Any]]
 Preview = Callable[[dict[str, Any], ToolContext], str]
-_DECLARED = "__agent_nb__"
+_DECLARED = "__agent_nb__"  # the attribute of a function that holds its declaration
 _LONGEST_NAME = 64
+#: reads `func` of a partial even if a subclass hides it
 _PARTIAL: Any = functools.partial.__dict__["func"]
 
 
@@ -136,6 +137,7 @@ def _declaration(value: Any) -> Declaration | None:
 
 
 def _declare(function: Any, declaration: Declaration) -> Any:
+    """Mark a function as a tool and return it. Raises UsageError."""
     if isinstance(function, classmethod | staticmethod):
         raise UsageError(f"Write @tool below @{type(function).__name__}, next to the function.")
     own_tool = None if _in_class(function) else _make(function, declaration, "")
@@ -151,6 +153,7 @@ def _declare(function: Any, declaration: Declaration) -> Any:
 
 
 def _make(function: Any, declaration: Declaration, name: str) -> Tool:
+    """Return the tool of a function; `name` applies if the declaration has none."""
     from .schema import Arguments
 
     if not callable(function) or inspect.isclass(function):
@@ -178,7 +181,7 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
 
 
 def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
-    """Return a callable that takes keywords only."""
+    """Return a callable that takes every argument by keyword: the function itself if it does."""
     if arguments.plain:
         return function
 
@@ -192,6 +195,7 @@ def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]
 
 
 def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main", "loop"]:
+    """Return where calls of a function run. Raises UsageError for an async one in `main`."""
     if not is_async(function):
         return wanted
     if wanted == "main":
@@ -225,6 +229,7 @@ def _name_of(function: Any) -> str:
 
 
 def _inner(function: Any) -> Any:
+    """Return the function inside partials."""
     while is_a(function, functools.partial):
         function = _PARTIAL.__get__(function)
     return function
@@ -235,6 +240,7 @@ def _shown(value: Any) -> str:
 
 
 def _checked(options: dict[str, Any]) -> Declaration:
+    """Return the options of `@tool` as a declaration. Raises UsageError."""
     try:
         return msgspec.convert(options, Declaration, strict=True)
     except msgspec.ValidationError as error:

@@ -26,15 +26,14 @@ from .frames import Table, read_table
 from .plain_values import (
     KINDS,
     NAMES,
-    SET,
     WIDTH,
     Clean,
     class_name,
     clean_text,
     describe_builtin,
-    keep_text,
     round_float,
     take_items,
+    take_set,
     write_literal,
     write_unquoted,
 )
@@ -53,16 +52,17 @@ from .safe_types import (
 )
 from .variable_facts import Described, count_tokens
 
-VARIABLES = 60
-TOKENS = 2_000
+VARIABLES = 60  # lines of a list at most
+TOKENS = 2_000  # of a list or a preview, about
 _DOTS = "…"  # for a cell that is not plain
 _ROWS = 20  # of a preview at most
 _TEXT = 400  # characters of a text that is a variable itself
 _OURS = __name__.partition(".")[0]
+# what IPython puts into a namespace
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 
-def describe_variable(name: str, value: Any, clean: Clean = keep_text) -> Described:
+def describe_variable(name: str, value: Any, clean: Clean = str) -> Described:
     """Return what is known of a variable. Never raises, runs nothing of the value's."""
     if is_a(value, type):
         return Described(name=name, kind=f"class {class_name(value, clean)}")
@@ -80,7 +80,7 @@ def describe_variable(name: str, value: Any, clean: Clean = keep_text) -> Descri
 
 
 def preview_value(
-    name: str, value: Any, rows: int = 3, clean: Clean = keep_text, *, brief: bool = False
+    name: str, value: Any, rows: int = 3, clean: Clean = str, *, brief: bool = False
 ) -> str:
     """Return the first rows of a table, items of a container or characters of a text, each cell at
     most 40 characters; "" for anything else.
@@ -106,7 +106,7 @@ def preview_value(
         lines = [_item(item, clean) for item in _sorted(value)[:count]]
     else:
         lines = [write_unquoted(value, clean, _TEXT)]
-    return _fitting(lines)
+    return _fit_tokens(lines)
 
 
 def user_variables(
@@ -146,7 +146,7 @@ def user_variables(
 def list_variables(
     variables: Mapping[str, Any],
     first: Sequence[str] = (),
-    clean: Clean = keep_text,
+    clean: Clean = str,
     known: Mapping[str, Described] = {},
 ) -> str:
     """Return a line for each variable: those of `first`, then the others by name; a closing line
@@ -176,7 +176,7 @@ def _left_out(count: int) -> str:
     return f"… and {count:,} more variable{'' if count == 1 else 's'}"
 
 
-def _fitting(lines: Iterable[str]) -> str:
+def _fit_tokens(lines: Iterable[str]) -> str:
     """Return as many of the lines as `TOKENS` allow."""
     left = TOKENS
     shown: list[str] = []
@@ -202,15 +202,9 @@ def _item(value: Any, clean: Clean) -> str:
 
 
 def _sorted(items: Iterable[Any]) -> list[Any]:
-    """Return the items of a set by their text; none of a set that is large or holds more than plain
-    values: its own order differs from process to process.
-    """
-    held = take_items(items, SET + 1)
-    return (
-        sorted(held, key=write_literal)
-        if len(held) <= SET and all(map(write_literal, held))
-        else []
-    )
+    """Return the items of a set by their text, none if it is large or not all are plain values."""
+    known = take_set(items)
+    return sorted(known, key=write_literal) if all(map(write_literal, known)) else []
 
 
 def _figure(value: Any) -> str:

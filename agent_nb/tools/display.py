@@ -56,11 +56,13 @@ def read_rich_bundle(value: Any) -> dict[str, Any] | None:
 def clean_bundle(bundle: Any) -> dict[str, Any]:
     """Return the part of a mime bundle that may be kept: static types, text or JSON, bounded."""
     items = bundle.items() if isinstance(bundle, Mapping) else ()
-    contents = without_hidden({mime: _kept(content) for mime, content in items if mime in _KINDS})
+    contents = without_hidden(
+        {mime: _static_content(content) for mime, content in items if mime in _KINDS}
+    )
     return {mime: content for mime, content in contents.items() if content is not None}
 
 
-def _kept(content: Any) -> Any:
+def _static_content(content: Any) -> Any:
     """Return one content of a bundle as text or JSON, None if it is empty or too large."""
     if isinstance(content, tuple):  # (data, metadata), as IPython allows
         content = content[0] if content else None
@@ -116,6 +118,7 @@ def _rows(value: Any) -> str:
 
 
 def _mimebundle(value: Any) -> Mapping[str, Any]:
+    """Return what `_repr_mimebundle_` gives, with or without the metadata beside it."""
     bundle = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
         value._repr_mimebundle_
     )
@@ -136,6 +139,7 @@ def call_method(value: Any, method: str, *args: Any) -> Any:
 
 
 def _call(function: Any) -> Any:
+    """Return what `function`, foreign code, returns; None if it raises."""
     try:
         return function()
     except Exception:  # foreign code

@@ -44,6 +44,7 @@ _SECTIONS = _PARAMETERS | {
     "see also",
     "todo",
 }
+# the line below a section of NumPy; `:param x: …`; an entry of Google (`x (int): …`) and of NumPy
 _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
 _FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:\s*(?P<text>.*)$")
 _GOOGLE_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
@@ -84,6 +85,7 @@ def _heading(lines: list[str], at: int) -> str:
 
 
 def _is_field(line: str) -> bool:
+    """Return whether a line begins a field of reST."""
     match = _FIELD.match(line)
     return match is not None and match["field"] in _FIELDS
 
@@ -114,6 +116,7 @@ def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
+    """Return the texts of the parameters in fields of reST (`:param x: …`)."""
     fields: dict[str, str] = {}
     name = ""
     for line in lines:

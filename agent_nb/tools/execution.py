@@ -4,7 +4,7 @@ Rules
 - `call_tool` raises only the cancellation that its caller asked for; whatever a tool raises becomes
   an Outcome.
 - What a generator yields is progress. Its result is its return value, else the last item that is
-  not a fraction. With ToolEvents (seed 003), the generator itself marks the result.
+  not a fraction. A generator of tool events marks the result itself (`events.is_tool_event`).
 - A synchronous generator runs and is closed on one thread; it is checked for cancellation between
   steps.
 - Values are rendered (repr, to_html, savefig …) where the tool ran, not on the event loop, unless
@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, aclosing, suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..host import mark_foreign
 from ..wire import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
-from .capture import capture_output, is_shown
+from .capture import OutputCapture
 from .decorator import is_async
 from .threads import Caught, Worker, catch_outcome
 from .values import LIMIT
@@ -53,18 +53,18 @@ async def call_tool(
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
     finish = partial(results.convert_result, limit=limit, render=tool.render)
-    prints = _Prints(context, redaction or Redaction(), through=not is_shown())
+    prints = _PrintedOutput(context, redaction or Redaction(), through=not OutputCapture.is_shown())
     try:
         if tool.thread == "loop" or is_async(tool.invoke):
-            with prints.heard():
-                return await _resolve(call(), context, finish)
-        caught = await _elsewhere(tool, partial(_drive, call, context, finish, prints), context)
+            with prints.captured():
+                return await _finish_on_loop(call(), context, finish)
+        caught = await _on_thread(tool, partial(_call_sync, call, context, finish, prints), context)
         if caught.error is not None:
             return results.convert_error(caught.error)
         if isinstance(caught.value, Outcome):
             return caught.value
-        with prints.heard():
-            return await _resolve(caught.value, context, finish)
+        with prints.captured():
+            return await _finish_on_loop(caught.value, context, finish)
     except BaseException as error:
         # a KeyboardInterrupt that leaves a task would end the event loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
@@ -72,16 +72,17 @@ async def call_tool(
         return results.convert_error(error)
 
 
-async def _elsewhere(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
+async def _on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
     """Run `function` on the kernel's main thread or in a worker."""
     if tool.thread == "main" and context.host is not None:
         caught = await context.host.call(partial(catch_outcome, function))
         assert isinstance(caught, Caught)
         return caught
-    return await _work(function, f"tool {tool.name}")
+    return await _run_in_worker(function, f"tool {tool.name}")
 
 
-async def _work(function: Callable[[], Any], name: str) -> Caught:
+async def _run_in_worker(function: Callable[[], Any], name: str) -> Caught:
+    """Run `function` in a thread of its own; a cancelled caller abandons it."""
     worker = Worker(function, name)
     try:
         return await worker.future
@@ -90,7 +91,7 @@ async def _work(function: Callable[[], Any], name: str) -> Caught:
         raise
 
 
-class _Prints:
+class _PrintedOutput:
     """Reports what one call prints as its progress."""
 
     def __init__(self, context: ToolContext, redaction: Redaction, *, through: bool) -> None:
@@ -99,18 +100,18 @@ class _Prints:
         self._through = through
         self._room = SHOWN
 
-    def heard(self) -> AbstractContextManager[None]:
+    def captured(self) -> OutputCapture:
         """Capture what this context prints; entered where the tool runs, so that an abandoned
         tool prints nothing below the cell.
         """
-        return capture_output(
-            partial(self._take, True),
-            partial(self._take, False),
+        return OutputCapture(
+            partial(self._report, True),
+            partial(self._report, False),
             through=self._through,
             redaction=self._redaction,
         )
 
-    def _take(self, out: bool, text: str) -> None:
+    def _report(self, out: bool, text: str) -> None:
         if self._room < 0:
             return
         if len(text) > self._room:
@@ -125,17 +126,20 @@ class _Prints:
 
 
 @mark_foreign
-def _drive(
-    call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome], prints: _Prints
+def _call_sync(
+    call: Callable[[], Any],
+    context: ToolContext,
+    finish: Callable[[Any], Outcome],
+    prints: _PrintedOutput,
 ) -> Any:
     """Call a synchronous tool; return its Outcome, or what the event loop must finish.
 
     That is an awaitable or an async generator.
     """
-    with prints.heard():
+    with prints.captured():
         value = call()
         if inspect.isgenerator(value):
-            return finish(_step(value, context))
+            return finish(_exhaust(value, context))
         if not (inspect.isasyncgen(value) or inspect.isawaitable(value)):
             return finish(value)
     if context.cancelled and inspect.iscoroutine(value):
@@ -145,12 +149,13 @@ def _drive(
 
 
 @mark_foreign
-def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
+def _exhaust(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
+    """Report the items of a generator and return its result. Raises Cancelled after a stop."""
     last = None
     try:
         while not context.cancelled:
             item = next(generator)
-            last = _reported(item, context, last)
+            last = _report_item(item, context, last)
     except StopIteration as stop:
         return last if stop.value is None else stop.value
     finally:
@@ -159,15 +164,15 @@ def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
 
 
 @mark_foreign
-async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
+async def _finish_on_loop(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
     """Await or iterate an unfinished value on the event loop."""
     if inspect.isasyncgen(value):
-        value = await _iterate(value, context)
+        value = await _exhaust_async(value, context)
     elif inspect.isawaitable(value):
         value = await value
     if isinstance(value, _CHEAP) and finish.keywords["render"] is None:
         return finish(value)
-    caught = await _work(partial(finish, value), "tool result")
+    caught = await _run_in_worker(partial(finish, value), "tool result")
     if caught.error is not None:
         raise caught.error
     outcome = caught.value
@@ -176,16 +181,20 @@ async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -
 
 
 @mark_foreign
-async def _iterate(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
+async def _exhaust_async(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
+    """Report the items of an async generator and return its result."""
     last = None
     async with aclosing(generator):
         async for item in generator:
-            last = _reported(item, context, last)
+            last = _report_item(item, context, last)
     return last
 
 
-def _reported(item: Any, context: ToolContext, last: Any) -> Any:
-    """Report an item of a generator; return the result if it ends now."""
+def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
+    """Report an item of a generator; return the result it has if it ends now.
+
+    `last`: the result before the item. A fraction is progress only.
+    """
     if is_tool_event(item):
         event = adapt_tool_event(item)
         if isinstance(event, Result):
@@ -202,5 +211,6 @@ def _reported(item: Any, context: ToolContext, last: Any) -> Any:
 
 
 def _cancel_requested() -> bool:
+    """Return whether this task is being cancelled; a tool may raise CancelledError itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

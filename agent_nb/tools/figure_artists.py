@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from ..record import GRID, ArtistData, FigureData, Numbers
+from ..record import ArtistData, FigureData, Numbers
 from ..wire import cut_end, replace_surrogates
 
 MOST = 1_000
@@ -34,6 +34,7 @@ _FEW = 8  # numbers of an array in the data of a large figure
 _LONGEST = 1_000  # characters of a text
 _PATHS = 20_000  # shapes of a collection whose corners are read
 _LAYOUT = 0.03  # of the figure; a layout measures fonts
+# properties of an artist that are its styles
 _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _PLAIN = ("linestyle", "linewidth", "marker", "markersize", "drawstyle", "hatch", "alpha")
 
@@ -49,6 +50,7 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
         return None
     try:
         version = getattr(sys.modules.get("matplotlib"), "__version__", "")
+        # ever shorter, until the data fit: fewer listed numbers, then one hash for each artist
         for clear, hashed in ((_LISTED, False), (_FEW, False), (_FEW, True)):
             reader = _Reader(clear)
             reader.read(figure, "")
@@ -73,11 +75,16 @@ def _hashed(artist: ArtistData) -> ArtistData:
 
 
 def _class_names(value: Any) -> list[str]:
+    """Return the names of the classes of Matplotlib that a value has, the nearest first."""
     return [c.__name__ for c in type(value).__mro__ if c.__module__.startswith("matplotlib.")]
 
 
 class _Reader:
-    """Reads one figure. Arrays of up to `clear` numbers stand in the data."""
+    """Reads one figure into `artists`; `partly`: something in it could not be read.
+
+    Arrays of up to `clear` numbers stand in the data themselves, longer ones as a hash. A method
+    reads one kind of artist (`_READ`); its argument `within` begins the names of what it reads.
+    """
 
     def __init__(self, clear: int) -> None:
         self.artists: list[ArtistData] = []
@@ -109,7 +116,7 @@ class _Reader:
         if counted:
             self._counts[name] = self._counts.get(name, 0) + 1
             name = f"{name} {self._counts[name]}"
-        label = _get(artist, "label")
+        label = _property(artist, "label")
         arrays = {k: self._numbers(v) for k, v in (numbers or {}).items() if v is not None}
         self.artists.append(
             ArtistData(
@@ -136,7 +143,8 @@ class _Reader:
             places = min(_DIGITS - math.floor(math.log10(scale)), 300)
             known = (round(float(v), places) + 0.0 if math.isfinite(v) else None for v in flat)
             return Numbers(tuple(known))
-        steps = numpy.rint((flat - low) / scale * GRID)
+        # a long array counts by its values on a grid, so that noise of rounding does not change it
+        steps = numpy.rint((flat - low) / scale * Numbers.GRID)
         steps[~good] = -1
         packed = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
         return Numbers(count=int(flat.size), low=low, high=high, hash=packed)
@@ -179,7 +187,7 @@ class _Reader:
             styles={"projection": getattr(axes, "name", ""), "aspect": axes.get_aspect(), **styles},
             counted=False,
         )
-        self._place(axes.get_position().bounds)
+        self._add_place(axes.get_position().bounds)
         titles = {
             "title": axes.title,
             "left title": axes._left_title,  # noqa: SLF001  (it has no public name)
@@ -188,7 +196,7 @@ class _Reader:
         self._titles(titles, within)
         self._children(axes, within, [*hidden, *titles.values()])
 
-    def _place(self, bounds: Sequence[float]) -> None:
+    def _add_place(self, bounds: Sequence[float]) -> None:
         """Add the place of the last artist, as exact as a layout that measures fonts is."""
         box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
         last = self.artists[-1]
@@ -240,7 +248,7 @@ class _Reader:
         x, y = line.get_xdata(orig=False), line.get_ydata(orig=False)
         self._add(f"{within}line", line, numbers={"y": y, "x": x}, styles=_styles(line))
 
-    def _written(self, text: Any, within: str) -> None:
+    def _text_artist(self, text: Any, within: str) -> None:
         if not text.get_text():
             return
         numbers = {"place": text.get_position(), "target": getattr(text, "xy", None)}
@@ -270,8 +278,8 @@ class _Reader:
                     label for b in bars if (label := str(b.get_label()))[:1] != "_"
                 )
             },
-            numbers={n: [_get(bar, n) or 0 for bar in bars] for n in names},
-            styles={n: _joined([style[n] for style in styles]) for n in styles[0]},
+            numbers={n: [_property(bar, n) or 0 for bar in bars] for n in names},
+            styles={n: _common_style([style[n] for style in styles]) for n in styles[0]},
         )
 
     def _patch(self, patch: Any, within: str) -> None:
@@ -291,10 +299,10 @@ class _Reader:
             numbers={
                 "x": offsets[:, 0] if offsets.ndim == 2 else None,
                 "y": offsets[:, 1] if offsets.ndim == 2 else None,
-                **_scalars(collection),
-                "sizes": _get(collection, "sizes"),
+                **_mapped_values(collection),
+                "sizes": _property(collection, "sizes"),
                 "levels": getattr(collection, "levels", None),
-                "coordinates": _get(collection, "coordinates"),
+                "coordinates": _property(collection, "coordinates"),
                 "corners": numpy.concatenate(corners) if corners else None,
                 **{n: getattr(collection, n, None) for n in ("U", "V")},
                 "colours": None
@@ -306,7 +314,7 @@ class _Reader:
                 "line widths": collection.get_linewidth(),
             },
             styles={
-                **_mapping(collection),
+                **_colour_map(collection),
                 "linestyle": collection.get_linestyle(),
                 "hatch": collection.get_hatch(),
                 "alpha": _alpha(collection),
@@ -318,9 +326,9 @@ class _Reader:
         self._add(
             f"{within}image",
             image,
-            numbers={**_scalars(image), "extent": _get(image, "extent")},
+            numbers={**_mapped_values(image), "extent": _property(image, "extent")},
             styles={
-                **_mapping(image),
+                **_colour_map(image),
                 "shape": "×".join(map(str, array.shape)),
                 "interpolation": image.get_interpolation(),
                 "origin": getattr(image, "origin", ""),
@@ -365,7 +373,7 @@ _READ = {
     "_AxesBase": "_axes",
     "Axis": "_axis",
     "Line2D": "_line",
-    "Text": "_written",
+    "Text": "_text_artist",
     "FancyArrowPatch": "_unknown",  # its corners are pixels
     "Patch": "_patch",
     "Collection": "_collection",
@@ -376,7 +384,7 @@ _READ = {
 }
 
 
-def _get(artist: Any, name: str) -> Any:
+def _property(artist: Any, name: str) -> Any:
     """Return a property of an artist, None if it has none of this name."""
     method = getattr(artist, f"get_{name}", None)
     return None if method is None else method()
@@ -386,7 +394,7 @@ def _text(value: Any) -> str:
     return cut_end(replace_surrogates(str(value)), _LONGEST)
 
 
-def _joined(values: Sequence[str]) -> str:
+def _common_style(values: Sequence[str]) -> str:
     """Return the style of a row: one if all are equal."""
     return values[0] if len(set(values)) == 1 else " ".join(values)
 
@@ -397,16 +405,16 @@ def _kind(artist: Any) -> str:
 
 
 def _styles(artist: Any) -> dict[str, Any]:
-    colours = {name: _colour(_get(artist, name)) for name in _COLOURS}
-    return {**colours, **{name: _plain(_get(artist, name)) for name in _PLAIN}}
+    colours = {name: _colour(_property(artist, name)) for name in _COLOURS}
+    return {**colours, **{name: _style(_property(artist, name)) for name in _PLAIN}}
 
 
 def _text_styles(text: Any) -> dict[str, Any]:
     names = ("rotation", "fontsize", "fontweight", "ha", "va", "alpha")
-    return {"colour": _colour(text.get_color()), **{n: _plain(_get(text, n)) for n in names}}
+    return {"colour": _colour(text.get_color()), **{n: _style(_property(text, n)) for n in names}}
 
 
-def _plain(value: Any) -> str:
+def _style(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -424,10 +432,10 @@ def _colour(value: Any) -> str:
 
 def _alpha(artist: Any) -> str:
     alpha = artist.get_alpha()
-    return _plain(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
+    return _style(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
 
 
-def _scalars(mapped: Any) -> dict[str, Any]:
+def _mapped_values(mapped: Any) -> dict[str, Any]:
     """Return the values that a colour map colours, and its limits."""
     array = mapped.get_array()
     if array is None:
@@ -436,7 +444,7 @@ def _scalars(mapped: Any) -> dict[str, Any]:
     return {"values": array, "colour limits": limits if None not in limits else None}
 
 
-def _mapping(mapped: Any) -> dict[str, Any]:
+def _colour_map(mapped: Any) -> dict[str, Any]:
     """Return the names of a colour map and its scale, where one colours values."""
     if mapped.get_array() is None:
         return {}

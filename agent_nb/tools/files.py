@@ -26,7 +26,7 @@ from .paths import ConfinedPath, check_new, is_private, locate_file, open_existi
 from .text_excerpt import read_excerpt
 from .values import byte_size
 
-_ENTRIES = 200
+_ENTRIES = 200  # of a folder that are listed
 _LARGEST_DIFF = 1_000_000  # bytes of a file that is compared
 
 
@@ -73,6 +73,7 @@ def read(
 
 
 def _preview(args: dict[str, Any], context: ToolContext) -> str:
+    """Return the diff that a call of `write` would make."""
     target = locate_file(context.folder, args["file"])
     check_new(target)
     old, name = _old_text(target), args["file"]
@@ -134,6 +135,7 @@ def _missing(target: ConfinedPath) -> str:
 
 
 def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
+    """Return the line for an entry of a folder."""
     if entry.is_symlink():
         return f"{_shown(entry.name)}{_link(os.path.join(path, entry.name), folder)}"
     if entry.is_dir(follow_symlinks=False):
@@ -142,6 +144,7 @@ def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
 
 
 def _link(name: str, folder: str) -> str:
+    """Return what follows the name of a link: its kind or size, as of what it leads to."""
     try:
         target = locate_file(folder, name).path
     except ToolError:
@@ -196,7 +199,7 @@ def _replace(target: ConfinedPath, data: bytes) -> bool:
                     os.fchmod(out.fileno(), mode)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            _forget(temporary, folder)
+            _remove_quietly(temporary, folder)
             raise
     return mode is not None
 
@@ -215,7 +218,7 @@ def _mode(folder: int | None, name: str, target: ConfinedPath) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def _forget(name: str, folder: int | None) -> None:
+def _remove_quietly(name: str, folder: int | None) -> None:
     try:
         os.unlink(name, dir_fd=folder)
     except OSError:

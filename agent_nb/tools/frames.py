@@ -23,9 +23,11 @@ from .safe_types import ABSENT, is_a, module_space, public_name, read_field, typ
 
 COLUMNS = 60
 _BITS = 8
-_USER_DTYPES = 256  # from this number on a dtype of NumPy belongs to a user
+_USER_DTYPES = 256  # from this `num` on a dtype of NumPy belongs to a user
 _NUMPY_TEXTS = {"U": "str", "S": "bytes"}
+# fields in which arrays and indexes of pandas keep what holds their values
 _STORES = ("_ndarray", "_data", "_pa_array", "_left")
+# the dtypes of arrays whose storage does not show it
 _ARRAY_NAMES = {
     "Categorical": "category",
     "PeriodArray": "period",
@@ -35,7 +37,7 @@ _ARRAY_NAMES = {
     "ArrowStringArray": "str",
     "BooleanArray": "boolean",
 }
-# What polars turns into plain Python values; a list or an object may hold anything.
+# what polars turns into plain Python values; a list or an object may hold anything.
 _POLARS_SCALAR = re.compile(
     r"[iu]\d+|f\d+|bool|str|date|time|cat|enum|null|(datetime|duration)\[[^\[\]]*\]"
 )
@@ -65,7 +67,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_table(value: Any) -> Table | None:
-    """Return what is known of `value`, None if it is no table or array that can be read."""
+    """Return what is known of a table or array; None of other values, or if it cannot be read."""
     reader = _READERS.get(public_name(value))
     try:
         return reader(value) if reader is not None else None
@@ -74,6 +76,7 @@ def read_table(value: Any) -> Table | None:
 
 
 def _read_array(array: Any) -> Table:
+    # None: an array of no, three or more dimensions has no rows to show
     row = {1: lambda n: [array[n]], 2: lambda n: array[n, :COLUMNS]}.get(array.ndim)
     return Table(shape=array.shape, dtype=_numpy_dtype(array.dtype), row=row)
 
@@ -93,6 +96,7 @@ def _read_frame(frame: Any) -> Table:
     (width,), _, label = _read_axis(manager.axes[0])
     (height,), _, _ = _read_axis(manager.axes[1])
     # a block holds one or several columns of the same dtype
+    # of each column, the number of its block and its place in it
     numbers, places = (n[:COLUMNS].tolist() for n in (manager.blknos, manager.blklocs))
     blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*numbers}}
     shown = [blocks[number] for number in numbers]
@@ -132,10 +136,10 @@ def _read_axis(index: Any) -> tuple[tuple[int, ...], str, Callable[[int], Any]]:
     if type(steps) is range:
         return (len(steps),), "int64", steps.__getitem__
     if not is_a(codes, list):
-        store, (dtype, cell) = _store(data), _read_column(data)
+        store, (dtype, cell) = _find_store(data), _read_column(data)
         return () if store is None else (len(store),), dtype, lambda row: cell(row, 0)
     levels = map(_read_categories, list.__iter__(read_field(index, "_levels")))
-    parts = list(zip(levels, map(_store, list.__iter__(codes)), strict=True))
+    parts = list(zip(levels, map(_find_store, list.__iter__(codes)), strict=True))
 
     def label(row: int) -> tuple[Any, ...]:
         return tuple(category(code[row]) for category, code in parts)
@@ -147,7 +151,7 @@ def _read_column(values: Any) -> tuple[str, Callable[[int, int], Any]]:
     """Return the dtype of a pandas array, its class if that is foreign; and how to read a value:
     from its row, and its column in a block. It is None if missing, ABSENT if it cannot be read.
     """
-    array, store = public_name(values).removeprefix("pandas.arrays."), _store(values)
+    array, store = public_name(values).removeprefix("pandas.arrays."), _find_store(values)
     name = _ARRAY_NAMES.get(array)
     if store is None or array in ("PeriodArray", "IntervalArray"):
         return name or type_name(type(values)), lambda row, column: ABSENT
@@ -155,13 +159,13 @@ def _read_column(values: Any) -> tuple[str, Callable[[int, int], Any]]:
         known = public_name(store.type)
         kind = store.type if known else type_name(type(store.type))
         return name or f"{kind}[pyarrow]", lambda row, _: store[row].as_py() if known else ABSENT
-    own, mask = read_field(values, "_dtype"), _store(read_field(values, "_mask"))
+    own, mask = read_field(values, "_dtype"), _find_store(read_field(values, "_mask"))
     if array == "Categorical":
         category = _read_categories(read_field(own, "_categories"))
         return "category", lambda row, column: category(store[row])
     name = name or _numpy_dtype(store.dtype)
     if array in ("IntegerArray", "FloatingArray"):
-        name = name.title().replace("Ui", "UI")
+        name = name.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
     elif array == "DatetimeArray" and type(own) is not type(store.dtype):
         name = f"{name[:-1]}, tz]"  # the zone may be an object of the user's
 
@@ -185,14 +189,14 @@ def _read_categories(index: Any) -> Callable[[Any], Any]:
     return category
 
 
-def _store(values: Any) -> Any:
+def _find_store(values: Any) -> Any:
     """Return the NumPy or Arrow array in which pandas keeps `values`, None if a class on the way
     there is not known.
     """
     if public_name(values) in ("numpy.ndarray", "pyarrow.ChunkedArray"):
         return values
     inner = (read_field(values, name) for name in _STORES)
-    return next((_store(held) for held in inner if held is not ABSENT), None)
+    return next((_find_store(held) for held in inner if held is not ABSENT), None)
 
 
 def _read_polars_frame(frame: Any) -> Table:

@@ -8,7 +8,7 @@ Rules: the card shows every character of the code; what would stay unseen is ref
 
 from __future__ import annotations
 
-from ..wire import HIDDEN, name_character
+from ..wire import find_hidden
 
 ADD_CELL = "add_cell"  # of the tool
 LONGEST = 20_000  # characters of a cell; a card shows that many
@@ -22,6 +22,6 @@ def find_code_fault(code: str) -> str:
         return (
             f"The cell has {len(code):,} characters; the limit is {LONGEST:,}. Offer several cells."
         )
-    if (hidden := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
-        return f"The code holds the hidden character {name_character(hidden)}. Write it as an escape in a string, or leave it out."
+    if hidden := find_hidden(code):
+        return f"The code holds the hidden character {hidden}. Write it as an escape in a string, or leave it out."
     return ""

@@ -28,6 +28,7 @@ from ..errors import ToolError
 
 _SEPARATORS = re.compile(r"[\\/]")
 _ABSOLUTE = re.compile(r"^(?:[\\/]|[A-Za-z]:|~(?:[^\\/]*[\\/]|$))")
+# names of files that usually hold secrets, as globs
 _SECRETS = (
     "*.env",
     "*.env.*",
@@ -58,12 +59,14 @@ _SECRETS = (
 )
 NEW = 8  # folders that one write may create
 DEEPEST = 32  # parts of a name
+# flags to open what a name means itself: no link, and no wait for the writer of a pipe
 _NO_FOLLOW = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
 )
+#: whether this system opens files relative to an open folder
 _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 
@@ -165,6 +168,7 @@ def _check_kind(mode: int, folder: bool, name: str) -> None:
 
 
 def _step(current: int, part: str, create: bool) -> int:
+    """Return the descriptor of a folder inside the open folder `current`, which is closed."""
     if create and not os.access(part, os.F_OK, dir_fd=current):
         os.mkdir(part, dir_fd=current)
     deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)
@@ -173,6 +177,7 @@ def _step(current: int, part: str, create: bool) -> int:
 
 
 def _check_written(name: str) -> None:
+    """Raise ToolError for a name that is forbidden as it is written."""
     if "\0" in name or not name.strip():
         raise ToolError("The name is empty or not a file name.")
     if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
@@ -207,6 +212,7 @@ def _check_part(part: str, name: str) -> None:
 
 
 def _forms(part: str) -> set[str]:
+    """Return the spellings of a name that file systems may take for the same file."""
     normal = unicodedata.normalize("NFKC", part)
     # zero-width and direction marks
     visible = "".join(c for c in normal if unicodedata.category(c) != "Cf")

@@ -17,18 +17,19 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..models import GIVEN_SIDE, fit_picture
-from ..record import FIGURE_KEY
-from ..wire import clean_attachment, describe_figure, make_attachment
+from ..models import FittedPicture
+from ..record import FigureData
+from ..wire import clean_attachment, describe_picture
 from . import display
-from .figure_artists import figure_data
+from .chart_words import display_words
+from .figure_artists import figure_data, is_figure
 
 Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
 MOST = 30
 LARGEST = 3_000_000  # bytes
-_DEEPEST, _WIDEST = 3, 50  # levels and items in which pictures are looked for
+_DEEPEST, _WIDEST = 3, 50  # levels, and items of each, in which pictures are looked for
 _METHODS = ("_repr_png_", "_repr_jpeg_")
 
 
@@ -44,6 +45,7 @@ class Figures:
     ) -> None:
         """`on_change` is called with the index of each new picture, and with None after `clear`."""
         self._pictures: dict[Any, Picture] = {}
+        self._formatted: dict[str, Picture] = {}  # of figures, by their base64
         self._on_change = on_change
 
     @property
@@ -56,21 +58,63 @@ class Figures:
         data = picture["data"]
         again = next((n for n, p in enumerate(self.all, 1) if p["data"] == data), 0)
         if again and key not in self._pictures:
-            return describe_figure(again, picture)
+            return describe_picture(again, picture)
         number = (
             list(self._pictures).index(key) + 1
             if key in self._pictures
             else len(self._pictures) + 1
         )
-        text = describe_figure(number, picture)
+        text = describe_picture(number, picture)
         if number > MOST:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
-        small = bounded(picture)
+        small = fit_size(picture)
         if small is None:
             return f"{text[:-1]}; not kept, it is too large]"
         self._pictures[key or object()] = small
         self._on_change(number - 1, small)
         return text
+
+    @staticmethod
+    def draw(source: Any) -> Picture | None:
+        """Return bytes, a figure or an image as an attachment; None if it is neither."""
+        if isinstance(source, bytes | bytearray | memoryview):
+            return clean_attachment({"data": bytes(source)})
+        kind = type(source)
+        if hasattr(kind, "savefig"):
+            return _with_figure_data(_attach(display.draw_figure(source)), source)
+        if _is_axes(kind):
+            return Figures.draw(display.call_method(source, "get_figure"))
+        candidates = (
+            _attach(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
+        )
+        return next(filter(None, candidates), None)
+
+    @staticmethod
+    def read_display(
+        bundle: Mapping[str, Any], clean: Callable[[Any], Any]
+    ) -> tuple[dict[str, Any], str]:
+        """Return a displayed mime bundle without hidden content and secrets, which `clean` removes;
+        and the text that a tool gets for it if it stays in the cell.
+        """
+        data = clean(display.without_hidden(bundle))
+        lines = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
+        return data, "".join(f"{text}\n" for text in lines if text)
+
+    def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
+        """Keep the data of a figure that was formatted as `bundle`, for `find_picture`.
+
+        What is displayed afterwards is only a picture, and the figure may be closed.
+        """
+        picture = (
+            _with_figure_data(picture_of_bundle(bundle), figure) if is_figure(figure) else None
+        )
+        if picture is not None:
+            self._formatted[picture["data"]] = picture
+
+    def find_picture(self, bundle: Mapping[str, Any]) -> Picture | None:
+        """Return the picture of a mime bundle with the data of its figure, None if it has none."""
+        picture = picture_of_bundle(bundle)
+        return None if picture is None else self._formatted.get(picture["data"], picture)
 
     def has(self, key: str) -> bool:
         """Return whether a picture has this key."""
@@ -82,52 +126,36 @@ class Figures:
         self._on_change(0, None)
 
 
-def bounded(picture: Picture) -> Picture | None:
+def fit_size(picture: Picture) -> Picture | None:
     """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
     if len(picture["data"]) * 3 // 4 <= LARGEST:
         return picture
-    small = fit_picture(picture["data"], GIVEN_SIDE, LARGEST)
+    small = FittedPicture.fit(picture["data"], FittedPicture.USER_SIDE, LARGEST)
     content = {"media_type": small.media_type, "data": small.data}
     return {**picture, **content} if small.data else None
 
 
-def picture(source: Any) -> Picture | None:
+def picture_of(source: Any) -> Picture | None:
     """Return bytes, an attachment, a figure or an image as an attachment; None if it is neither.
 
     Never raises.
     """
     if isinstance(source, Mapping):
         return clean_attachment(source)
-    return make_picture(source) or of_bundle(display.read_rich_bundle(source) or {})
+    return Figures.draw(source) or picture_of_bundle(display.read_rich_bundle(source) or {})
 
 
-def make_picture(source: Any) -> Picture | None:
-    """Return bytes, a figure or an image as an attachment; None if it is neither."""
-    if isinstance(source, bytes | bytearray | memoryview):
-        return make_attachment(bytes(source))
-    kind = type(source)
-    if hasattr(kind, "savefig"):
-        return with_figure_data(_of(display.draw_figure(source)), source)
-    if _is_axes(kind):
-        return make_picture(display.call_method(source, "get_figure"))
-    candidates = (
-        _of(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
-    )
-    return next(filter(None, candidates), None)
-
-
-def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
+def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     """Return the picture of a figure, which was drawn, with the data of what it shows."""
     drawing = None if picture is None else figure_data(source)
-    return picture if drawing is None else {**(picture or {}), FIGURE_KEY: drawing}
+    return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
 
 
-def _of(image: Any) -> Picture | None:
+def _attach(image: Any) -> Picture | None:
+    """Return what a `_repr_png_` or a mime bundle holds, base64 or bytes, as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
-    if isinstance(image, str):
-        return clean_attachment({"data": image})
-    return make_attachment(image) if isinstance(image, bytes) else None
+    return clean_attachment({"data": image})
 
 
 def _is_axes(kind: type) -> bool:
@@ -136,7 +164,7 @@ def _is_axes(kind: type) -> bool:
     )
 
 
-def _put_away(source: Any) -> None:
+def _close_figure(source: Any) -> None:
     """Close a returned figure where Matplotlib would show it again below the cell."""
     kind, pyplot = type(source), sys.modules.get("matplotlib.pyplot")
     if pyplot is None or not (hasattr(kind, "savefig") or _is_axes(kind)):
@@ -146,17 +174,20 @@ def _put_away(source: Any) -> None:
         display.call_method(pyplot, "close", figure)
 
 
-def returned(source: Any) -> Picture | None:
-    """Return what `picture` returns, for a value that a tool returned: it is shown nowhere else."""
-    image = picture(source)
+def picture_of_result(source: Any) -> Picture | None:
+    """Return the picture in a value that a tool returned, None if it is none.
+
+    A figure is closed, so that Matplotlib does not show it again below the cell.
+    """
+    image = picture_of(source)
     if image is not None:
-        _put_away(source)
+        _close_figure(source)
     return image
 
 
-def of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
+def picture_of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
     """Return the picture of a mime bundle, None if it has none."""
-    candidates = (_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
+    candidates = (_attach(bundle[kind]) for kind in KINDS if bundle.get(kind))
     return next(filter(None, candidates), None)
 
 
@@ -171,21 +202,21 @@ def is_bundle(value: Any) -> bool:
 
 def collect_pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
     """Return the sources that are pictures as attachments, and how many are not."""
-    candidates = [returned(source) for source in sources]
-    attachments = tuple(filter(None, map(bounded, filter(None, candidates))))[:MOST]
+    candidates = [picture_of_result(source) for source in sources]
+    attachments = tuple(filter(None, map(fit_size, filter(None, candidates))))[:MOST]
     return attachments, len(candidates) - len(attachments)
 
 
-def taken_out(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
+def replace_pictures(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
     """Return a value with the pictures in its lists and objects replaced by words for them."""
     if type(value) is dict and len(value) <= _WIDEST and depth:
-        fields = {k: taken_out(v, figures, depth - 1) for k, v in value.items()}
+        fields = {k: replace_pictures(v, figures, depth - 1) for k, v in value.items()}
         return fields if any(fields[k] is not value[k] for k in fields) else value
     if type(value) in (list, tuple) and len(value) <= _WIDEST and depth:
-        items = [taken_out(v, figures, depth - 1) for v in value]
+        items = [replace_pictures(v, figures, depth - 1) for v in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    image = make_picture(value)
+    image = Figures.draw(value)
     if image is None:
         return value
-    _put_away(value)
+    _close_figure(value)
     return figures.add(image)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from ..wire import LONGEST
+from ..wire import Redactor
 from .safe_types import (
     NAME,
     find_by_type,
@@ -38,35 +38,31 @@ from .safe_types import (
     type_name,
 )
 
-Clean = Callable[[str], str]
-KINDS = 3  # items of a container whose types are named
+Clean = Callable[[str], str]  # a secret filter; `str` leaves a text as it is
+KINDS = 3  # items of a container whose types are named, and parts of a label
 SET = 1_000  # items of the largest set that is looked into
 WIDTH = 40  # characters of a text
 _SIGNATURE = 200  # characters
-_DIGITS, _EXACT = 1e6, 1e16  # between them a number is rounded to a whole one
+# between them a number is rounded to a whole one; from the second on every float is whole
+_ROUNDED, _WHOLE = 1e6, 1e16
 _FLOATS = frozenset({"numpy.float16", "numpy.float32", "numpy.float64"})
 _BITS = 256  # of the largest integer that is written
-_ZEROS = re.compile(r"\.0+\Z")
+_ZEROS = re.compile(r"\.0+\Z")  # fractions of a second
 _ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
-
-
-def keep_text(text: str) -> str:
-    """Return a text as it is: the secret filter of callers that have none."""
-    return text
 
 
 def clean_text(text: str, clean: Clean, width: int = WIDTH) -> str:
     """Return the beginning of a text on one line, without secrets."""
-    head = text[: width + LONGEST]
+    head = text[: width + Redactor.LONGEST_KEY]
     return one_line(clean(head) + ("…" * (len(head) < len(text))), width)
 
 
-def class_name(kind: type, clean: Clean = keep_text) -> str:
+def class_name(kind: type, clean: Clean = str) -> str:
     """Return the name of a class without secrets, cut."""
     return clean_text(type_name(kind), clean, NAME)
 
 
-def write_literal(value: Any, clean: Clean = keep_text) -> str:
+def write_literal(value: Any, clean: Clean = str) -> str:
     """Return a plain value as text, "" for anything else."""
     name = public_name(value)
     if type(value) is str or name == "numpy.str_":
@@ -82,7 +78,7 @@ def write_literal(value: Any, clean: Clean = keep_text) -> str:
         return ""
 
 
-def write_unquoted(value: Any, clean: Clean = keep_text, width: int = WIDTH) -> str:
+def write_unquoted(value: Any, clean: Clean = str, width: int = WIDTH) -> str:
     """Return a plain value, a text without quotes, "" for anything else."""
     return clean_text(value, clean, width) if type(value) is str else write_literal(value, clean)
 
@@ -94,11 +90,12 @@ def round_float(value: Any) -> Any:
     if type(value) is not float and public_name(value) not in _FLOATS:
         return value
     number = float(value)
-    whole = _DIGITS <= abs(number) < _EXACT
+    whole = _ROUNDED <= abs(number) < _WHOLE
     return float(round(number)) if whole else float(f"{number:.6g}")
 
 
 def _missing(value: Any) -> bool:
+    """Return whether a value is NaT or NA of pandas."""
     pandas = module_space("pandas")
     return bool(pandas) and (value is pandas.get("NaT") or value is pandas.get("NA"))
 
@@ -109,9 +106,11 @@ def _integer(value: int) -> str:
 
 
 def _time(value: Any) -> str:
+    """Return a time as text, "" if its zone is an object of the user's."""
     return str(value) if is_exactly(value.tzinfo, _ZONES) else ""
 
 
+# how plain values are written, by their exact type or public name
 _WRITERS: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys((type(None), bool, float, complex), repr),
     **dict.fromkeys((datetime.date, datetime.timedelta), str),
@@ -126,7 +125,7 @@ _LIBRARY: dict[str, Callable[[Any], str]] = {
 }
 
 
-def describe_builtin(value: Any, clean: Clean = keep_text) -> str:
+def describe_builtin(value: Any, clean: Clean = str) -> str:
     """Describe an exact builtin by its size, item types or signature; "" for anything else."""
     write = find_by_type(_NOTES, value)
     return write(value, clean) if write is not None else ""
@@ -138,6 +137,11 @@ def take_items(items: Iterable[Any], count: int) -> list[Any]:
         return list(islice(items, count))
     except RuntimeError:
         return []
+
+
+def take_set(items: Any) -> list[Any]:
+    """Return the items of a set, none of a large one: its first ones differ between processes."""
+    return take_items(items, SET) if len(items) <= SET else []
 
 
 def _sized(word: str) -> Callable[[Any, Clean], str]:
@@ -153,8 +157,7 @@ def _items(value: Any, clean: Clean) -> str:
     elif is_exactly(value, (list, tuple)):
         kinds = (class_name(type(item), clean) for item in take_items(value, KINDS))
     else:
-        held = take_items(value, SET) if len(value) <= SET else []
-        known = {id(type(item)): type(item) for item in held}.values()
+        known = {id(type(item)): type(item) for item in take_set(value)}.values()
         kinds = sorted({class_name(kind, clean) for kind in known})[:KINDS]
     inside = ", ".join(dict.fromkeys(kinds))
     size = _sized("item")(value, clean)
@@ -172,6 +175,7 @@ def _signature(value: types.FunctionType, clean: Clean) -> str:
     """Return name and parameters, read from the code object. `inspect.signature` would ask the
     defaults, and evaluate annotations.
     """
+    # `co_varnames` has the positional parameters, those by keyword only, `*args` and `**kwargs`
     code, defaults, named = value.__code__, value.__defaults__, value.__kwdefaults__
     plain, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     first = plain - (0 if defaults is None else tuple.__len__(defaults))
@@ -197,12 +201,14 @@ def _module(value: types.ModuleType, clean: Clean) -> str:
     return clean_text(named, clean) if type(named) is str else ""
 
 
+# types whose name in a line is not that of the class
 NAMES: dict[type, str] = {
     type(None): "None",
     types.FunctionType: "function",
     types.MethodType: "method",
     types.BuiltinFunctionType: "builtin function",
 }
+# what stands behind the name of a builtin's type, by its exact type
 _NOTES: dict[type, Callable[[Any, Clean], str]] = {
     **dict.fromkeys((bytes, bytearray), _sized("byte")),
     **dict.fromkeys((list, tuple, set, frozenset, dict), _items),

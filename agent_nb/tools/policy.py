@@ -31,20 +31,20 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from ..host import Offer
 from ..wire import dumps
-from .base import QUIET, Tool
+from .base import Tool
 from .command_line import OPERATORS, CommandLine, squeeze_spaces
 from .decorator import clean_name
 
 Verdict = Literal["allow", "ask", "deny"]
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
+# the strictest first
 STRICT: tuple[Verdict, ...] = ("deny", "ask", "allow")
-MODES: dict[str, Verdict] = {"ask": "ask", "auto": "allow", "deny": "deny"}
 _GLOB = frozenset("*?[")
 
 
@@ -66,7 +66,7 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         match = _allows if self.verdict == "allow" else _restricts
         return all(
-            key in args and match(globs, [_text(args[key])])
+            key in args and match(globs, [_as_text(args[key])])
             for key, globs in self.args.items()
             if key != command
         )
@@ -109,6 +109,9 @@ class Policy(msgspec.Struct, frozen=True):
     allowed yet. `remarks`: notes for the user.
     """
 
+    #: the words of `--approve` that stand for a policy without rules, and its default
+    MODES: ClassVar[dict[str, Verdict]] = {"ask": "ask", "auto": "allow", "deny": "deny"}
+
     default: Verdict = "ask"
     rules: tuple[Rule, ...] = ()
     name: str = "--approve ask"
@@ -124,7 +127,7 @@ class Policy(msgspec.Struct, frozen=True):
             if isinstance(prop, dict) and "default" in prop
         }
         verdict, reason = self._strictest(tool, {**defaults, **args})
-        if verdict == "allow" and self.offer is not None and tool.effect not in QUIET:
+        if verdict == "allow" and self.offer is not None and not tool.harmless:
             return "ask", f"{reason} would allow it, but {self.offer.refusal}"
         return verdict, reason
 
@@ -147,11 +150,11 @@ class Policy(msgspec.Struct, frozen=True):
                 decisions.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:
-            decisions.append(("allow", "") if tool.effect in QUIET else (self.default, self.name))
+            decisions.append(("allow", "") if tool.harmless else (self.default, self.name))
         return min(decisions, key=lambda decision: STRICT.index(decision[0]))
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value)
 
 
@@ -166,22 +169,24 @@ def fold_name(name: str) -> str:
 
 
 def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
+    """Return whether a glob of a restricting rule matches any spelling of one of the values."""
     forms = {
         s
         for value in values
-        for s in (value, _normal(value), _folded(value), _folded(_normal(value)))
+        for s in (value, _normalize_path(value), _fold(value), _fold(_normalize_path(value)))
     }
     wanted = {
-        form
-        for g in globs
-        for form in (g, _folded(g), squeeze_spaces(g), _folded(squeeze_spaces(g)))
+        form for g in globs for form in (g, _fold(g), squeeze_spaces(g), _fold(squeeze_spaces(g)))
     }
     return any(fnmatchcase(s, g) for s in forms for g in wanted)
 
 
 def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
+    """Return whether one glob of an allowing rule matches the values, also as normalised paths."""
     forms = {
-        s for value in values for s in ((value, _normal(value)) if ".." in value else (value,))
+        s
+        for value in values
+        for s in ((value, _normalize_path(value)) if ".." in value else (value,))
     }
     return any(all(fnmatchcase(s, g) for s in forms) for g in globs)
 
@@ -189,19 +194,20 @@ def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
 def _permits(globs: tuple[str, ...], command: str) -> bool:
     """Return whether a glob of an allowing rule matches a command, word for word."""
     return any(
-        _allows((squeeze_spaces(g),), [squeeze_spaces(command)]) and not _reaches(g, command)
+        _allows((squeeze_spaces(g),), [squeeze_spaces(command)])
+        and not _has_more_operators(g, command)
         for g in globs
     )
 
 
-def _reaches(glob: str, command: str) -> bool:
+def _has_more_operators(glob: str, command: str) -> bool:
     """Return whether `command` has shell operators that the glob does not spell out."""
     return not Counter(OPERATORS.findall(command)) <= Counter(OPERATORS.findall(glob))
 
 
-def _normal(value: str) -> str:
+def _normalize_path(value: str) -> str:
     return posixpath.normpath(value.replace("\\", "/")) if value and "\n" not in value else value
 
 
-def _folded(value: str) -> str:
+def _fold(value: str) -> str:
     return unicodedata.normalize("NFKC", value).casefold()

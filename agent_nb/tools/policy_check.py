@@ -26,7 +26,7 @@ from .base import Tool
 from .decorator import as_tool, clean_name
 from .policy import Policy, Rule, fold_name, is_glob
 from .policy_file import load_policy
-from .toolset import Toolset, find_tool_values, load_installed_tools
+from .toolset import Toolset, find_tool_values
 
 
 def load_checked_policy(
@@ -80,44 +80,47 @@ class _Known:
 
     @cached_property
     def installed(self) -> dict[str, Tool]:
-        return load_installed_tools()
+        """The built-in and installed tools."""
+        return Toolset.installed()
 
     @cached_property
-    def own(self) -> dict[str, Any]:
+    def notebook_tools(self) -> dict[str, Any]:
+        """The values of the namespace that can be tools."""
         return find_tool_values(self._namespace)
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
+        """The names of tools that the code of the notebook makes or uses."""
         return frozenset(map(clean_name, self._mentioned()))
 
-    def places(self) -> Iterator[Collection[str]]:
+    def sources(self) -> Iterator[Collection[str]]:
         """Yield the names of each source, the costly ones last."""
         yield self._run
-        yield self.own
+        yield self.notebook_tools
         yield self.installed
         yield self.mentioned
 
     def find(self, rule: Rule, name: str) -> str | None:
         """Return the tool that a name in a rule means, or None."""
         return next(
-            (tool for names in self.places() for tool in names if rule.names(tool, name)), None
+            (tool for names in self.sources() for tool in names if rule.names(tool, name)), None
         )
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool of this name, None if its schema is unknown."""
         tool = self._run.get(name) or self.installed.get(name)
-        if tool is None and name in self.own:
+        if tool is None and name in self.notebook_tools:
             try:
-                return as_tool(self.own[name], name)
+                return as_tool(self.notebook_tools[name], name)
             except AgentError:  # it cannot be a tool
                 return None
         return tool
 
-    def fitting(self, glob: str) -> list[str]:
+    def matching(self, glob: str) -> list[str]:
         """Return the names that a glob matches."""
         return [
             tool
-            for names in self.places()
+            for names in self.sources()
             for tool in names
             if fnmatchcase(fold_name(tool), fold_name(glob))
         ]
@@ -127,10 +130,10 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
     for name in rule.tools:
         if is_glob(name):
             yield from _arguments(
-                rule, [known.tool(n) for n in known.fitting(name)] if rule.args else [], name
+                rule, [known.tool(n) for n in known.matching(name)] if rule.args else [], name
             )
         elif (tool := known.find(rule, name)) is None:
-            names = {n for group in known.places() for n in group}
+            names = {n for group in known.sources() for n in group}
             hint = did_you_mean(fold_name(clean_name(name)), names, written=repr)
             does = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
@@ -140,16 +143,16 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
 
 def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
     """Yield a problem for each argument that none of the tools matching `name` has."""
-    taken = [_taken(tool) for tool in tools]
-    if not taken or None in taken or any(rule.args.keys() <= set(each or ()) for each in taken):
+    known = [_argument_names(tool) for tool in tools]
+    if not known or None in known or any(rule.args.keys() <= set(each or ()) for each in known):
         return
-    names = sorted({name for each in taken for name in each or ()})
+    names = sorted({name for each in known for name in each or ()})
     for argument in [a for a in rule.args if a not in names] or [" and ".join(rule.args)]:
         hint = did_you_mean(argument, names, written=repr)
         yield f"{name} has no argument {argument!r}, so this rule never fits a call of it.{hint} Arguments: {', '.join(names) or 'none'}."
 
 
-def _taken(tool: Tool | None) -> Collection[str] | None:
+def _argument_names(tool: Tool | None) -> Collection[str] | None:
     """Return the names of a tool's arguments, None if it may have others."""
     schema = tool.spec.parameters if tool is not None else {}
     properties = schema.get("properties")

@@ -9,6 +9,7 @@ Rules
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..host import Offer, found_in
-from .policy import MODES, VERDICTS, Policy, Rule, Verdict
+from ..host import Offer
+from .policy import VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file
 
@@ -29,17 +30,17 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. Raises UsageError if
     the file is missing or faulty.
     """
-    if mode in MODES:
-        return Policy(MODES[mode], name=f"--approve {mode}")
+    if mode in Policy.MODES:
+        return Policy(Policy.MODES[mode], name=f"--approve {mode}")
     path = Path(folder, Path(mode).expanduser())
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise UsageError(
             f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
         )
     content = _read(path, mode)
-    policy = _parsed(content, mode)
+    policy = _decode(content, mode)
     if (
-        not found_in(path, folder, written=mode)
+        not is_of_folder(path, folder, written=mode)
         or (offer := make_offer(policy, path, content)) is None
         or offer.is_allowed()
     ):
@@ -47,22 +48,31 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     return msgspec.structs.replace(policy, offer=offer, remarks=(offer.refusal,))
 
 
+def is_of_folder(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
+    """Return whether `file` belongs to `folder`: inside it, or `written` as a relative path."""
+    if not os.path.isabs(os.path.expanduser(written)):
+        return True
+    inside = Path(os.path.realpath(folder))
+    return any(inside in Path(p).parents for p in (os.path.abspath(file), os.path.realpath(file)))
+
+
 def read_policy_offer(path: Path) -> Offer | None:
     """Return what the policy file at `path` would allow, or None. Raises UsageError if faulty."""
     content = _read(path, path.name)
-    return make_offer(_parsed(content, path.name), path, content)
+    return make_offer(_decode(content, path.name), path, content)
 
 
 def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
     """Return what a policy would allow, as an offer of its file; None if it only restricts."""
-    allowances = [_said(rule) for rule in policy.rules if rule.verdict == "allow"]
+    allowances = [_describe_rule(rule) for rule in policy.rules if rule.verdict == "allow"]
     allowances += ["everything that no rule names"] if policy.default == "allow" else []
     return (
         Offer.of("policy", path, f"allows {', '.join(allowances)}", content) if allowances else None
     )
 
 
-def _said(rule: Rule) -> str:
+def _describe_rule(rule: Rule) -> str:
+    """Return the tools of an allowing rule and its globs, as the user reads them in an offer."""
     args = "; ".join(f"{name}: {', '.join(globs)}" for name, globs in rule.args.items())
     return f"{', '.join(rule.tools)}{f' ({args})' if args else ''}"
 
@@ -76,7 +86,7 @@ def _read(path: Path, name: str) -> bytes:
         raise UsageError(f"The policy file {name} cannot be read: {error.strerror}.") from None
 
 
-def _parsed(content: bytes, name: str) -> Policy:
+def _decode(content: bytes, name: str) -> Policy:
     try:
         return parse(content.decode("utf-8"), name)
     except UnicodeDecodeError:

@@ -25,19 +25,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from .reads import MAIN, is_a
-from .source import Code, Search
+from .reads import MAIN
+from .safe_types import is_a
+from .source import Code, Search, code_of
 from .source_text import normalize_source, parse_source
 
 _MARKS = ("pyproject.toml", ".git")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-
-
-def digest_project_code(function: Any, folder: str | Path) -> Code:
-    """Return the code of a function, as far as it is in `__main__` or the project of `folder`."""
-    search = ProjectSearch(folder)
-    search.add(function, "")
-    return search.code
 
 
 @lru_cache(64)
@@ -56,11 +50,26 @@ def _library() -> Path:
 class ProjectSearch(Search):
     """Walks from one function or piece of code to all of the project that it names."""
 
+    #: how the search reads a text; one that cannot be parsed is an empty module
+    parse = staticmethod(parse_source)
+
     def __init__(self, folder: str | Path) -> None:
         super().__init__(Path(folder).resolve())
         self._root = find_project(folder)
         self._library = _library()
         self._bound: set[tuple[str, str]] = set()  # (module, name) that were looked up
+
+    @classmethod
+    def read(cls, function: Any, folder: str | Path, *, earlier: bool = False) -> Code:
+        """Return the code of a function, as far as it is in `__main__` or the project of `folder`.
+
+        earlier: by the rules of `source`.
+        """
+        if earlier:
+            return code_of(function, folder)
+        search = cls(folder)
+        search.add(function, "")
+        return search.code
 
     def add_code(self, text: str, namespace: dict[str, Any]) -> None:
         """Add a piece of code that runs in `namespace`, and what it names."""
@@ -68,62 +77,64 @@ class ProjectSearch(Search):
         for name in sorted(_names(parse_source(text))):
             if name in namespace:
                 self._named(name, namespace[name], text)
-                if self._seen(kind := type(namespace[name])):
+                if self._is_visible(kind := type(namespace[name])):
                     self.add(kind, kind.__name__)
 
     def _method(self, value: Any, name: str) -> None:
         super()._method(value, name)
         if is_a(value, types.MethodType):
             owner = value.__self__ if is_a(value.__self__, type) else type(value.__self__)
-            if self._seen(owner):
+            if self._is_visible(owner):
                 self.add(owner, owner.__name__)
 
     def _class(self, class_: type) -> None:
         super()._class(class_)
         module = sys.modules.get(class_.__module__)
-        if not self._seen(class_) or module is None:
+        if not self._is_visible(class_) or module is None:
             return
-        text = _text(module)
-        for node in _found(parse_source(text), class_.__qualname__):
+        text = _source_of(module)
+        for node in _class_definitions(parse_source(text), class_.__qualname__):
             for statement in node.body:
                 if not isinstance(statement, _SCOPES):
                     self._statement(module, text, statement)
 
-    def _assigned(self, module: types.ModuleType | None, name: str) -> None:
+    def _assignment(self, module: types.ModuleType | None, name: str) -> None:
         if module is None or module.__name__ == MAIN or (module.__name__, name) in self._bound:
             return
         self._bound.add((module.__name__, name))
-        text = _text(module) if self._seen(module) else ""
+        text = _source_of(module) if self._is_visible(module) else ""
         for node in _statements(parse_source(text).body):
             if isinstance(node, ast.ImportFrom):
                 self._imported(module, node, name)
-            elif not isinstance(node, _SCOPES) and name in _stored(node):
+            elif not isinstance(node, _SCOPES) and name in _stored_names(node):
                 self._statement(module, text, node)
 
     def _statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
         """Add a statement of a module, and what it names."""
         part = ast.get_source_segment(text, node) or ""
         self.texts.append(normalize_source(part))
-        self._uses(_names(node), module.__dict__, module, part)
+        self._add_names(_names(node), module.__dict__, module, part)
 
-    def _uses(
+    def _add_names(
         self, names: Set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
     ) -> None:
+        """Add what the names of a text stand for in `space`, and where `module` assigns them."""
         for name in sorted(names & space.keys()):
             self._named(name, space[name], text)
-            self._assigned(module, name)
+            self._assignment(module, name)
 
     def _imported(self, module: types.ModuleType, node: ast.ImportFrom, name: str) -> None:
         """Follow a name to the module that it is imported from."""
         origin = sys.modules.get(_origin(node, module))
         for alias in node.names if origin is not None else ():
             if alias.name == "*" or (alias.asname or alias.name) == name:
-                self._assigned(origin, name if alias.name == "*" else alias.name)
+                self._assignment(origin, name if alias.name == "*" else alias.name)
 
     def _defaults(self, function: types.FunctionType, text: str) -> None:
+        """Add what the defaults of a function name."""
         module = sys.modules.get(str(function.__globals__.get("__name__")))
         for used in _names_in_defaults(text):
-            self._uses(used, function.__globals__, module, text)
+            self._add_names(used, function.__globals__, module, text)
 
     def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         for node in _import_statements(text):
@@ -158,7 +169,7 @@ def _origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
         return ""
 
 
-def _text(module: types.ModuleType) -> str:
+def _source_of(module: types.ModuleType) -> str:
     """Return the source of a module, "" if it has none."""
     file = getattr(module, "__file__", None)
     try:
@@ -196,18 +207,20 @@ def _import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
     )
 
 
-def _stored(node: ast.AST) -> set[str]:
+def _stored_names(node: ast.AST) -> set[str]:
+    """Return the names that a statement assigns."""
     return {
         n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
 
 
 def _names(node: ast.AST) -> set[str]:
+    """Return the names that a piece of code reads."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
-def _found(tree: ast.Module, qualname: str) -> Iterator[ast.ClassDef]:
-    """Yield the definition of a class of a module."""
+def _class_definitions(tree: ast.Module, qualname: str) -> Iterator[ast.ClassDef]:
+    """Yield the definitions of the class of this qualified name in a module."""
     body: Sequence[ast.stmt] = tree.body
     *outer, last = qualname.split(".")
     for name in outer:

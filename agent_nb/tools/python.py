@@ -21,14 +21,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from ..errors import Cancelled
-from ..wire import dumps
 from .base import Outcome, ToolContext, Update
-from .capture import capture_output
+from .capture import OutputCapture
 from .decorator import as_tool, tool
-from .results import NOTHING, convert_error, convert_result
+from .results import convert_error, convert_result
 from .values import Collector
 
 _STATE = "python"
@@ -69,22 +66,13 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
         output.add(text)
         context.progress(text)
 
-    with capture_output(take):
+    with OutputCapture(take):
         try:
             outcome = convert_result(_evaluate(code, namespace))
         except BaseException as error:
             # whatever the code raises is its result, after the output
             outcome = convert_error(error)
-    return _joined(output.text, outcome)
-
-
-def _joined(output: str, outcome: Outcome) -> Outcome:
-    """Return the outcome with the output prepended."""
-    if not output:
-        return outcome
-    content = outcome.content if isinstance(outcome.content, str) else dumps(outcome.content)
-    text = output if content == NOTHING else f"{output.rstrip(chr(10))}\n{content}"
-    return msgspec.structs.replace(outcome, content=text)
+    return outcome.after(output.text)
 
 
 def _evaluate(code: str, namespace: dict[str, Any]) -> Any:

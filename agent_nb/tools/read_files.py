@@ -35,11 +35,11 @@ def find_unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
     return {
         name: digest
         for name, digest in sorted(state.get(_STATE, {}).items())
-        if digest and digest == content_hash(folder, name)
+        if digest and digest == digest_file(folder, name)
     }
 
 
-def content_hash(folder: str, name: str) -> str:
+def digest_file(folder: str, name: str) -> str:
     """Return the digest of a file below `folder`, "" if it cannot be read or is too large."""
     try:
         with os.fdopen(open_existing(locate_file(folder, name)), "rb") as raw:

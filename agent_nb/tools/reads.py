@@ -25,10 +25,14 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .safe_types import is_a
+
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
+# opcodes that read or write a global name; the third one is that of nested scopes in classes
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
+# kinds of functions and methods: what they use counts, not they themselves
 _FUNCTIONS = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -42,6 +46,7 @@ _FUNCTIONS = (
     classmethod,
     property,
 )
+# kinds of values that cannot change; and of values in a class that may
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
@@ -51,8 +56,9 @@ def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[st
     """Return the names of the notebook variables that `function` uses, as far as its code shows.
 
     An unnamed value is named after its place: `self`, `a default`, or its closure variable.
-    earlier: as records of earlier versions count, for which only objects of the notebook's own
-        classes are the notebook's.
+
+    `earlier`: by the rules of records of earlier versions, for which only objects of the notebook's
+    own classes are the notebook's.
     """
     return frozenset(_Search(earlier=earlier).of(function))
 
@@ -74,7 +80,9 @@ class _Search:
         # no isinstance: it would read `__class__`, which an object of the user may compute
         if is_a(value, functools.partial):
             yield from self.of(value.func)
-            yield from self._held("a bound argument", (*value.args, *value.keywords.values()))
+            yield from self._bound_values(
+                "a bound argument", (*value.args, *value.keywords.values())
+            )
         elif is_a(value, types.MethodType):
             yield from self._method(value)
         elif is_a(value, staticmethod | classmethod):
@@ -88,9 +96,9 @@ class _Search:
         elif is_a(value, type):
             yield from self._class(value)
         elif is_a(value, types.BuiltinFunctionType):
-            if self._of_notebook(value.__self__):
+            if self._is_of_notebook(value.__self__):
                 yield "self"
-        elif _in_main(type(value)) or (_is_called(value) and self._of_notebook(value)):
+        elif _in_main(type(value)) or (_is_callable_object(value) and self._is_of_notebook(value)):
             yield "self"
         if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
             yield from self.of(inner)
@@ -99,16 +107,17 @@ class _Search:
         yield from self.of(method.__func__)
         if is_a(method.__self__, type):
             yield from self.of(method.__self__)
-        elif _in_main(type(method.__self__)) or self._of_notebook(method.__self__):
+        elif _in_main(type(method.__self__)) or self._is_of_notebook(method.__self__):
             yield "self"
 
-    def _of_notebook(self, value: Any) -> bool:
+    def _is_of_notebook(self, value: Any) -> bool:
         """Return whether an object is the notebook's, wherever its class is."""
-        if self._earlier or _no_data(value) or is_a(value, (type, types.NoneType)):
+        if self._earlier or _is_code(value) or is_a(value, (type, types.NoneType)):
             return False
         home = getattr(type(value), "__module__", None)
         if not isinstance(home, str) or home.partition(".")[0] == _OURS:
             return False
+        # if the module of its class holds it, and `__main__` does not, it is that module's
         spaces = (vars(module) for name in (MAIN, home) if (module := sys.modules.get(name)))
         held = [any(value is each for each in list(space.values())) for space in spaces]
         return held[0] if any(held) else True
@@ -122,13 +131,14 @@ class _Search:
             )
             return
         for name in find_global_names(function.__code__):
-            yield from self._resolved(name, function.__globals__)
+            yield from self._global(name, function.__globals__)
         for name, held in cells:
             yield from self._value(name, held)
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        yield from self._held("a default", defaults)
+        yield from self._bound_values("a default", defaults)
 
     def _class(self, class_: type) -> Iterator[str]:
+        """Yield what the methods of a class of the notebook use, and its mutable attributes."""
         if not _in_main(class_):
             return
         for name, member in type.__dict__["__dict__"].__get__(class_).items():
@@ -137,7 +147,8 @@ class _Search:
             elif not name.startswith("_") and is_a(member, _MUTABLE):
                 yield f"{class_.__name__}.{name}"
 
-    def _resolved(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
+    def _global(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what a global name stands for; a name that nothing defines counts itself."""
         if name.startswith("__") and name.endswith("__"):
             return
         value = space.get(name, _ABSENT)
@@ -151,24 +162,16 @@ class _Search:
         if is_a(value, types.BuiltinFunctionType):
             if not is_a(value.__self__, types.ModuleType | type | types.NoneType):
                 yield name  # a bound method of data, such as `push = found.append`
-        elif is_a(value, (*_FUNCTIONS, type)) or _like_a_function(value):
+        elif is_a(value, (*_FUNCTIONS, type)) or _is_named_callable(value):
             yield from self.of(value)
-        elif not _no_data(value):
+        elif not _is_code(value):
             yield name
 
-    def _held(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
+    def _bound_values(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
         """Yield the names of mutable values bound to a function; constants are part of its text."""
         for value in values:
-            if not _constant(value):
+            if not _is_constant(value):
                 yield from self._value(name, value)
-
-
-def is_a(value: Any, kinds: Any) -> bool:
-    """Return whether the type of `value` is one of `kinds`.
-
-    Unlike `isinstance`, this reads no attribute of the object.
-    """
-    return issubclass(type(value), kinds)
 
 
 @functools.lru_cache(512)  # a replay asks for each tool, and equal code has the same names
@@ -178,7 +181,7 @@ def find_global_names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    # names of a class body
+    # names that the code stores itself, as a class body does
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):
         if (
@@ -200,15 +203,16 @@ def list_closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _in_main(class_: type) -> bool:
+    """Return whether a class says that the notebook defines it; no metaclass is asked."""
     return bool(type.__dict__["__dict__"].__get__(class_).get("__module__") == MAIN)
 
 
-def _is_called(value: Any) -> bool:
-    """Return whether a value is no function and can be called."""
-    return hasattr(type(value), "__call__") and not _like_a_function(value)  # noqa: B004
+def _is_callable_object(value: Any) -> bool:
+    """Return whether a value is an object with `__call__`, not a function."""
+    return hasattr(type(value), "__call__") and not _is_named_callable(value)  # noqa: B004
 
 
-def _like_a_function(value: Any) -> bool:
+def _is_named_callable(value: Any) -> bool:
     """Return whether a foreign callable has a name, as cached and compiled functions do."""
     return (
         hasattr(type(value), "__call__")  # noqa: B004
@@ -216,7 +220,7 @@ def _like_a_function(value: Any) -> bool:
     )
 
 
-def _no_data(value: Any) -> bool:
+def _is_code(value: Any) -> bool:
     """Return whether a value is code or a type, not data; an object with `as_tool` is code."""
     kind = type(value)
     return (
@@ -226,7 +230,8 @@ def _no_data(value: Any) -> bool:
     )
 
 
-def _constant(value: Any) -> bool:
+def _is_constant(value: Any) -> bool:
+    """Return whether a value cannot change: it is then part of the function's text."""
     if is_a(value, tuple | frozenset):
-        return all(_constant(item) for item in value)
-    return is_a(value, _PLAIN) or _no_data(value)
+        return all(_is_constant(item) for item in value)
+    return is_a(value, _PLAIN) or _is_code(value)

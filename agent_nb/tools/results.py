@@ -15,7 +15,7 @@ import math
 import os
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,11 @@ from .base import Outcome, Pictured, Update, update
 from .chart_words import chart_words
 from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 
-NOTHING = "(no value)"
 # the file name that ipykernel invents for a cell
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
-_LONGEST_TRACE = 8_000
-_FRAMES = 8
+_LONGEST_TRACE = 8_000  # characters
+_FRAMES = 8  # of a traceback that is shown
+# files whose frames stand between a call and the tool, and are left out of a traceback
 _OURS = {
     str(Path(__file__).with_name(name))
     for name in (
@@ -62,11 +62,11 @@ def convert_update(value: Any) -> Update:
         data=data,
         message=replace_surrogates(report.message),
         printed=report.printed,
-        picture=_announced(report.picture),
+        picture=_check_picture(report.picture),
     )
 
 
-def _announced(picture: Any) -> tuple[int, dict[str, Any] | None] | None:
+def _check_picture(picture: Any) -> tuple[int, dict[str, Any] | None] | None:
     """Return a picture of an update, None if it is not one."""
     try:
         return msgspec.convert(picture, tuple[int, dict[str, Any] | None])
@@ -88,15 +88,28 @@ def convert_result(
         shown = display.clean_bundle(value.display) or None
         return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
     if isinstance(value, Pictured):
-        return _pictured(value, limit, render)
+        return _convert_pictured(value, limit, render)
     figures = pictures.Figures() if figures is None else figures
-    content, bundle = _described(value, limit, figures)
+    content, bundle = _convert(value, limit, figures)
     if render is not None:
         bundle = _rendered(render, value, content)
     return Outcome("ok", content, bundle, attachments=figures.all)
 
 
-def _pictured(
+def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
+    """Convert the value of an expression, which the shell has formatted as a mime bundle, to the
+    outcome of its cell; all `figures` are its pictures.
+    """
+    shown: dict[str, Any] = {}
+    if (picture := figures.find_picture(bundle)) is not None:
+        outcome = Outcome("ok", figures.add(picture))
+    else:
+        outcome, shown = convert_result(value, figures=figures), display.clean_bundle(bundle)
+    rich = shown if shown.keys() - {"text/plain"} else outcome.display
+    return msgspec.structs.replace(outcome, display=rich, attachments=figures.all)
+
+
+def _convert_pictured(
     value: Pictured, limit: int, render: Callable[[Any], dict[str, Any]] | None
 ) -> Outcome:
     outcome = convert_result(value.content, limit, render)
@@ -112,6 +125,7 @@ def _pictured(
 
 
 def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
+    """Return the mime bundle that the tool's `render` makes; the text stands in it in any case."""
     text = content if isinstance(content, str) else dumps(content)
     try:
         return {"text/plain": text, **display.clean_bundle(render(value))}
@@ -120,19 +134,19 @@ def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any)
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
 
 
-def _described(
+def _convert(
     value: Any, limit: int, figures: pictures.Figures
 ) -> tuple[Any, dict[str, Any] | None]:
     """Return the text or JSON and the mime bundle of a value; its pictures go to `figures`."""
     if value is None:
-        return NOTHING, None
-    if pictures.is_bundle(value) and (picture := pictures.of_bundle(value)) is not None:
+        return Outcome.NOTHING, None
+    if pictures.is_bundle(value) and (picture := pictures.picture_of_bundle(value)) is not None:
         plain = value.get("text/plain")
         lines = [figures.add(picture), *([plain] if isinstance(plain, str) and plain else [])]
         return clip_text(replace_surrogates("\n".join(lines)), limit), None
-    value = pictures.taken_out(value, figures)
+    value = pictures.replace_pictures(value, figures)
     rich = display.read_rich_bundle(value)
-    if rich and (picture := pictures.of_bundle(rich)) is not None:
+    if rich and (picture := pictures.picture_of_bundle(rich)) is not None:
         return figures.add(picture), None
     if rich is not None or display.is_tabular(value):
         chart = chart_words(value)

@@ -24,9 +24,9 @@ import msgspec
 
 from ..errors import ToolError, did_you_mean, unknown_name
 from ..wire import Redaction, dumps
-from . import read_files, results
+from . import read_files
 from .approval import Approver
-from .base import LIVES, Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
+from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
 from .execution import call_tool
 from .running_call import Job, RunningCall
 from .toolset import Toolset
@@ -67,11 +67,15 @@ class ToolRunner:
         self.result_limit = result_limit
         self.redaction = redaction
         self._state: dict[str, Any] = {}
-        self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
+        # strong references to tasks of abandoned tools: asyncio keeps weak ones only
+        self._abandoned: set[asyncio.Task[Outcome]] = set()
 
     def files(self) -> dict[str, str]:
         """Return the digests, by name, of the files that calls read and that have not changed."""
         return read_files.find_unchanged(self._state, self.folder)
+
+    #: `files` has digests of this kind; "" for a file that cannot be read or is too large
+    digest_file = staticmethod(read_files.digest_file)
 
     async def run(
         self,
@@ -114,6 +118,7 @@ class ToolRunner:
     def _calls(
         self, jobs: Sequence[Job], report: Report, remaining: Callable[[], Mapping[str, float]]
     ) -> list[RunningCall]:
+        """Return the calls of a batch; those that use the kernel wait for one another."""
         batch: list[RunningCall] = []
         before: asyncio.Event | None = None
         for job in jobs:
@@ -129,7 +134,7 @@ class ToolRunner:
                 remaining=remaining,
             )
             tool = self.toolset.get(job.name)
-            in_order = tool is not None and tool.effect in LIVES
+            in_order = tool is not None and tool.uses_kernel
             call = RunningCall(job, tool, report, context, before if in_order else None)
             before = call.over if in_order else before
             batch.append(call)
@@ -140,7 +145,7 @@ class ToolRunner:
         try:
             call.finish(await self._settle(call, slots))
         except asyncio.CancelledError:
-            call.finish(_stopped(call.last_words, "cancelled", ""))
+            call.finish(_stopped(call.returned_after_stop, "cancelled", ""))
         finally:
             # the next call in order must not wait for ever, even if the report raised
             call.over.set()
@@ -186,7 +191,7 @@ class ToolRunner:
         try:
             await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
         except asyncio.CancelledError:
-            call.stopped(await self._stop(work, tool, call.context))
+            call.keep_returned(await self._stop(work, tool, call.context))
             raise
         if not work.done():
             late = f"{tool.name} was stopped: it took longer than {seconds:g} seconds."
@@ -197,8 +202,8 @@ class ToolRunner:
         self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext
     ) -> Outcome | None:
         """Ask the tool to stop, wait briefly, then abandon it; return its outcome, if any."""
-        self._left.add(work)
-        work.add_done_callback(self._left.discard)
+        self._abandoned.add(work)
+        work.add_done_callback(self._abandoned.discard)
         with suppress(Exception):  # callbacks of tools
             context.cancel()
         # a thread sees the flag; cancelling its task would lose what it returns
@@ -219,7 +224,7 @@ def _stopped(
     returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
 ) -> Outcome:
     """Return the outcome of a stopped call: what the tool still returned, if anything, and why."""
-    empty = (results.NOTHING, _STOPPED.content)
+    empty = (Outcome.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
     text = returned.content if isinstance(returned.content, str) else dumps(returned.content)
@@ -229,6 +234,7 @@ def _stopped(
 
 
 def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments as the tool takes them. Raises ToolError, whatever `validate` raises."""
     try:
         return tool.validate(args)
     except ToolError:

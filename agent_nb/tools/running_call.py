@@ -43,7 +43,11 @@ class MakeContext(Protocol):
 
 
 class RunningCall:
-    """One call of a batch. `before`: the end of the call it must wait for (None: it need not)."""
+    """One call of a batch.
+
+    `before` is set when the call before it has ended, for which it must wait (None: it need not);
+    `over` is set when this one has ended. `outcome`: None until then.
+    """
 
     def __init__(
         self,
@@ -60,9 +64,9 @@ class RunningCall:
         self.before = before
         self.over = asyncio.Event()
         self.outcome: Outcome | None = None
-        self.last_words: Outcome | None = None  # what the tool still returned after a stop
+        self.returned_after_stop: Outcome | None = None
         self._start = 0.0
-        self._home = contextvars.copy_context()
+        self._home = contextvars.copy_context()  # of the batch, for reports
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
@@ -99,9 +103,9 @@ class RunningCall:
         if self.outcome is None:
             self._home.copy().run(self.report.relay, self.job.call_id, event)
 
-    def stopped(self, returned: Outcome | None) -> None:
+    def keep_returned(self, returned: Outcome | None) -> None:
         """Keep what the tool still returned after it was stopped."""
-        self.last_words = returned
+        self.returned_after_stop = returned
 
     def finish(self, outcome: Outcome) -> None:
         """End the call with `outcome`, unless it has ended."""
@@ -114,6 +118,7 @@ class RunningCall:
         self.report.end(self.job.call_id, self.outcome)
 
     def _drain(self) -> None:
+        """Report the pending updates, on the event loop's thread."""
         with self._lock:
             pending, self._pending = self._pending, []
         if self.outcome is None:

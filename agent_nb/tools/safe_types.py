@@ -25,11 +25,12 @@ from itertools import repeat
 from operator import is_
 from typing import Any, TypeVar
 
-from ..wire import LONGEST
+from ..wire import Redactor
 
-Held = TypeVar("Held")
+T = TypeVar("T")
 ABSENT: Any = object()
 NAME = 80  # characters of a type's name
+# the descriptors of `type`: reading a class through them runs nothing of its metaclass
 _NAME = type.__dict__["__name__"]
 _HEAP = 1 << 9  # the flag of classes that were made at run time
 _FLAGS = type.__dict__["__flags__"]
@@ -40,7 +41,7 @@ _QUALNAME = type.__dict__["__qualname__"]
 _MODULE_SPACE: Any = vars(types.ModuleType)["__dict__"]
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _IN_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
-# The known classes, by the module that offers them.
+# the known classes, by the module that offers them
 _OFFERED = {
     "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
     " float64 str_ datetime64 timedelta64",
@@ -59,7 +60,7 @@ _OFFERED = {
     "matplotlib.figure": "Figure",
     "matplotlib.axes": "Axes",
 }
-# The same by the name that the class itself has: NumPy 2 calls `numpy.bool_` "bool".
+# (module, name there) by the name that the class itself has: NumPy 2 calls `numpy.bool_` "bool"
 _BY_NAME: dict[str, list[tuple[str, str]]] = {}
 for _module, _names in _OFFERED.items():
     for _name in _names.split():
@@ -102,7 +103,10 @@ def own_fields(value: Any) -> dict[Any, Any] | None:
 
 
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
-    """Return what the class of a value keeps of it behind a descriptor in C, else ABSENT."""
+    """Return what a descriptor in C gives for `name`, else ABSENT.
+
+    `find` looks a name up in the dictionary of a class: `_get` if the class is known.
+    """
     for owner in _MRO.__get__(type(value)):
         slot = find(_SPACE.__get__(owner), name)
         if slot is not ABSENT:
@@ -150,7 +154,7 @@ def type_name(kind: type) -> str:
     """
     module, name = module_name(kind), str.__str__(_QUALNAME.__get__(kind))
     bare = module in ("", "builtins", "__main__")
-    return one_line(name if bare else f"{module}.{name}", NAME + LONGEST)
+    return one_line(name if bare else f"{module}.{name}", NAME + Redactor.LONGEST_KEY)
 
 
 def is_imported(name: str, value: Any) -> bool:
@@ -181,12 +185,16 @@ def is_exactly(value: Any, kinds: Iterable[type]) -> bool:
     return any(type(value) is kind for kind in kinds)
 
 
-def is_a(value: Any, kind: type) -> bool:
-    """Return whether the real type of `value` is `kind` or derives from it, by its bases alone."""
-    return any(base is kind for base in _MRO.__get__(type(value)))
+def is_a(value: Any, kinds: Any) -> bool:
+    """Return whether the real type of `value` is one of `kinds` or derives from one.
+
+    `kinds`: a plain class, a union or tuple of them. `isinstance` would also read `__class__`,
+    which an object may compute.
+    """
+    return issubclass(type(value), kinds)
 
 
-def find_by_type(table: Mapping[type, Held], value: Any) -> Held | None:
+def find_by_type(table: Mapping[type, T], value: Any) -> T | None:
     """Return what a table of builtin types has for exactly the type of `value`."""
     kind = type(value)
     return table.get(kind) if type(kind) is type else None

@@ -7,8 +7,8 @@ Rules
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
   for a parameter with a default. All else is refused with a message that the model can act on.
 - Not in the schema: the ToolContext parameter, parameters bound by a partial, and parameters with a
-  default whose type JSON cannot express.
-- Validated values hold only what was given; the function applies its own defaults.
+  default whose type JSON cannot express. A model cannot set them, not even through `**kwargs`.
+- Validated values hold only the arguments that the model sent; the function applies its defaults.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..host import without_project
 from ..wire import cut_end
 from . import docstrings, signature
 
+# keywords of JSON Schema by what they hold: schemas by name, a list of schemas, one schema
 MAPS = ("properties", "$defs", "patternProperties")
 LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
@@ -41,57 +42,65 @@ class Arguments:
         """
         self.name = name
         self.doc = docstrings.parse_docstring(signature.read_docstring(function))
-        parameters, hints = signature.read_signature(function, name)
-        self._context = signature.context_parameter(parameters, hints)
-        self._parameters = [
-            p
-            for p in parameters
-            if p.name != self._context and p.name not in signature.find_bound_names(function)
-        ]
-        self._hints = hints
+        self._signature, self._hints = signature.read_signature(function, name)
+        #: the parameter that receives the ToolContext ("": none)
+        self.context_parameter = signature.context_parameter(self._signature, self._hints)
+        bound = signature.find_bound_names(function)
+        unseen = {self.context_parameter, *bound}
+        self._parameters = [p for p in self._signature if p.name not in unseen]
         self._drop_inexpressible()
+        named, shown = ({p.name for p in ps} for ps in (self._signature, self._parameters))
+        self._hidden = (named | bound) - shown
         self._model = self._build(self._parameters)
         self.schema = remove_titles(self._model.model_json_schema())
         self.schema.setdefault("properties", {})
 
     @property
-    def context_parameter(self) -> str:
-        """The name of the parameter that receives the ToolContext ("": none)."""
-        return self._context
-
-    @property
     def plain(self) -> bool:
         """True if every value may be passed by keyword."""
         odd = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
-        return not any(p.kind in odd for p in self._parameters)
+        return not any(p.kind in odd for p in self._signature)
 
     def validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return `given` checked and converted.
+        """Return `arguments` checked and converted to the annotated types.
 
         Raises ToolError that lists every invalid argument, and the parameters.
         """
         from pydantic import ValidationError
 
+        # pydantic would take hidden parameters as values of `**kwargs`
+        sent = {name: value for name, value in arguments.items() if name not in self._hidden}
+        faults: list[Any] = [
+            {"type": "extra_forbidden", "loc": (name,)} for name in arguments if name not in sent
+        ]
         try:
-            return self._values(arguments)
+            values = self._values(sent)
         except ValidationError as error:
-            faults = error.errors(include_url=False)
-        mended = self._mend(arguments, {fault["loc"][0] for fault in faults if fault["loc"]})
-        try:
-            return self._values(mended)
-        except ValidationError:
-            raise ToolError(self._message(arguments, faults)) from None
+            wrong = error.errors(include_url=False)
+            try:
+                values = self._values(self._mend(sent, {f["loc"][0] for f in wrong if f["loc"]}))
+            except ValidationError:
+                faults += wrong
+        if faults:
+            raise ToolError(self._message(arguments, faults))
+        return values
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Split `values` into positional and keyword arguments (for `/` and `*args`)."""
+        """Split `values` into positional and keyword arguments (for `/` and `*args`).
+
+        `values` are validated arguments and the ToolContext, by name.
+        """
         rest = dict(values)
         if self.plain:
             return [], rest
         args: list[Any] = []
-        for p in self._parameters:
+        # of the whole signature: a parameter that is not in the schema has a position too
+        for p in self._signature:
             if p.kind is inspect.Parameter.VAR_POSITIONAL:
                 args.extend(rest.pop(p.name, ()))
             elif p.kind in _POSITIONAL:
+                if p.name not in rest and p.default is p.empty:
+                    break  # the call raises the TypeError that names it
                 args.append(rest.pop(p.name, p.default))
         return args, rest
 
@@ -117,9 +126,9 @@ class Arguments:
         from pydantic import BaseModel, ConfigDict, create_model
 
         load_plugins()
-        rest = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+        kwargs = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
         config = ConfigDict(
-            extra="allow" if rest else "forbid",
+            extra="allow" if kwargs else "forbid",
             arbitrary_types_allowed=True,
             coerce_numbers_to_str=True,
             protected_namespaces=(),
@@ -129,23 +138,27 @@ class Arguments:
             "__annotations__": {},
             "model_config": config,
         }
-        if rest:
-            values: Any = self._hints.get(rest.name, Any)
+        if kwargs:
+            values: Any = self._hints.get(kwargs.name, Any)
             body["__annotations__"] = {"__pydantic_extra__": dict[str, values]}
+        # `create_model` takes no annotation of `__pydantic_extra__`, the type of `**kwargs`: a base
+        # made by pydantic's metaclass brings it
         metaclass: Any = type(BaseModel)
         fields: dict[str, Any] = {
-            f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not rest
+            f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not kwargs
         }
         return create_model("Arguments", __base__=metaclass("Base", (BaseModel,), body), **fields)
 
     def _field(self, p: inspect.Parameter) -> tuple[Any, Any]:
         from pydantic import Field
 
+        """Return type and pydantic field of a parameter."""
         hint = self._hints.get(p.name, Any)
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             return list[hint], Field([], alias=p.name, description=self._describe(p))  # type: ignore[valid-type]
         if p.default is p.empty:
             return hint, Field(..., alias=p.name, description=self._describe(p))
+        # a factory: pydantic would copy the default, and fail to write one that is not JSON
         shown = {"default": p.default} if _is_json(p.default) else {}
         return hint, Field(
             default_factory=lambda: p.default,
@@ -163,16 +176,21 @@ class Arguments:
         return None if own else self.doc.parameters.get(p.name)
 
     def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the validated arguments by name. Raises pydantic's ValidationError."""
         model = self._model.model_validate(arguments)
-        names = {field: info.alias for field, info in type(model).model_fields.items()}
-        values = {names[f]: getattr(model, f) for f in names if f in model.model_fields_set}
+        fields = type(model).model_fields.items()
+        # not `model_fields_set`: it also names what `**kwargs` took, which may be called `p0`
+        values = {i.alias: getattr(model, field) for field, i in fields if i.alias in arguments}
         return {**values, **(model.model_extra or {})}
 
     def _mend(self, arguments: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
-        """Return `given` with the `wrong` arguments repaired: JSON texts parsed, nulls dropped."""
+        """Return `arguments` with the `wrong` ones repaired: JSON texts are parsed, and nulls for
+        parameters with a default are dropped.
+        """
         optional = {p.name for p in self._parameters if p.default is not p.empty}
         mended = {
-            k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in arguments.items()
+            k: _parse_json(v) if k in wrong and isinstance(v, str) else v
+            for k, v in arguments.items()
         }
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
@@ -185,6 +203,7 @@ class Arguments:
         )
 
     def _listing(self) -> str:
+        """Return the parameters with their types, for an error message."""
         required = set(self.schema.get("required", ()))
         shown = [
             f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})"
@@ -195,7 +214,10 @@ class Arguments:
 
 @cache
 def load_plugins() -> None:
-    """Have pydantic load its plug-ins, which it does once, with the first model."""
+    """Have pydantic load its plug-ins, which it does once, with the first model.
+
+    They are entry points of installed packages; a folder of the user's project is not searched.
+    """
     from pydantic import create_model
 
     with without_project():
@@ -203,6 +225,7 @@ def load_plugins() -> None:
 
 
 def _expressible(build: Callable[[], Any]) -> bool:
+    """Return whether the model that `build` makes has a JSON schema."""
     try:
         build().model_json_schema()
     except Exception:  # pydantic raises many kinds, and annotations raise their own
@@ -233,7 +256,7 @@ def remove_titles(schema: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -241,7 +264,7 @@ def _parsed(text: str) -> Any:
 
 
 def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
-    """Return one line: which argument, what was expected, what was given."""
+    """Return one line about a fault of pydantic: which argument, what it expects, what it got."""
     path, value = _reach(arguments, fault["loc"])
     if fault["type"] == "missing":
         return f"{_path(fault['loc'])}: is missing"
@@ -252,18 +275,22 @@ def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
 
 
 def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
-    """Follow `loc` as far as the input goes (pydantic adds steps for union members)."""
-    taken = []
+    """Follow `loc` as far as the input goes; return the path and the value there.
+
+    Steps that the input does not have are passed over: pydantic adds some for members of unions.
+    """
+    reached = []
     for step in loc:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
             continue
-        taken.append(step)
-    return _path(taken), value
+        reached.append(step)
+    return _path(reached), value
 
 
 def _path(steps: Iterable[Any]) -> str:
+    """Return a path such as `points[0].x`."""
     return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).removeprefix(".")
 
 

@@ -28,8 +28,8 @@ from .base import Outcome, ToolContext
 from .decorator import as_tool, tool
 from .values import Collector
 
-_SHOWN = 1_000_000
-_CHUNK = 65_536
+_SHOWN = 1_000_000  # characters of progress
+_CHUNK = 65_536  # bytes read at once
 _TICK = 0.05  # seconds between polls of a silent process
 _LINGER = 4  # ticks without output after the shell has ended
 _KEYLIKE = re.compile(
@@ -80,7 +80,7 @@ tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return `given` without variables that look like keys, passwords or URLs that hold one."""
+    """Return `variables` without those that look like keys, passwords or URLs that hold one."""
     secret = (_WITH_PASSWORD, _PROVIDER_KEY)
     return {
         k: v
@@ -119,6 +119,7 @@ def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
 def _pump(
     process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], over: threading.Event
 ) -> None:
+    """Read the output in a thread, since the pipe may stay open without output; b"" ends it."""
     assert process.stdout is not None
     with process.stdout as pipe:
         while chunk := os.read(pipe.fileno(), _CHUNK):
@@ -127,6 +128,7 @@ def _pump(
 
 
 def _put(chunk: bytes, chunks: queue.Queue[bytes], over: threading.Event) -> None:
+    """Queue a chunk; give up once nobody reads any more (`over`)."""
     while not over.is_set():
         with suppress(queue.Full):
             chunks.put(chunk, timeout=1)
@@ -158,4 +160,5 @@ def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
 
 
 def _ended(output: str, how: str) -> str:
+    """Return the output with a last line on how the command ended."""
     return f"{output}{'' if output.endswith(chr(10)) or not output else chr(10)}{how}"

@@ -63,9 +63,11 @@ def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) ->
 
 
 def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
+    """Return the annotation of a parameter, evaluated if it is text. Raises UsageError."""
     if not isinstance(p.annotation, str):
         return p.annotation
     try:
+        # `get_type_hints` evaluates forward references inside the annotation too
         holder = types.SimpleNamespace(__annotations__={"it": p.annotation})
         return typing.get_type_hints(holder, scope, {}, include_extras=True)["it"]
     except Exception as error:  # whatever an annotation's expression raises
@@ -99,11 +101,19 @@ def _closure(function: Any) -> dict[str, Any]:
 
 
 def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
-    """Return the name of the parameter annotated ToolContext ("" for none)."""
-    return next((p.name for p in parameters if _is_context(hints.get(p.name))), "")
+    """Return the name of the parameter annotated ToolContext, "" for none.
+
+    `*args` and `**kwargs` do not count.
+    """
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return next(
+        (p.name for p in parameters if p.kind not in variadic and _is_context(hints.get(p.name))),
+        "",
+    )
 
 
 def _is_context(hint: Any) -> bool:
+    """Return whether an annotation is ToolContext, also in a union or `Annotated`."""
     if isinstance(hint, type):
         return issubclass(hint, ToolContext)
     either = typing.get_origin(hint) in (typing.Union, types.UnionType, typing.Annotated)

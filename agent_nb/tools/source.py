@@ -29,13 +29,14 @@ from typing import Any
 import msgspec
 
 from ..record import digest_value
-from .reads import MAIN, find_global_names, is_a, list_closure
+from .reads import MAIN, find_global_names, list_closure
+from .safe_types import is_a
 from .source_text import find_attributes, normalize_source, parse_source, read_source
 
 _SITES = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]
 _CONSTANT = (bool, int, float, complex, str, bytes, type(None))
-_LONGEST = 200  # characters of a constant
+_LONGEST = 200  # characters of a constant that count
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -46,55 +47,57 @@ class Code(msgspec.Struct, frozen=True):
 
 
 def code_of(function: Any, folder: str | Path) -> Code:
-    """Return the code of a function, as far as it is in `__main__` or below `folder`."""
+    """Return the code of a function by the rules of this file: in `__main__` and below `folder`."""
     search = Search(Path(folder).resolve())
     search.add(function, "")
     return search.code
 
 
 class Search:
-    """Walks from one function to all that it names, each once: `texts` are what counts."""
+    """Walks from one function to all that it names, each once.
+
+    `texts`: what counts for the digest. `unseen`: the names of what does not count. `add` passes a
+    value to the method for its kind; `project_source` overrides some of them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.texts: list[str] = []
         self.unseen: set[str] = set()
         self._folder = self._root = folder
-        self._met: list[Any] = []
+        self._visited: list[Any] = []
 
     @property
     def code(self) -> Code:
-        """What was found."""
+        """The digest of the texts, and what is unseen."""
         return Code(
             digest_value(sorted(set(self.texts))) if self.texts else "", tuple(sorted(self.unseen))
         )
 
     def add(self, value: Any, name: str) -> None:
         """Add the text of `value`, known as `name`, and of what it names."""
-        if any(value is met for met in self._met):
+        if any(value is visited for visited in self._visited):
             return
-        self._met.append(value)
+        self._visited.append(value)
         for kinds, add in self._kinds:
             if is_a(value, kinds):
                 add(value, name)
                 return
         if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
             self.add(inner, name)
-        elif callable(value) and self._seen(type(value)):
+        elif callable(value) and self._is_visible(type(value)):
             self._class(type(value))
 
     @property
     def _kinds(self) -> tuple[tuple[Any, Callable[[Any, str], None]], ...]:
+        """The kinds of values and the methods that add them; the first kind that fits counts."""
         return (
             (functools.partial, self._partial),
-            (
-                types.MethodType | staticmethod | classmethod,
-                self._method,
-            ),
+            (types.MethodType | staticmethod | classmethod, self._method),
             (property, self._property),
             (types.FunctionType, self._function),
             (type, lambda value, name: self._class(value)),
             (types.ModuleType, self._module),
-            (types.BuiltinFunctionType, self._stop),
+            (types.BuiltinFunctionType, self._note_unseen),
         )
 
     def _partial(self, value: Any, name: str) -> None:
@@ -111,8 +114,8 @@ class Search:
 
     def _function(self, function: types.FunctionType, name: str) -> None:
         wrapped = function.__dict__.get("__wrapped__")
-        if not self._seen(function):
-            (self._stop if wrapped is None else self.add)(
+        if not self._is_visible(function):
+            (self._note_unseen if wrapped is None else self.add)(
                 function if wrapped is None else wrapped, name
             )
             return
@@ -125,7 +128,7 @@ class Search:
         for called in sorted(set(find_global_names(function.__code__))):
             if called in function.__globals__:
                 self._named(called, function.__globals__[called], text)
-                self._assigned(module, called)
+                self._assignment(module, called)
         for called, held in list_closure(function):
             self._constant(held)
             self._named(called, held, text)
@@ -136,10 +139,11 @@ class Search:
             self.add(wrapped, name)
 
     def _named(self, name: str, value: Any, text: str) -> None:
-        if is_a(value, types.ModuleType) and self._seen(value):
+        """Add what `name` stands for in `text`; of a module only the attributes that it uses."""
+        if is_a(value, types.ModuleType) and self._is_visible(value):
             for attribute in sorted(find_attributes(text, name)):
                 self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
-                self._assigned(value, attribute)
+                self._assignment(value, attribute)
         elif is_a(value, types.ModuleType):
             self.unseen |= {
                 f"{value.__name__}.{attribute}" for attribute in find_attributes(text, name)
@@ -148,8 +152,8 @@ class Search:
             self.add(value, name)
 
     def _class(self, class_: type) -> None:
-        if not self._seen(class_):
-            self._stop(class_, class_.__name__)
+        if not self._is_visible(class_):
+            self._note_unseen(class_, class_.__name__)
             return
         for base in class_.__bases__:
             if base is not object:
@@ -161,18 +165,19 @@ class Search:
                 self._constant(member)
 
     def _module(self, module: types.ModuleType, name: str) -> None:
-        if self._seen(module) and module.__file__:
+        if self._is_visible(module) and module.__file__:
             self._file(Path(module.__file__))
         else:
             self.unseen.add(name)
 
     def _file(self, path: Path) -> None:
+        """Add the text of a whole file."""
         try:
             self.texts.append(normalize_source(path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
             self.unseen.add(path.name)
 
-    def _assigned(self, module: types.ModuleType | None, name: str) -> None:
+    def _assignment(self, module: types.ModuleType | None, name: str) -> None:
         """Add the source of a module's assignment to a name, since its value may change in use."""
         file = getattr(module, "__file__", None)
         if module is None or module.__name__ == MAIN or not isinstance(file, str):
@@ -209,7 +214,7 @@ class Search:
                 files = (base.with_suffix(".py"), base / "__init__.py")
                 yield from [f for f in files if f.is_file()][:1]
 
-    def _seen(self, value: Any) -> bool:
+    def _is_visible(self, value: Any) -> bool:
         """Return whether `value` is defined in the notebook or its folder."""
         module = _module_of(value)
         if module == MAIN:
@@ -225,7 +230,8 @@ class Search:
         """Return whether the code of a file counts."""
         return path.is_relative_to(self._root) and not any(part in _SITES for part in path.parts)
 
-    def _stop(self, value: Any, name: str) -> None:
+    def _note_unseen(self, value: Any, name: str) -> None:
+        """Note the name of code that does not count."""
         module, called = _module_of(value), getattr(value, "__qualname__", None) or name
         if module != "builtins" and called:
             self.unseen.add(f"{module}.{called}" if isinstance(module, str) else str(called))

@@ -24,12 +24,12 @@ _LEFT_OUT = "compare"  # the option of `@tool` that does not count
 def read_source(function: types.FunctionType) -> str:
     """Return the plain text of a function, "" if it has no source."""
     try:
-        return normalize_source(_text(function))
+        return normalize_source(_own_text(function))
     except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         return ""
 
 
-def _text(function: types.FunctionType) -> str:
+def _own_text(function: types.FunctionType) -> str:
     """Return the source of a function's own code.
 
     `inspect.getsource` would search all loaded modules for the file's.
@@ -42,6 +42,7 @@ def _text(function: types.FunctionType) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _block(text: str) -> str:
+    """Return the first block of a text: a function without what follows it."""
     return "".join(inspect.getblock(list(io.StringIO(text))))
 
 
@@ -51,12 +52,15 @@ def normalize_source(text: str) -> str:
     text = textwrap.dedent(text)
     tree = parse_source(text)
     lines = _without_comments(text)
-    for node in sorted(_replaced(tree), key=lambda pair: pair[0].lineno, reverse=True):
-        where, instead = node
-        first, last = where.lineno - 1, (where.end_lineno or where.lineno) - 1
-        head = lines[first].encode()[: where.col_offset].decode(errors="replace")
-        tail = lines[last].encode()[where.end_col_offset or 0 :].decode(errors="replace")
-        lines[first : last + 1] = [head + instead + tail]
+    # from the last one up, so that the line numbers of the others stay right
+    for expression, replacement in sorted(
+        _replacements(tree), key=lambda pair: pair[0].lineno, reverse=True
+    ):
+        first, last = expression.lineno - 1, (expression.end_lineno or expression.lineno) - 1
+        # columns of `ast` count bytes of UTF-8
+        head = lines[first].encode()[: expression.col_offset].decode(errors="replace")
+        tail = lines[last].encode()[expression.end_col_offset or 0 :].decode(errors="replace")
+        lines[first : last + 1] = [head + replacement + tail]
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
@@ -84,7 +88,7 @@ def _without_comments(text: str) -> list[str]:
     return lines
 
 
-def _replaced(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
+def _replacements(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
     """Yield expressions and the text that replaces them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -104,6 +108,7 @@ def _replaced(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _options(call: ast.Call) -> list[ast.keyword]:
+    """Return the options of a decorator that count."""
     return [k for k in call.keywords if k.arg != _LEFT_OUT]
 
 

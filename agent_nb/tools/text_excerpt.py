@@ -25,6 +25,7 @@ _CHARACTERS = 16_000  # of an excerpt, about
 _LINE = 2_000  # characters
 _SCANNED = 64_000_000  # characters of a file
 _SNIFF = 8_192  # bytes
+# marks at the beginning of a file, and the encoding that each stands for
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 

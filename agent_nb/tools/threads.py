@@ -48,7 +48,7 @@ class Worker:
     def __init__(self, function: Callable[[], Any], name: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._over = False
+        self._over = False  # the function has ended; guards `stop` against hitting other code
         self.future: asyncio.Future[Caught] = self._loop.create_future()
         context = contextvars.copy_context()
         self._thread = threading.Thread(

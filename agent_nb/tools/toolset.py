@@ -14,7 +14,6 @@ Rules
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from typing import Any
 import msgspec
 
 from ..errors import AgentError, UsageError, did_you_mean
+from ..events import Event
 from ..host import blame_plugin, find_faults, list_builtin, list_plugins, load_plugin
 from ..models import ToolSpec
 from .base import Tool
@@ -31,7 +31,7 @@ from .mcp.references import Reference, is_reference, parse
 from .mcp.server import Server
 from .safe_types import defines_name, is_a
 
-ROOM = "tools"
+_ROOM = "tools"  # of the plug-ins
 
 
 class Toolset:
@@ -49,6 +49,70 @@ class Toolset:
                 raise UsageError(
                     f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename."
                 )
+
+    @classmethod
+    def resolve(
+        cls, wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None
+    ) -> Toolset:
+        """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
+
+        A text may hold several names with commas. `namespace`: where functions are looked up by
+        name. Raises UsageError for an unknown name, with suggestions.
+        """
+        items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else list(wanted)
+        tools: list[Tool] = []
+        late: list[Reference] = []
+        for item in _split(items):
+            known: Any = (namespace or {}).get(item) if isinstance(item, str) else item
+            if is_a(known, Server):
+                late.append(Reference(known.name, defined=known))
+            elif isinstance(item, str) and is_reference(item):
+                late.append(parse(item))
+            elif isinstance(item, str):
+                tools.extend(_by_name(item, namespace or {}))
+            else:
+                late.extend(item.late if isinstance(item, Toolset) else ())
+                tools.extend(_tools(item))
+        return cls(tools, late)
+
+    @staticmethod
+    def of_plugin(name: str) -> list[Tool]:
+        """Return the tools of a plug-in.
+
+        Raises MissingExtra, and PluginError if the plug-in of another package cannot be used.
+        """
+        with blame_plugin(_ROOM, name):
+            plugin = load_plugin(_ROOM, name)
+            try:
+                return list(_tools(plugin))
+            except UsageError as error:
+                raise TypeError(str(error)) from None
+
+    @staticmethod
+    def installed() -> dict[str, Tool]:
+        """Return the built-in and installed tools by name."""
+        return {tool.name: tool for plugin in list_plugins(_ROOM) for tool in _plugin(plugin)}
+
+    async def with_servers(
+        self, folder: str, status: Callable[[str], object]
+    ) -> tuple[Toolset, list[dict[str, Any]]]:
+        """Return the tools with those that the references stand for, and the list of each MCP
+        server, for the record.
+
+        `status` receives what happens, in words. Raises UsageError for a server that is unknown or
+        may not start, and ToolError for one that fails.
+        """
+        from .mcp.opening import open_references
+
+        taken = {*self.names, *Toolset.installed()}
+        tools, lists = await open_references(self.late, taken, folder, status)
+        return Toolset([*self, *tools]), lists
+
+    def with_recorded(self, events: Iterable[Event]) -> Toolset:
+        """Return the tools with those of MCP servers that the events of a recorded run list."""
+        from .mcp.recorded import add_recorded_tools
+
+        return Toolset(add_recorded_tools(self, events))
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -105,31 +169,6 @@ class Toolset:
         return Toolset((_named(tool, names.get(tool.name, tool.name)) for tool in self), self.late)
 
 
-def resolve_tools(
-    wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None
-) -> Toolset:
-    """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
-
-    A text may hold several names with commas. `namespace`: where functions are looked up by name.
-    Raises UsageError for an unknown name, with suggestions.
-    """
-    items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else builtins.list(wanted)
-    tools: builtins.list[Tool] = []
-    late: builtins.list[Reference] = []
-    for item in _split(items):
-        known: Any = (namespace or {}).get(item) if isinstance(item, str) else item
-        if is_a(known, Server):
-            late.append(Reference(known.name, defined=known))
-        elif isinstance(item, str) and is_reference(item):
-            late.append(parse(item))
-        elif isinstance(item, str):
-            tools.extend(_by_name(item, namespace or {}))
-        else:
-            late.extend(item.late if isinstance(item, Toolset) else ())
-            tools.extend(_tools(item))
-    return Toolset(tools, late)
-
-
 def _split(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items, each name of a text for itself."""
     for item in items:
@@ -141,25 +180,7 @@ def _split(items: Iterable[Any]) -> Iterator[Any]:
 
 def available() -> dict[str, tuple[str, ...]]:
     """Return the names of built-in and installed tools by plug-in (empty: not usable here)."""
-    return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in list_plugins(ROOM)}
-
-
-def of_plugin(name: str) -> builtins.list[Tool]:
-    """Return the tools of a plug-in.
-
-    Raises MissingExtra, and PluginError if the plug-in of another package cannot be used.
-    """
-    with blame_plugin(ROOM, name):
-        plugin = load_plugin(ROOM, name)
-        try:
-            return builtins.list(_tools(plugin))
-        except UsageError as error:
-            raise TypeError(str(error)) from None
-
-
-def load_installed_tools() -> dict[str, Tool]:
-    """Return the built-in and installed tools by name."""
-    return {tool.name: tool for plugin in list_plugins(ROOM) for tool in _plugin(plugin)}
+    return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in list_plugins(_ROOM)}
 
 
 def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,6 +193,7 @@ def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(name: str, value: Any) -> str:
+    """Return the name of the tool that a variable would be."""
     try:
         return (
             as_tool(value).name
@@ -183,6 +205,7 @@ def _name(name: str, value: Any) -> str:
 
 
 def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
+    """Return the tools that a name means (see the rules above). Raises UsageError."""
     own = namespace.get(name)
     if _usable(own):
         return [as_tool(own, name)]
@@ -196,10 +219,10 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     )
     if declared is not None:
         return [as_tool(declared)]
-    if name.replace("_", "-") in list_builtin(ROOM) or name in list_plugins(ROOM):
-        loaded = of_plugin(name)
+    if name.replace("_", "-") in list_builtin(_ROOM) or name in list_plugins(_ROOM):
+        loaded = Toolset.of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
-    for plugin in list_plugins(ROOM):
+    for plugin in list_plugins(_ROOM):
         for tool in _plugin(plugin):
             if tool.name == name:
                 return [tool]
@@ -207,6 +230,7 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
 
 
 def _usable(value: Any) -> bool:
+    """Return whether a value can be made a tool; no attribute of an object is asked."""
     return (
         is_tool(value)
         or (callable(value) and not is_a(value, type))
@@ -215,9 +239,10 @@ def _usable(value: Any) -> bool:
 
 
 def _tools(item: Any) -> Iterable[Tool]:
+    """Return a value, or each of several, as a tool. Raises UsageError."""
     tools = (
         [as_tool(each) for each in item]
-        if isinstance(item, Toolset | tuple | builtins.list)
+        if isinstance(item, Toolset | tuple | list)
         else [as_tool(item)]
     )
     for tool in tools:
@@ -229,7 +254,7 @@ def _tools(item: Any) -> Iterable[Tool]:
 def _plugin(name: str) -> Iterable[Tool]:
     """Return the tools of a plug-in, none if it cannot be used."""
     try:
-        return of_plugin(name)
+        return Toolset.of_plugin(name)
     except AgentError:
         return ()
 
@@ -240,6 +265,7 @@ def _same(one: Tool, other: Tool) -> bool:
 
 
 def _named(tool: Tool, name: str) -> Tool:
+    """Return the tool under another name."""
     return msgspec.structs.replace(
         tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name))
     )
@@ -253,5 +279,5 @@ def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
         n for n, v in namespace.items() if not n.startswith("_") and is_a(v, types.FunctionType)
     }
     hint = did_you_mean(name, known | functions, 3, cutoff=0.5)
-    broken = "".join(f" {fault}" for fault in find_faults(ROOM, of_plugin))
+    broken = "".join(f" {fault}" for fault in find_faults(_ROOM, Toolset.of_plugin))
     return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}.{broken}"

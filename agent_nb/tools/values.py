@@ -32,9 +32,10 @@ from ..wire import LEFT_OUT, Console, cut_middle, replace_surrogates
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000
-_DEPTH = 40
-_LARGEST_INT = 2**63
+_DEPTH = 40  # containers inside one another
+_LARGEST_INT = 2**63  # larger ones become text: readers of JSON would round them
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+# types that become their `str`
 _TEXTUAL = (
     os.PathLike,
     complex,
@@ -75,17 +76,17 @@ class Collector:
 
     def add(self, text: str) -> None:
         """Add text."""
-        self._head, self._tail, self._length = self._with(self._console.feed(text))
+        self._head, self._tail, self._length = self._appended(self._console.feed(text))
 
     @property
     def text(self) -> str:
         """The collected text, with a mark where some is missing."""
-        head, tail, length = self._with(self._console.rest)
+        head, tail, length = self._appended(self._console.rest)
         missing = length - len(head) - len(tail)
         mark = f"\n{LEFT_OUT.format(missing)}\n" if missing else ""
         return head + mark + tail
 
-    def _with(self, text: str) -> tuple[str, str, int]:
+    def _appended(self, text: str) -> tuple[str, str, int]:
         """Return beginning, end and length with `text` added."""
         room = self._head_size - len(self._head)
         tail = (self._tail + text[room:])[-self._tail_size :] if room < len(text) else self._tail
@@ -118,16 +119,17 @@ def convert_to_json(value: Any, items: int = LIMIT) -> Any:
 
     Never raises.
     """
-    return _Plainer(items).walk(value, ())
+    return _JsonConverter(items).walk(value, ())
 
 
-class _Plainer:
-    """Converts one value; `left`: how many more items it may take."""
+class _JsonConverter:
+    """Converts one value; `left`: how many more items of containers it may take."""
 
     def __init__(self, items: int) -> None:
         self.left = items
 
     def walk(self, value: Any, above: tuple[int, ...]) -> Any:
+        """Return the JSON of a value inside the containers `above`, by their `id`."""
         for kinds, convert in _SCALARS:
             if isinstance(value, kinds):
                 return convert(value)
@@ -153,12 +155,12 @@ class _Plainer:
         return short_repr(value)
 
     def _array(self, value: Iterable[Any], above: tuple[int, ...]) -> list[Any]:
-        return [self.walk(item, above) for item in self._taken(value)]
+        return [self.walk(item, above) for item in self._take(value)]
 
     def _object(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> dict[str, Any]:
-        return {_key(k): self.walk(v, above) for k, v in self._taken(value.items())}
+        return {_key(k): self.walk(v, above) for k, v in self._take(value.items())}
 
-    def _taken(self, items: Iterable[Any]) -> Iterable[Any]:
+    def _take(self, items: Iterable[Any]) -> Iterable[Any]:
         for item in islice(iter(items), max(self.left, 0)):
             self.left -= 1
             if self.left < 0:
@@ -215,6 +217,7 @@ def _bytes(value: bytes | bytearray) -> str:
     )
 
 
+# by type, the first that fits: an enum may be a str, and a bool is an int
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (enum.Enum, lambda v: convert_to_json(v.value)),
     ((bool, type(None)), lambda v: v),

@@ -50,16 +50,16 @@ def variables(
         rows: How many rows or items of it to show.
     """
     if context.host is None:
-        return _told(_own(context), name, rows)
+        return _describe(_namespace_of(context), name, rows)
     host = context.host
     # awaited on the loop as `python` awaits its cell: calls of one batch reach the host in order
-    return host.call(lambda: _told(host.namespace(), name, rows))
+    return host.call(lambda: _describe(host.namespace(), name, rows))
 
 
 tools = (as_tool(variables),)
 
 
-def _own(context: ToolContext) -> dict[str, Any]:
+def _namespace_of(context: ToolContext) -> dict[str, Any]:
     """Return what a call sees without a notebook. Raises ToolError where there is nothing."""
     namespace = context.state.get(_PYTHON)
     space = namespace if type(namespace) is dict else own_fields(sys.modules.get("__main__"))
@@ -68,7 +68,8 @@ def _own(context: ToolContext) -> dict[str, Any]:
     return space
 
 
-def _told(namespace: dict[str, Any], name: str, rows: int) -> str:
+def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
+    """Return the result of a call. Raises ToolError for an unknown name."""
     secrets = collect_secrets()
 
     def clean(text: str) -> str:
@@ -97,6 +98,7 @@ def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(name: str, variables: dict[str, Any]) -> str:
+    """Return the message for a name that is not a variable's, with similar ones."""
     if not name.isidentifier():
         return "Give the name of one variable, not an expression."
     near = difflib.get_close_matches(name, variables, n=3)

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-LEVELS = 40  # wrappers inside wrappers; beyond that, each word counts as a program
-_WINDOW = 20  # words of such a program
+LEVELS = 40  # programs behind one command; beyond that, each word counts as a program
+_WINDOW = 20  # words of a program that begins at any word
 
+# an assignment before a program; a redirection, with its target if no space stands between
 _assigned = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
 _redirected = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
 _KEYWORDS = frozenset(("!", "{", "then", "do", "else", "elif", "if", "while", "until", "coproc"))
@@ -33,10 +34,11 @@ _field_separator = re.compile(r"\$(?:IFS\b|\{IFS\})")
 class Wrapper(msgspec.Struct, frozen=True):
     """How a wrapper reads its arguments.
 
-    `short`, `long`: its options with a value. `skipped`: arguments before the program. `listing`:
-    options with which nothing runs. `scripts`: options whose value is a script. `after`: options
-    after which a program stands, up to `;` or `+`. `joined`: its arguments are one script. `more`:
-    its program gets further arguments. `file`: its first argument is a file.
+    `short`, `long`: its options with a value, as letters and names. `skipped`: how many arguments
+    stand before the program. `listing`: letters of options with which nothing runs. `scripts`:
+    options whose value is a script. `after`: options after which a program stands, up to `;` or
+    `+`. `joined`: its arguments are one script. `more`: its program gets further arguments.
+    `file`: its first argument is a file.
     """
 
     short: str = ""
@@ -50,8 +52,10 @@ class Wrapper(msgspec.Struct, frozen=True):
     file: bool = False
 
 
+# options whose value is a script: `bash -c TEXT`, `su --command TEXT`
 _COMMAND = ("c", "command", "session-command")
 _SUDO = "user group host prompt chdir chroot close-from command-timeout other-user role type login-class auth-type"
+# wrappers that read their arguments alike, by their names
 _SHARED: dict[str, Wrapper] = {
     "sh bash dash zsh ksh mksh ash fish rbash csh tcsh": Wrapper(scripts=_COMMAND, file=True),
     "builtin nohup setsid busybox toybox caffeinate chronic fakeroot unbuffer linux32 linux64": Wrapper(),
@@ -104,7 +108,7 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
     scripts: list[str] = []
     waiting = [_split_words(command)]
     while waiting:
-        tokens = _begun(waiting.pop(), scripts)
+        tokens = _skip_prefix(waiting.pop(), scripts)
         if not tokens:
             continue
         if len(programs) >= LEVELS:
@@ -114,7 +118,7 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
         programs.append([name, *tokens[1:]])
         if (wrapper := WRAPPERS.get(name.lower())) is not None:
             scripts += _scripts(wrapper, tokens[1:])
-            waiting += _started(wrapper, tokens[1:])
+            waiting += _programs_of(wrapper, tokens[1:])
     return programs, scripts
 
 
@@ -134,8 +138,8 @@ def _split_words(command: str) -> list[str]:
     return _QUOTES.sub("", text).split()
 
 
-def _begun(tokens: list[str], scripts: list[str]) -> list[str]:
-    """Return `words` from the program on; the text of here-strings is added to `scripts`."""
+def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
+    """Return `tokens` from the program on; the text of here-strings is added to `scripts`."""
     scripts += [
         word.partition("<<<")[2] or " ".join(tokens[n + 1 : n + 2])
         for n, word in enumerate(tokens)
@@ -153,7 +157,7 @@ def _begun(tokens: list[str], scripts: list[str]) -> list[str]:
     return tokens[at:]
 
 
-def _started(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]:
+def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]:
     """Yield the programs, with their arguments, that a wrapper starts itself."""
     if wrapper.after:
         starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]

@@ -1,8 +1,9 @@
 """The view of a run: events become cards, cards become neutral nodes, and nodes are drawn.
 
-Read `nodes` first: what every card is made of. `state` folds events into cards, `cards` turns cards
-into nodes, `draw` and `widgets` draw them. Other rooms open a live view (`open_view`), make the
-static one (`make_bundle`), draw nodes of their own, and say counts and money the same way.
+Read `nodes` first: what every card is made of. `state` folds events into the states of cards,
+`cards` turns these into nodes, `draw` and `widgets` draw nodes. Other rooms open a live view
+(`LiveView.open`), make the static page (`make_bundle`), draw nodes of their own (`draw_html`), and
+write counts and prices like the view (`format`).
 
 Order: display, nodes, theme, views, visible
 < format, presses
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .bundle import make_bundle as make_bundle
     from .bundle import page_forms as page_forms
     from .draw.html import draw_html as draw_html
-    from .draw.html import typeset_formulas as typeset_formulas
     from .format import clip_text as clip_text
     from .format import count_noun as count_noun
     from .format import describe_failure as describe_failure
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .format import join_parts as join_parts
     from .live import LiveView as LiveView
     from .live import ViewOptions as ViewOptions
-    from .live import open_view as open_view
     from .nodes import Fold as Fold
     from .nodes import Node as Node
     from .nodes import Page as Page
@@ -43,13 +42,8 @@ if TYPE_CHECKING:
     from .nodes import Stack as Stack
     from .nodes import T as T
     from .nodes import Table as Table
-    from .nodes import Tone as Tone
-    from .renderer import Source as Source
     from .run_live_button import RunLiveButton as RunLiveButton
-    from .saved_page import SAVED as SAVED
-    from .saved_page import Fate as Fate
     from .saved_page import Recovery as Recovery
-    from .saved_page import saved_forms as saved_forms
     from .timeline import Timeline as Timeline
     from .values import DISPLAY_TYPES as DISPLAY_TYPES
     from .values import display_nodes as display_nodes
@@ -57,7 +51,6 @@ if TYPE_CHECKING:
     from .visible import show_output as show_output
 
 _HOMES = {
-    "Fate": "saved_page",
     "Fold": "nodes",
     "LiveView": "live",
     "Node": "nodes",
@@ -65,14 +58,11 @@ _HOMES = {
     "Recovery": "saved_page",
     "Row": "nodes",
     "RunLiveButton": "run_live_button",
-    "SAVED": "saved_page",
     "Section": "nodes",
-    "Source": "renderer",
     "Stack": "nodes",
     "T": "nodes",
     "Table": "nodes",
     "Timeline": "timeline",
-    "Tone": "nodes",
     "ViewOptions": "live",
     "Views": "views",
     "clip_text": "format",
@@ -83,11 +73,8 @@ _HOMES = {
     "format_money": "format",
     "join_parts": "format",
     "make_bundle": "bundle",
-    "open_view": "live",
     "page_forms": "bundle",
-    "saved_forms": "saved_page",
     "show_output": "visible",
-    "typeset_formulas": "draw.html",
     "DISPLAY_TYPES": "values",
     "display_nodes": "values",
 }

@@ -17,19 +17,25 @@ from .state.fold import RunView
 
 
 def make_bundle(
-    events: Iterable[Event], *, badge: str = "", thoughts: Thoughts = "collapse"
+    events: Iterable[Event],
+    *,
+    badge: str = "",
+    thoughts: Thoughts = "collapse",
+    typeset: bool = False,
 ) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
-    `badge`: a remark that is not an event, such as "replayed from 21 Nov".
+    `badge`: a remark that is not an event, such as "replayed from 21 Nov"; `typeset`: the HTML has
+    its formulas as MathML, because no front end will typeset them.
     """
-    return page_forms(page(RunView(badge=badge).extend(events), Context(thoughts=thoughts)))
+    view = RunView(badge=badge).extend(events)
+    return page_forms(page(view, Context(thoughts=thoughts)), typeset=typeset)
 
 
-def page_forms(node: Page) -> dict[str, str]:
-    """Return the three forms of a page."""
+def page_forms(node: Page, *, typeset: bool = False) -> dict[str, str]:
+    """Return the three forms of a page, as a mime bundle."""
     return {
-        "text/html": html.draw_html(node),
+        "text/html": html.draw_html(node, typeset=typeset),
         "text/markdown": markdown.draw(node),
         "text/plain": text.draw(node),
     }

@@ -1,4 +1,4 @@
-"""Displays of the front end: the protocol that sends mime bundles to them, and their ids."""
+"""Displays (outputs of a cell that can be replaced): how bundles are sent to them, their ids."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 class Publish(Protocol):
     """Sends a mime bundle to the front end.
 
-    It opens a new display, or with `update` replaces the content of the display
-    `transient["display_id"]`.
+    It opens a new display with the id `transient["display_id"]`; with `update`, it replaces the
+    content of the display that has this id.
     """
 
     def __call__(

@@ -1,4 +1,7 @@
-"""Words and figures that the cards use: marks of states, durations, counts, gists."""
+"""How the cards write a status, a duration, a count, a price, a tool, arguments, a long text.
+
+Rule: any number that a record may hold can be written.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 from .nodes import T, Tone
 
 MINUTE = 60
-LARGEST = 1e15  # of a count; a record may hold any number
+LARGEST = 1e15  # larger numbers are written as this one
 
-# status: (mark, tone, word)
+# status of a call or a node: (mark, tone, word)
 STATUS: dict[str, tuple[str, Tone, str]] = {
     "writing": ("○", "muted", "writing"),
     "queued": ("○", "muted", "queued"),
@@ -37,7 +40,9 @@ FAILURES = {
     "no_key": "without key",
     "scoring": "failed in scoring",
 }
-MOVING = frozenset({"writing", "queued", "waiting", "running"})  # states of a living kernel
+# statuses that cannot hold when the kernel has died
+MOVING = frozenset({"writing", "queued", "waiting", "running"})
+# name of a tool, or a word in it: glyph
 ICONS = {
     "python": "»",
     "shell": "$",
@@ -57,17 +62,17 @@ ICONS = {
     "agent": "◇",
     "task": "◇",
 }
-TOOL = "ƒ"
+TOOL = "ƒ"  # the glyph of other tools
 
 
 def icon(name: str) -> str:
-    """Return the glyph of a tool, found by the longest known part of its name."""
+    """Return the glyph of a tool, found by its name, else by the first known word in it."""
     words = [name, *re.split(r"[_\-./]", name.lower())]
     return next((ICONS[w] for w in words if w in ICONS), TOOL)
 
 
 def chip(status: str, extra: str = "") -> tuple[T, ...]:
-    """Return a status as mark and word; success with a time shows only its mark and the time."""
+    """Return a status as mark, word and `extra`; `ok` with an `extra` needs no word."""
     mark, tone, word = STATUS.get(status, ("○", "muted", status))
     now = status in MOVING
     if status == "ok" and extra:
@@ -91,19 +96,19 @@ def format_duration(seconds: float) -> str:
 
 
 def _within(seconds: float) -> float:
-    """Return seconds that can be rounded; a record may say infinity, or no number."""
+    """Return seconds that can be rounded: a record may hold infinity or nan."""
     return max(-LARGEST, min(LARGEST, seconds))
 
 
 def clock(seconds: float) -> str:
-    """Return whole seconds as `0:14` or `1:02:03`, which changes without jumping in width."""
+    """Return whole seconds as `0:14` or `1:02:03`: a running clock that keeps its width."""
     minutes, rest = divmod(max(0, int(_within(seconds))), MINUTE)
     hours, minutes = divmod(minutes, MINUTE)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def format_count(n: float) -> str:
-    """Return a short count: `212`, `1.9k`, `18k`, `1.2M`; no count of a record is too large."""
+    """Return a short count: `212`, `1.9k`, `18k`, `1.2M`."""
     n = min(n, LARGEST)
     for limit, unit in ((999_500, "M"), (999.5, "k")):
         if n >= limit:
@@ -113,28 +118,29 @@ def format_count(n: float) -> str:
 
 
 def format_money(dollars: float) -> str:
-    """Return a price in US dollars with two significant digits below a cent."""
+    """Return a price in US dollars: two decimals from 10 cents on, else two significant digits."""
     if dollars >= 0.1 or dollars == 0:
         return f"${dollars:.2f}"
-    digits = f"{dollars:.2g}"
+    digits = f"{dollars:.2g}"  # may be like 1e-05
     return f"${float(digits):.12f}".rstrip("0") if "e" in digits else f"${digits}"
 
 
 def describe_failure(kind: str) -> str:
     """Return a kind of failure in words that follow a number: `4 broken off`, `2 with HTTP 429`."""
-    if kind.isdecimal():
+    if kind.isdecimal():  # a status of HTTP
         return f"with HTTP {clip_text(kind, 3)}"
     return FAILURES.get(kind, clip_text(kind.replace("_", " "), 40))
 
 
 def clip_text(text: str, limit: int) -> str:
     """Return `text` on one line, at most `limit` characters long."""
-    line = " ".join(text[: limit * 4].split())
+    line = " ".join(text[: limit * 4].split())  # the cut bounds the work for a very long text
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def gist(text: str, limit: int = 90) -> str:
     """Return the first sentence of a markdown text in plain words, at most `limit` characters."""
+    # without marks of code, emphasis, headings, quotations and lists
     plain = re.sub(
         r"```.*|[*`]+|(?<!\w)_+|_+(?!\w)|^\s*(?:#+|>|[-+])\s+", "", text[:2000], flags=re.MULTILINE
     )

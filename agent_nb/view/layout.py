@@ -1,11 +1,12 @@
-"""The page: header, prompt, panels of steps, answers, footer, as nodes with stable keys.
+"""The page of a run: header, prompt, panels of steps, answers, footer, as nodes with stable keys.
 
-Why: consecutive thoughts and calls form one panel and answers stay outside it; the static and the
-live view are both arranged here.
+Consecutive thoughts and calls form one panel; answers are outside. The static page and the live
+view are both arranged here, so that they cannot differ.
 
 Rules
 - An unchanged card yields the identical node, since a redraw compares identities.
-- Cards with a running clock, and the figures of the header, are drawn again once a second at most.
+- Cards with a running clock are drawn again once a second. The figures of the header change once a
+  second at most.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .nodes import Node, Page, Panel, Row, Section, Step, Tone
 from .state.cards import CallCard, Card, ErrorCard, NodeCard, RetryCard
 from .state.fold import RunView
 
+# kinds of cards that are no steps of a panel (a soft error is one)
 OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
 
 
@@ -25,9 +27,11 @@ class Layout:
 
     def __init__(self, context: Context | None = None) -> None:
         self._context = context or Context()
+        # key of a card: what its node depends on, and the node
         self._drawn: dict[str, tuple[object, Node | None]] = {}
+        # key of a panel: the nodes of its steps, and the panel
         self._panels: dict[str, tuple[tuple[Node, ...], Panel]] = {}
-        self._header: tuple[object, Node | None] = (None, None)
+        self._header: tuple[object, Node | None] = (None, None)  # as in `_drawn`
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
         """Return the current page of `view`."""
@@ -40,73 +44,74 @@ class Layout:
             if node is None:
                 continue
             if card.kind in OUTSIDE and not (isinstance(card, ErrorCard) and card.soft):
-                self._close(steps, sections)
+                self._close_panel(steps, sections)
                 sections.append(Section(card.key, node))
             else:
-                steps.append(Step(card.key, node, attention(card)))
-        self._close(steps, sections)
+                steps.append(Step(card.key, node, step_tint(card)))
+        self._close_panel(steps, sections)
         footer = draw(view, context, "footer")
         sections.extend((Section("footer", footer),) if footer else ())
-        return Page(label(view, still=context.still and not context.alive), tuple(sections))
+        return Page(page_label(view, still=context.still and not context.alive), tuple(sections))
 
     def _card(self, card: Card, context: Context) -> Node | None:
-        moving = (
-            _tick(context)
+        second = (
+            _whole_second(context)
             if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
             else None
         )
-        mark = (
+        # all that a card reads and that changes while a view is open
+        depends_on = (
             card.version,
-            moving,
+            second,
             context.editing,
             context.pressed,
-            len(context.notes),
+            context.notes,
             context.thoughts,
             context.can_click,
             context.inserting,
             context.chosen,
         )
-        found = self._drawn.get(card.key)
-        if found is not None and found[0] == mark:
-            return found[1]
+        before = self._drawn.get(card.key)
+        if before is not None and before[0] == depends_on:
+            return before[1]
         node = draw(card, context)
-        self._drawn[card.key] = (mark, node)
+        self._drawn[card.key] = (depends_on, node)
         return node
 
     def _head(self, view: RunView, context: Context) -> Node | None:
-        """Return the header; within a second it is reused unless more than its figures changed."""
+        """Return the header; within a second it stays, unless more than its figures changed."""
         node = draw(view, context, "header")
         if not isinstance(node, Row) or context.now is None:
             return node
-        said = (
-            tuple(t.text for t in node.left),
+        depends_on = (
+            _whole_second(context),
+            tuple(t.text for t in node.left),  # `node.right` has the figures
             tuple((b.key, b.label, b.enabled) for b in node.buttons),
         )
-        mark = (_tick(context), said)
-        if self._header[0] != mark:
-            self._header = (mark, node)
+        if self._header[0] != depends_on:
+            self._header = (depends_on, node)
         return self._header[1]
 
-    def _close(self, steps: list[Step], sections: list[Section]) -> None:
-        """End the open panel, if there is one."""
+    def _close_panel(self, steps: list[Step], sections: list[Section]) -> None:
+        """Move the steps so far, if any, into a panel; an unchanged panel is reused."""
         if not steps:
             return
         key = f"panel-{steps[0].key}"
         children = tuple(s.child for s in steps)
-        found = self._panels.get(key)
-        if found is None or found[0] != children:
-            found = self._panels[key] = (children, Panel(tuple(steps)))
-        sections.append(Section(key, found[1]))
+        known = self._panels.get(key)
+        if known is None or known[0] != children:
+            known = self._panels[key] = (children, Panel(tuple(steps)))
+        sections.append(Section(key, known[1]))
         steps.clear()
 
 
 def page(view: RunView, context: Context | None = None) -> Page:
-    """Return the page of a view, drawn once."""
+    """Return the page of a view that is drawn only once."""
     return Layout(context).page(view)
 
 
-def attention(card: Card) -> Tone:
-    """Return the tint of a step; only a step that runs or waits for the user has one."""
+def step_tint(card: Card) -> Tone:
+    """Return the tint of a step: of one that runs, waits for the user or failed for a moment."""
     if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
     status = (
@@ -120,7 +125,7 @@ def attention(card: Card) -> Tone:
     return tones.get(status, "")
 
 
-def label(view: RunView, *, still: bool = False) -> str:
+def page_label(view: RunView, *, still: bool = False) -> str:
     """Return the name of the view for assistive technology.
 
     `still`: the page is never drawn again.
@@ -129,5 +134,5 @@ def label(view: RunView, *, still: bool = False) -> str:
     return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"
 
 
-def _tick(context: Context) -> int | None:
+def _whole_second(context: Context) -> int | None:
     return None if context.now is None else math.floor(context.now)

@@ -1,14 +1,14 @@
-"""A live view: opened with the log of a running run, closed with the static bundle that remains.
+"""A live view of a run: opened with its log, closed with the static bundle that stays in the cell.
 
 Three kinds: `widgets` (ipywidgets in a display, replaced by the bundle at the end), `html` (the
 static page, published again and again in one display) and `text` (streamed lines for terminals).
 
 Rules
-- Nothing is shown through IPython's display objects, which open files of a given name; raw bundles
-  go to `publish`.
-- `close` never raises and always leaves the static bundle, also if the painter failed; the widgets
-  are closed after they were replaced.
-- A press is only noted and passed on to `actions`, which must return at once.
+- Mime bundles go to `publish` as they are. IPython's display objects are not used: given a string,
+  they may open the file or address of that name.
+- `close` leaves the static bundle also if the painter fails. The widgets are closed after the
+  bundle has replaced them.
+- A press is noted and passed on to `actions`, which must return at once.
 """
 
 from __future__ import annotations
@@ -29,11 +29,45 @@ from .saved_page import Recovery
 from .state.fold import RunView
 from .views import Views
 
+_THOUGHTS: Mapping[str, Thoughts] = {"show": "show", "hide": "hide"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """How a run is shown.
+
+    - `kind`: `widgets`, `html` or `text`.
+    - `thoughts`: `collapse`, `show` or `hide`.
+    - `can_click`: whether presses arrive while the cell runs, or a function that returns it.
+    - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
+    - `journal`: the run can be recovered if its kernel dies.
+    - `display_id`: the display to replace ("": a new one). `hz`: most paints a second.
+    - `seen`: whether anyone watches; without, the view is painted once a second at most.
+    """
+
+    kind: str = "widgets"
+    thoughts: str = "collapse"
+    can_click: bool | Callable[[], bool] = False
+    badge: str = ""
+    recorded: bool = False
+    journal: bool = False
+    display_id: str = ""
+    hz: float = HERTZ
+    seen: bool = True
+
+    @property
+    def shown_thoughts(self) -> Thoughts:
+        """How thoughts are shown; an unknown word collapses them."""
+        return _THOUGHTS.get(self.thoughts, "collapse")
+
+
+PLAIN = ViewOptions()
+
 
 class LiveView:
-    """An open view. `close` must be called, also when the run broke.
+    """An open view, made by `LiveView.open`. `close` must be called, also when the run failed.
 
-    `publish` and `painter` are None for the kind `text`.
+    `publish` and `painter` are None for the kind `text`, which has no display.
     """
 
     def __init__(
@@ -53,9 +87,62 @@ class LiveView:
         #: The views of the page, as far as front ends count them.
         self.views = painter.views if painter is not None else Views()
 
+    @classmethod
+    def open(
+        cls,
+        log: Source,
+        options: ViewOptions = PLAIN,
+        *,
+        actions: Actions = lambda action, payload: None,
+        publish: Publish | None = None,
+        write: Callable[[str], None] | None = None,
+    ) -> LiveView:
+        """Show the run of `log` while it runs.
+
+        - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
+          "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function works too.
+        - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
+
+        Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
+        """
+        view = RunView(badge=options.badge, recorded=options.recorded)
+        thoughts = options.shown_thoughts
+        if options.kind == "text":
+            from .draw.terminal import TextPainter
+
+            text_painter = TextPainter(write or _stdout, thoughts=thoughts)
+            renderer = Renderer(log, text_painter, view=view, hz=options.hz, seen=options.seen)
+            renderer.start()
+            return cls(log, renderer)
+        if publish is None:
+            raise UsageError(
+                f"A view of the kind {options.kind!r} needs `publish`, which sends mime bundles to the front end."
+            )
+        display = {"display_id": options.display_id or new_display()}
+        can_click = options.can_click
+        clickable = can_click if callable(can_click) else lambda: bool(can_click)
+        recovery = Recovery(log.run, options.journal)
+
+        def nudge() -> None:
+            renderer.nudge()
+
+        def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
+            publish(data, metadata, display, update)
+
+        painter: DisplayPainter
+        if options.kind == "widgets":
+            painter = WidgetPainter(actions, thoughts, clickable, nudge, show=show)
+        else:
+            painter = HtmlPainter(publish, display, thoughts, recovery)
+        renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
+        opening = painter.open(view, renderer.begin(), recovery)
+        publish(opening, recovery.metadata, display, bool(options.display_id))
+        renderer.start()
+        return cls(log, renderer, publish, display, painter)
+
     @property
     def fault(self) -> Exception | None:
-        """The exception of a painter that failed, or None."""
+        """The last exception of the painter, or None."""
         return self.renderer.fault
 
     @property
@@ -66,9 +153,9 @@ class LiveView:
     def follow(
         self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False
     ) -> None:
-        """Show another run in the same place from now on (see `Renderer.follow`).
+        """Show another run in the same display from now on (see `Renderer.follow`).
 
-        A save meanwhile names that run.
+        A notebook that is saved meanwhile names that run.
         """
         self.log = log
         self.renderer.follow(log, RunView(badge=badge), events)
@@ -89,7 +176,7 @@ class LiveView:
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Paint the last state, then replace the display by the mime bundle `final`.
 
-        A second call does nothing.
+        A second call does nothing. Raises only what `publish` raises.
         """
         if self._closed:
             return
@@ -105,90 +192,6 @@ class LiveView:
         finally:
             with suppress(Exception):
                 self._painter.close()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewOptions:
-    """How a run is shown.
-
-    - `kind`: `widgets`, `html` or `text`.
-    - `can_click`: whether clicks arrive while the cell runs, or a function that returns it.
-    - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
-    - `journal`: the run can be recovered if its kernel dies.
-    - `display_id`: the display to replace ("": a new one). `hz`: paints a second.
-    - `seen`: someone watches.
-    """
-
-    kind: str = "widgets"
-    thoughts: str = "collapse"
-    can_click: bool | Callable[[], bool] = False
-    badge: str = ""
-    recorded: bool = False
-    journal: bool = False
-    display_id: str = ""
-    hz: float = HERTZ
-    seen: bool = True
-
-    @property
-    def shown_thoughts(self) -> Thoughts:
-        """What is shown of thoughts; an unknown word collapses them."""
-        return _THOUGHTS.get(self.thoughts, "collapse")
-
-
-_THOUGHTS: Mapping[str, Thoughts] = {"show": "show", "hide": "hide"}
-PLAIN = ViewOptions()
-
-
-def open_view(
-    log: Source,
-    options: ViewOptions = PLAIN,
-    *,
-    actions: Actions = lambda action, payload: None,
-    publish: Publish | None = None,
-    write: Callable[[str], None] | None = None,
-) -> LiveView:
-    """Show the run of `log` while it runs.
-
-    - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
-      "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function works too.
-    - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
-
-    Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
-    """
-    view = RunView(badge=options.badge, recorded=options.recorded)
-    shown = options.shown_thoughts
-    if options.kind == "text":
-        from .draw.terminal import TextPainter
-
-        text_painter = TextPainter(write or _stdout, thoughts=shown)
-        renderer = Renderer(log, text_painter, view=view, hz=options.hz, seen=options.seen)
-        renderer.start()
-        return LiveView(log, renderer)
-    if publish is None:
-        raise UsageError(
-            f"A view of the kind {options.kind!r} needs `publish`, which sends mime bundles to the front end."
-        )
-    display = {"display_id": options.display_id or new_display()}
-    can_click = options.can_click
-    clickable = can_click if callable(can_click) else lambda: bool(can_click)
-    recovery = Recovery(log.run, options.journal)
-
-    def nudge() -> None:
-        renderer.nudge()
-
-    def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
-        publish(data, metadata, display, update)
-
-    painter: DisplayPainter
-    if options.kind == "widgets":
-        painter = WidgetPainter(actions, shown, clickable, nudge, show=show)
-    else:
-        painter = HtmlPainter(publish, display, shown, recovery)
-    renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
-    opening = painter.open(view, renderer.begin(), recovery)
-    publish(opening, recovery.metadata, display, bool(options.display_id))
-    renderer.start()
-    return LiveView(log, renderer, publish, display, painter)
 
 
 def _stdout(text: str) -> None:

@@ -1,13 +1,13 @@
 """The neutral nodes: a card before it becomes HTML, widgets, markdown or plain text.
 
-Why: the live widgets, the static page, the terminal and the diff must show the same thing. Cards
+Why: the live widgets, the static page, the terminal and the markdown must show the same. Cards
 return nodes; each drawer has one table from node type to function.
 
 Rules
-- Frozen values. Text is raw; the drawer escapes it. No styles, only tones: the meaning of a thing,
-  not its colour.
-- `Button` and `Editor` are drawn in the live view only. `Fold.accordion`, an open `Prose` and a
-  moving `Bar` become separate widgets in the live view; everything else is static.
+- Frozen values. Text is raw; the drawer escapes it. No styles, only tones, which say what a text
+  means (`ok`, `bad`), not how it looks.
+- `Button` and `Editor` are drawn in the live view only. What changes there (buttons, editors, bars,
+  accordions, prose with a key) has widgets of its own; everything else is static HTML.
 
 This file imports nothing of ours.
 """
@@ -31,10 +31,10 @@ class Node(msgspec.Struct, frozen=True, eq=False):
 
 
 class T(Node, frozen=True, eq=False):
-    """A run of text.
+    """A run of text, the smallest part of a line.
 
     `mono`: code; `label`: replaces the text for screen readers; `hint`: shown when a pointer rests
-    on it; `now`: true only while the kernel lives, so the live view hides it without one.
+    on it; `now`: holds only while the kernel lives, so the live view hides it when the kernel died.
     """
 
     text: str
@@ -48,10 +48,10 @@ class T(Node, frozen=True, eq=False):
 
 
 class Row(Node, frozen=True, eq=False):
-    """One line.
+    """One line with two sides.
 
-    `left` is cut with an ellipsis when there is no room, `right` never. `live`: a polite live
-    region. `wrap`: `left` breaks instead of being cut.
+    `left` is cut with an ellipsis when there is no room, `right` never. `wrap`: `left` breaks
+    instead of being cut. `live`: screen readers announce its changes (`aria-live`).
     """
 
     left: tuple[T, ...]
@@ -74,7 +74,11 @@ class Lane(Node, frozen=True, eq=False):
 
 
 class Fold(Node, frozen=True, eq=False):
-    """A line that opens. `title` is the summary as plain words (for accordions and text)."""
+    """A line (`summary`) that opens to `body`.
+
+    `accordion`: the live view draws it as a widget, whose header is `title`, the summary as plain
+    text. In text forms a closed accordion is only its summary.
+    """
 
     summary: tuple[Node, ...]
     body: tuple[Node, ...]
@@ -97,9 +101,9 @@ class Box(Node, frozen=True, eq=False):
 
 
 class Step(Node, frozen=True, eq=False):
-    """One row of a panel, with the key by which a redraw finds it.
+    """One row of a panel, with the key by which a redraw finds its widgets.
 
-    `tone` tints it while it needs attention.
+    `tone` tints the row: the step runs, or waits for the user.
     """
 
     key: str
@@ -108,7 +112,7 @@ class Step(Node, frozen=True, eq=False):
 
     @property
     def marked(self) -> bool:
-        """Whether the row begins with the marker of a fold."""
+        """Whether the row begins with a fold, whose marker takes the place of the indent."""
         rows = self.child.children[:1] if isinstance(self.child, Stack) else (self.child,)
         return any(isinstance(row, Fold) and row.body for row in rows)
 
@@ -120,7 +124,7 @@ class Panel(Node, frozen=True, eq=False):
 
 
 class Section(Node, frozen=True, eq=False):
-    """A part of the view outside any panel (header, answer, footer), with its key."""
+    """A part of the page: header, panel, answer, footer; a redraw finds its widgets by `key`."""
 
     key: str
     child: Node
@@ -150,7 +154,10 @@ class Code(Node, frozen=True, eq=False):
 
 
 class Bar(Node, frozen=True, eq=False):
-    """Progress: `fraction` 0 to 1, or None if unknown; `label` says it in words."""
+    """Progress: `fraction` 0 to 1, or None if unknown; `label` says it in words.
+
+    `name` says what progresses, for assistive technology.
+    """
 
     fraction: float | None
     label: str
@@ -161,10 +168,11 @@ class Bar(Node, frozen=True, eq=False):
 class Prose(Node, frozen=True, eq=False):
     """Markdown.
 
-    `text` may still grow (`open`); `dim`: a thought rather than the answer; `key` identifies it.
+    `open`: the text may still grow; `dim`: a thought rather than the answer; `key`: the live view
+    finds its widgets by it ("": static).
     """
 
-    text: Any
+    text: Any  # a str, or a growing `state.text.Text`
     open: bool = False
     dim: bool = False
     key: str = ""
@@ -180,7 +188,7 @@ class Branch(Node, frozen=True, eq=False):
     """One line of a tree and the branches below it; `detail`: what the line opens to.
 
     `figure` is at the end of the line, after a small bar of `share` (0 to 1) in `tone`; `strong`:
-    the path that matters continues downwards from here.
+    the line to the branches below is coloured, because the chosen path goes through here.
     """
 
     row: Row
@@ -202,9 +210,9 @@ class Tree(Node, frozen=True, eq=False):
 class Table(Node, frozen=True, eq=False):
     """Rows of cells under column names; `note` says how much was left out.
 
-    `sides`: the rows are lines of two texts (`sides.lines`), in a fixed pitch, with their white
-    space, coloured where they differ. `figures`: the numbers of the columns, from 0, that hold
-    figures.
+    `sides`: the rows are aligned lines of two texts (`record.SideBySide`), in a fixed pitch, with
+    their white space, coloured where they differ. `figures`: the indices of columns of numbers,
+    which are aligned to the right.
     """
 
     columns: tuple[str, ...]
@@ -229,19 +237,16 @@ class Diff(Node, frozen=True, eq=False):
 
 
 class Html(Node, frozen=True, eq=False):
-    """HTML from a tool: hostile until `sanitize.clean` has cleaned it.
-
-    `text` is its plain form.
-    """
+    """HTML from a tool, not sanitised (the drawer does it); `text` is its plain form."""
 
     html: str
     text: str = ""
 
 
 class Button(Node, frozen=True, eq=False):
-    """A button of the live view; pressing it calls `actions(action, payload)`.
+    """A button of the live view; a press calls `actions(action, payload)` (see `presses`).
 
-    `key` identifies it; `busy`: its label afterwards.
+    `busy`: its label after the press.
     """
 
     action: str
@@ -254,7 +259,7 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def key(self) -> str:
-        """The action, its call, and the question if the call may have several."""
+        """What identifies the button: the action, its call, its question if it names one."""
         about = self.payload if isinstance(self.payload, dict) else {}
         return ":".join(
             [
@@ -274,7 +279,7 @@ class Buttons(Node, frozen=True, eq=False):
 class Editor(Node, frozen=True, eq=False):
     """A text area of the live view that edits a call's arguments as JSON.
 
-    `note` says what is wrong with them.
+    `note` says why they cannot be submitted.
     """
 
     call_id: str
@@ -283,29 +288,30 @@ class Editor(Node, frozen=True, eq=False):
 
 
 def unfit(value: Any, kind: Any = Node) -> str:
-    """Return why a value cannot be drawn as a node (or as another `kind` of value), or "".
+    """Return why a value is not of the type `kind`, with all its fields, or "".
 
-    For nodes that other packages made.
+    The nodes of other packages are checked so, since msgspec does not check what a constructor
+    gets. `kind` is a type that occurs as the field of a node.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return ""
     if origin is UnionType:
-        return "" if any(not unfit(value, one) for one in inner) else _said(value, kind)
+        return "" if any(not unfit(value, one) for one in inner) else _describe_fault(value, kind)
     if origin is Literal:
-        return "" if value in inner else _said(value, kind)
+        return "" if value in inner else _describe_fault(value, kind)
     if origin is tuple:
         faults = (
             (unfit(each, inner[0]) for each in value)
             if isinstance(value, tuple)
-            else iter((_said(value, kind),))
+            else iter((_describe_fault(value, kind),))
         )
         return next(filter(None, faults), "")
     # a subclass of a node is refused: it could compute its fields anew after this check
     if not isinstance(value, (int, float) if kind is float else kind) or (
         isinstance(value, Node) and type(value).__module__ != __name__
     ):
-        return _said(value, kind)
+        return _describe_fault(value, kind)
     fields = _fields(type(value)) if isinstance(value, Node) else {}
     return next(
         filter(None, (unfit(getattr(value, name), sort) for name, sort in fields.items())), ""
@@ -317,5 +323,5 @@ def _fields(node: type[Node]) -> dict[str, Any]:
     return get_type_hints(node)
 
 
-def _said(value: Any, kind: Any) -> str:
+def _describe_fault(value: Any, kind: Any) -> str:
     return f"{type(value).__name__} in place of {getattr(kind, '__name__', kind)}"

@@ -1,10 +1,10 @@
 """Painters that show a view in a display of the front end: as widgets, or as a static page.
 
 Rules
-- While widgets live, their bundle carries the static forms too, so that a notebook saved meanwhile
-  still exports.
-- A page may outlive its kernel, on the screen and in a file: where it says that the run is running,
-  it also says how to find out and what to do then (`Recovery`).
+- The bundle of the widgets has the static forms too, so that a notebook saved meanwhile still
+  exports.
+- A page may outlive its kernel, on the screen and in a file: where it says that the run goes on, it
+  also says what to do if the kernel is gone (`Recovery`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .layout import Layout
 from .nodes import Page, Row, T
 from .presses import Actions, Presses
 from .renderer import Painter
-from .saved_page import Recovery, unfinished
+from .saved_page import Recovery, add_advice
 from .state.fold import RunView
 from .views import Act, Views
 
@@ -34,7 +34,7 @@ PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one mes
 class DisplayPainter(Painter, Protocol):
     """A painter that fills a display of the front end."""
 
-    #: Whether the bundle that stays replaces all there is, so that a last paint would be lost.
+    #: Whether the static bundle at the end replaces all that was painted: no last paint is needed.
     replaced: bool
     #: The views of the page, as far as front ends count them.
     views: Views
@@ -46,14 +46,14 @@ class DisplayPainter(Painter, Protocol):
         """Name the run that is shown from now on; return the bundle to publish, or {}."""
 
     def leave(self) -> None:
-        """Prepare for the bundle that takes the place of the display."""
+        """Prepare for the static bundle that will replace the display."""
 
     def close(self) -> None:
-        """Release what the painter made."""
+        """Release the widgets, if the painter has any."""
 
 
-class Watched:
-    """The views of a page by a clock."""
+class TimedViews:
+    """`Views` that read the time themselves; the board reports to them (`widgets.root.Watch`)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.views = Views()
@@ -64,7 +64,7 @@ class Watched:
         self.views.count(number, self._clock())
 
     def opened(self) -> None:
-        """Note that a page opens."""
+        """Note that a browser page opens."""
         self.views.opened(self._clock())
 
     def act(self) -> Act:
@@ -73,10 +73,11 @@ class Watched:
 
 
 class WidgetPainter:
-    """Paints a view as widgets. `nudge` asks the renderer for a paint after a press.
+    """Paints a view as widgets. Making it makes the first of them.
 
-    `show(bundle, metadata, update)` displays the page once more, when it has lost its views, or
-    draws it again where it stands (`update`).
+    - `nudge` asks the renderer for a paint after a press.
+    - `show(bundle, metadata, update)` publishes the page again when it has lost its views: in the
+      display that it is in (`update`), or in a new one.
     """
 
     replaced = False
@@ -93,17 +94,17 @@ class WidgetPainter:
     ) -> None:
         from .widgets import Board
 
-        self.presses = Presses(actions, self._typed, nudge)
-        self._watched = Watched(clock)
-        self.views = self._watched.views
-        self.board: Board = Board(self.presses.press, self._watched)
-        self._recovery = Recovery("")
+        self.presses = Presses(actions, self._edited, nudge)
+        self._timed_views = TimedViews(clock)
+        self.views = self._timed_views.views
+        self.board: Board = Board(self.presses.press, self._timed_views)
+        self._recovery = Recovery("")  # of no run, until `open`
         self._show = show
         self._layout = Layout()
         self._thoughts: Thoughts = thoughts
         self._can_click = can_click
 
-    def _typed(self, call_id: str) -> str | None:
+    def _edited(self, call_id: str) -> str | None:
         return self.board.edited(call_id)
 
     def context(self, now: float | None, *, recorded: bool = False) -> Context:
@@ -123,7 +124,7 @@ class WidgetPainter:
         )
 
     def restart(self) -> None:
-        """Forget the arrangement; the buttons of the next view can be pressed."""
+        """Start over with another view, whose buttons can be pressed."""
         self._layout = Layout()
         self.presses.pressed.clear()
         self.presses.chosen = ""
@@ -132,38 +133,41 @@ class WidgetPainter:
         """Show the view; return the number of messages it took."""
         self.board.beat(now)
         sent = self.board.draw(self._layout.page(view, self.context(now, recorded=view.recorded)))
-        if now is not None and (act := self._watched.act()):
+        if now is not None and (act := self._timed_views.act()):
             self._show(self._bundle(view), self._recovery.metadata, act == "redraw")
         return sent
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
-        """Paint the view; return the widget with the static forms beside it."""
+        """Paint the view; return the bundle of the widget and of its static forms."""
         self._recovery = recovery
         self.paint(view, now)
         return self._bundle(view)
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Return the widget, with static forms that name the run."""
+        """Return the bundle of the widget, with static forms that name the new run."""
         self._recovery = recovery
         return self._bundle(RunView())
 
     def _bundle(self, view: RunView) -> dict[str, Any]:
-        """Return the widget with the static forms, which a save during the run stores."""
+        """Return the bundle of the widget with static forms, which a save during the run stores.
+
+        Sets the advice that the live view shows when its kernel is gone.
+        """
         recovery = self._recovery
         silent = T("■ No sign of the kernel", tone="wait", bold=True)
-        self.board.gone(Row((silent, *recovery.words("  If it is gone")), wrap=True))
+        self.board.gone(Row((silent, *recovery.advice("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts))
-        saved = recovery.words("Saved while the run went on. If its kernel is gone")
-        return {**widget(self.board.root), **page_forms(unfinished(page, saved))}
+        saved = recovery.advice("Saved while the run went on. If its kernel is gone")
+        return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
 
     def leave(self) -> None:
-        """Count the views no more."""
+        """End the count of the views."""
         self.board.unwatch()
 
     def close(self) -> None:
-        """Close the widgets, unless a page was opened or the cell moved during the run.
+        """Close the widgets, unless a browser page was opened or the cell moved during the run.
 
-        What takes the place of the display is not heard there: the widgets stay, and show the end.
+        There the front end ignores the update of the display, so the widgets stay and show the end.
         """
         if not self.views.shown_again:
             self.board.close()
@@ -181,11 +185,11 @@ class HtmlPainter:
         self._thoughts: Thoughts = thoughts
         self._recovery = recovery
         self._layout = Layout()
-        self._last = ""
-        self.views = Views()
+        self._last = ""  # the page that was published last
+        self.views = Views()  # of static pages nothing is reported
 
     def restart(self) -> None:
-        """Forget the arrangement of the page."""
+        """Start over with another view."""
         self._layout = Layout()
 
     def paint(self, view: RunView, now: float | None) -> int:
@@ -200,11 +204,11 @@ class HtmlPainter:
         return 1 + len(text) // PAGE_PER_MESSAGE
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
-        """Return the first page."""
+        """Return the forms of the first page."""
         return page_forms(self._page(view, None))
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Name the run in the pages to come; nothing is published for that."""
+        """Name the run from the next page on; nothing is published for that."""
         self._recovery = recovery
         return {}
 
@@ -212,11 +216,12 @@ class HtmlPainter:
         page = self._layout.page(view, Context(now=now, thoughts=self._thoughts))
         if view.status not in {"", "running"}:
             return page
-        still = "If this stands still, the kernel may be gone. Then"
-        return unfinished(page, self._recovery.words(still))
+        return add_advice(
+            page, self._recovery.advice("If this stands still, the kernel may be gone. Then")
+        )
 
     def leave(self) -> None:
-        """Do nothing: the next page takes the place of this one."""
+        """Do nothing: the bundle replaces the page."""
 
     def close(self) -> None:
-        """Do nothing: the painter made nothing to release."""
+        """Do nothing: there are no widgets."""

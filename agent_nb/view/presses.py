@@ -1,4 +1,4 @@
-"""Pressed buttons and edited arguments: the part of the view's state that no log holds."""
+"""Pressed buttons and edited arguments: the part of the view's state that is in no log."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from typing import Any
 
 from .nodes import Button
 
+#: `actions(action, payload)`, or action → function of the payload (of nothing, if that is None).
 Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., None]]
 
 
 class Presses:
     """Takes presses and passes them on to `actions`.
 
-    `typed(call_id)` returns the edited arguments of a call; `nudge` asks for a paint.
+    `edited(call_id)` returns the text of the editor of a call; `nudge` asks for a paint.
     """
 
     def __init__(
-        self, actions: Actions, typed: Callable[[str], str | None], nudge: Callable[[], None]
+        self, actions: Actions, edited: Callable[[str], str | None], nudge: Callable[[], None]
     ) -> None:
         self._actions = actions
-        self._typed = typed
+        self._edited = edited
         self._nudge = nudge
-        self.pressed: set[str] = set()
-        self.editing: set[str] = set()
-        self.notes: dict[str, str] = {}
-        self.chosen = ""
+        # the fields below become those of `cards.base.Context`
+        self.pressed: set[str] = set()  # keys of buttons that can be pressed once
+        self.editing: set[str] = set()  # ids of calls whose arguments are being edited
+        self.notes: dict[str, str] = {}  # id of a call: why its arguments cannot be submitted
+        self.chosen = ""  # key of the button of the cell that will be inserted
         self.inserting = isinstance(actions, Mapping) and "insert" in actions
         self.lasting = isinstance(actions, Mapping) and "approve_lasting" in actions
 
     def press(self, button: Button) -> None:
-        """Take a press. The front end calls this, perhaps on another thread."""
+        """Take a press, perhaps on another thread than that of the renderer."""
         call_id = button.payload.get("call_id", "") if isinstance(button.payload, dict) else ""
         if button.action == "edit":
             self.editing.add(call_id)
@@ -56,7 +58,7 @@ class Presses:
             handler() if payload is None else handler(payload)
 
     def _choose(self, button: Button) -> None:
-        """Choose a cell to insert, in the place of another one; a second press withdraws it."""
+        """Choose the cell to insert, instead of any other; a second press withdraws it."""
         withdrawn = self.chosen == button.key
         self.chosen = "" if withdrawn else button.key
         self._act("insert", "" if withdrawn else button.payload["code"])
@@ -64,7 +66,7 @@ class Presses:
     def _submit(self, button: Button, call_id: str) -> None:
         """Approve with edited arguments, if they are a JSON object."""
         try:
-            args = json.loads(self._typed(call_id) or "")
+            args = json.loads(self._edited(call_id) or "")
         except ValueError as fault:
             self.notes[call_id] = f"This is not JSON: {fault}."
             return

@@ -6,14 +6,14 @@ and Jupyter's server drops messages above 1000 a second, including the record.
 Rules
 - The first event after a pause is painted at once, later events of the same frame together;
   approvals, errors, interrupts and the end do not wait.
-- Waiting deltas of one text are joined, and a fold takes only the events present when it begins: a
-  flood neither piles up nor prevents a paint.
-- A slow or talkative paint delays the next one: painting takes a quarter of the time at most, and
-  all renderers of the process together send `MESSAGES` a second at most.
+- Deltas of one text that wait to be folded are joined, and a fold takes only the events present
+  when it begins: a flood of events neither piles up nor prevents a paint.
+- A paint that is slow, or sends many messages, delays the next one: painting takes a quarter of the
+  time at most, and all renderers of the process together send `MESSAGES` a second at most.
 - When no one watches (`seen=False`) nothing is urgent: a run is painted once a second, first after
   a second.
-- A painter is given up after three failures in a row; its exceptions never reach the log or the
-  run. `stop` paints the last state, unless that is replaced at once.
+- After three failed paints in a row, the painter is not called any more; its exceptions never reach
+  the log or the run. `stop` paints the last state, unless a static page replaces it at once.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from msgspec import structs
 from ..events import Approval, Delta, End, Error, Event, Interrupt
 from .state.fold import TEXTS, RunView
 
-HERTZ, UNSEEN = 10.0, 1.0  # most paints a second
+HERTZ, UNSEEN = 10.0, 1.0  # most paints a second, watched and not
 MESSAGES = 180.0  # most messages a second, by all renderers together
 DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
-FRAME = 0.02  # seconds between two looks at a view that must not be painted yet
-PATIENCE = 3  # failed paints in a row before a painter is given up
+FRAME = 0.02  # seconds until a view is checked again that waits for events (`follow`)
+PATIENCE = 3  # failed paints in a row after which a painter is not called any more
+# events that are painted at once
 URGENT = (Approval, Error, Interrupt, End)
 
 
 class Source(Protocol):
-    """A log to show, or a stand-in for one. `subscribe` is that of `EventLog`."""
+    """The log of a run, or a part of it: `subscribe` is that of `EventLog`."""
 
     @property
     def run(self) -> str:
@@ -54,7 +55,7 @@ class Painter(Protocol):
     """Shows a view."""
 
     def restart(self) -> None:
-        """Start over: from now on `paint` shows another view, which begins like the one before."""
+        """Start over: from now on `paint` shows another view, which begins like the last one."""
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show `view` as it is at `now` (epoch seconds; None: the run has ended).
@@ -68,7 +69,7 @@ class Budget:
 
     def __init__(self, rate: float = MESSAGES) -> None:
         self._rate = rate
-        self._free = 0.0
+        self._free = 0.0  # when all messages so far will be within the rate
         self._lock = threading.Lock()
 
     def spend(self, messages: int, now: float) -> float:
@@ -78,18 +79,18 @@ class Budget:
             return self._free - now
 
 
-SHARED = Budget()
+SHARED = Budget()  # of all renderers of the process
 
 
 class Pieces:
-    """Consecutive deltas of one text, joined into one delta at the time of the first."""
+    """Consecutive deltas of one text, to be folded as one delta with the time of the first."""
 
     def __init__(self, first: Delta) -> None:
         self._first = first
         self._texts = [first.text]
 
     def take(self, event: Event) -> bool:
-        """Add a delta if it continues the text; return whether it does."""
+        """Add an event if it is a delta that continues the text; return whether it is."""
         first = self._first
         if (
             type(event) is not Delta
@@ -114,7 +115,11 @@ class Pieces:
 
 
 class Renderer:
-    """Paints a growing log. `step` does all the work; `start` runs it on a thread."""
+    """Paints a growing log. `step` does all the work; `start` runs it on a thread.
+
+    `view`: what is painted (without one, a new view), `clock`: monotonic seconds, `wall`: epoch
+    seconds. `fault`: the last exception of the painter.
+    """
 
     def __init__(
         self,
@@ -136,12 +141,14 @@ class Renderer:
         self._seen = seen
         self._budget = budget
         self._clock, self._wall = clock, wall
+        # what to fold next; a view in it (`follow`) takes the place of `self.view`
         self._pending: list[Event | RunView | Pieces] = []
         self._lock = threading.Lock()  # guards `_pending`
-        self._held = 0  # events that a view must have before it is painted
-        self._held_until = 0.0
+        self._held = 0  # events that a view must have before it is painted,
+        self._held_until = 0.0  # but not after this time
         self._wake, self._over = threading.Event(), threading.Event()
         self._urgent = self._stopped = self._dirty = self._painting = False
+        # the next frame, and the next paint of a view that only its clock changes
         self._due = self._second = 0.0 if seen else clock() + self._frame
         self._failures = 0
         self._thread: threading.Thread | None = None
@@ -177,13 +184,14 @@ class Renderer:
         if self._seen and isinstance(event, URGENT):
             self._urgent = True
             self._wake.set()
-        elif not self._wake.is_set():
+        elif not self._wake.is_set():  # setting takes a lock, and there are many events
             self._wake.set()
 
     def follow(self, log: Source, view: RunView, events: int = 0) -> None:
         """Show another log from now on, in the new `view`.
 
-        It is first painted when it has `events` events, or after a second.
+        What is painted stays until the view has `events` events, or for a second, so that a run
+        that repeats another one seems to continue it.
         """
         if self._detach is not None:
             self._detach()
@@ -195,7 +203,7 @@ class Renderer:
         self.subscribe()
 
     def nudge(self) -> None:
-        """Paint soon although no event came, because a button was pressed."""
+        """Paint at once although no event came, because a button was pressed."""
         self._dirty = self._urgent = True
         self._wake.set()
 
@@ -227,16 +235,16 @@ class Renderer:
             self._paint(self._clock())
 
     def step(self) -> float:
-        """Fold the events that came, and paint if it is time.
+        """Fold the events that came, and paint if there is something new and a frame is due.
 
-        Returns the seconds until there is something to do (at most 1).
+        Returns the seconds to wait for the next step, if no event comes (at most 1).
         """
         now = self._clock()
         self._fold()
         if self.view.events < self._held and now < self._held_until:
             return FRAME
-        moving = self.view.status in {"", "running"} and now >= self._second
-        if not (self._dirty or moving):
+        clock_moved = self.view.status in {"", "running"} and now >= self._second
+        if not (self._dirty or clock_moved):
             return self._until_second(now)
         if now < self._due and not self._urgent:
             return self._due - now
@@ -244,6 +252,7 @@ class Renderer:
         return self._until_second(self._clock())
 
     def _run(self) -> None:
+        """Paint until `stop`: the body of the thread."""
         while not self._stopped:
             wait = self.step()
             self._wake.wait(wait)
@@ -252,7 +261,7 @@ class Renderer:
                 self._sleep(rest)
 
     def _sleep(self, seconds: float) -> None:
-        """Fold events until the next frame, so that none pile up; an urgent one ends the sleep."""
+        """Fold events for some time, so that none pile up; an urgent one ends it."""
         end = self._clock() + seconds
         while (rest := end - self._clock()) > 0 and not self._urgent and not self._stopped:
             self._fold()
@@ -274,22 +283,25 @@ class Renderer:
                 self.view.apply(item.delta if isinstance(item, Pieces) else item)
 
     def _paint(self, now: float) -> None:
+        """Paint, and set when to paint next."""
         self._painting = True
+        # before the paint: an event that comes during it must cause another one
         self._dirty = self._urgent = False
         running = self.view.status in {"", "running"}
         sent = 0
         if self._failures < PATIENCE:
-            sent = self._try(self._wall() if running else None)
+            sent = self._try_to_paint(self._wall() if running else None)
         self._painting = False
         after = self._clock()
         self._second = now + 1.0
-        self._due = max(
+        self._due = max(  # the frame, the time that painting may take, the rate of messages
             now + self._frame,
             after + (DUTY - 1) * (after - now),
             after + self._budget.spend(sent, after),
         )
 
-    def _try(self, wall: float | None) -> int:
+    def _try_to_paint(self, wall: float | None) -> int:
+        """Call the painter; return the number of messages, 1 if it failed."""
         try:
             sent = self._painter.paint(self.view, wall)
         except Exception as fault:

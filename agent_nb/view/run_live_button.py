@@ -1,12 +1,13 @@
-"""The button "Run live" below a replayed page, in a display that holds nothing else.
+"""The button "Run live" below a replayed page, in a display of its own.
 
-Why: the page of a finished run needs no kernel to be read, the button does; so only the button is a
-widget, and when the kernel is gone, only the button is lost.
+Why: the page of a finished run can be read without a kernel, a button needs one. So only the button
+is a widget, and when the kernel is gone, only the button is lost.
 
 Rules
-- It is pressed once; `unpress` lets it be pressed again. A press only calls `press`, which must
-  return at once.
-- Its output is marked (`BUTTON_KEY`), so that a Jupyter server never saves it.
+- It can be pressed once, and again after `unpress`. A press calls `press`, which must return at
+  once.
+- The metadata of its output (`RunNumbers.BUTTON`) say what it is, so that it is not saved with the
+  notebook.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..record import BUTTON_KEY, METADATA_KEY
+from ..record import METADATA_KEY, RunNumbers
 from .display import Publish, new_display, widget
 from .nodes import Button, Buttons, Page, Section
 
@@ -24,20 +25,23 @@ if TYPE_CHECKING:
 
 
 class RunLiveButton:
-    """The button of one replay. Raises ImportError if ipywidgets is missing."""
+    """The button below the replay of `run`; making it displays it.
+
+    Raises ImportError if ipywidgets is missing.
+    """
 
     def __init__(self, publish: Publish, press: Callable[[], None], run: str) -> None:
         from .widgets import Board
 
         self._publish, self._press = publish, press
-        self._metadata = {METADATA_KEY: {BUTTON_KEY: run}}
+        self._metadata = {METADATA_KEY: {RunNumbers.BUTTON: run}}
         self._display = {"display_id": new_display()}
         self._pressed = self._closed = False
-        self._board: Board = Board(self._take)
+        self._board: Board = Board(self._on_press)
         self._draw()
         publish(widget(self._board.root), self._metadata, self._display, False)
 
-    def _take(self, _: Button) -> None:
+    def _on_press(self, _: Button) -> None:
         if not self._pressed:
             self._pressed = True
             self._draw()

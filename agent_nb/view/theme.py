@@ -1,16 +1,17 @@
-"""The design system: spacing, type, tones. Every style string of the view is made here.
+"""The design system: spacing, type, tones. The styles of nodes are made here.
 
 Colours are roles of the host (`--jp-…`) with a fallback, mixed with the text colour around them.
-The mix is why one inline style has AA contrast on light and on dark ground: it darkens a tone on
-paper and lightens it at night, also where no role is defined (VS Code, Colab, print). The literal
-`rgb(…)` inside is needed: JupyterLab's sanitizer, which untrusted outputs pass through, drops a
-colour without one. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
+The mix gives one inline style AA contrast on light and on dark ground: it darkens a tone on a light
+page and lightens it on a dark one, also where no role is defined (VS Code, Colab, print). The
+fallback is always written: JupyterLab, which sanitises untrusted outputs, drops a colour without a
+literal `rgb(…)`. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
 
 Rules
 - Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
   no `url()`; sizes in px. Only `WHOLE` is lost there: untrusted outputs are selected by hand.
 - `live.css` is for the live view alone, which passes no sanitizer.
-- This file imports nothing.
+
+This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from __future__ import annotations
 TINY, SMALL, BASE, PROSE = "11px", "12px", "13px", "14px"
 WIDTH = "880px"
 RADIUS = "6px"
-LINE = "1px solid rgba(128,128,128,0.28)"
-HAIR = "1px solid rgba(128,128,128,0.18)"
+LINE = "1px solid rgba(128,128,128,0.28)"  # around panels
+HAIR = "1px solid rgba(128,128,128,0.18)"  # between rows
 GROUND = "rgba(128,128,128,0.09)"
-TRACK = "rgba(128,128,128,0.22)"
+TRACK = "rgba(128,128,128,0.22)"  # behind a bar
 
 # tone: (role, fallback, per cent of the role in text)
 ROLES: dict[str, tuple[str, str, int]] = {
@@ -31,7 +32,7 @@ ROLES: dict[str, tuple[str, str, int]] = {
     "wait": ("--jp-warn-color1", "rgb(224,130,20)", 56),
     "bad": ("--jp-error-color1", "rgb(222,60,54)", 84),
 }
-# Pygments' families of tokens: a mid tone, mixed like the others
+# families of code tokens (`markdown.highlight`): (colour, per cent of it in text)
 SYNTAX: dict[str, tuple[str, int]] = {
     "keyword": ("rgb(150,90,220)", 72),
     "string": ("rgb(190,80,60)", 70),
@@ -44,7 +45,7 @@ SYNTAX: dict[str, tuple[str, int]] = {
 
 
 def mixed(colour: str, share: int, into: str = "currentColor") -> str:
-    """Return `share` per cent of a colour mixed into another."""
+    """Return `share` per cent of a colour mixed into another, as a CSS colour."""
     return f"color-mix(in srgb,{colour} {share}%,{into})"
 
 
@@ -89,6 +90,8 @@ def syntax(family: str) -> str:
     return f"color:{mixed(colour, share)}"
 
 
+# Declarations for a style attribute, named after the part of the page that they are for.
+
 FAMILY = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 MARKER = 16  # px, the width of a fold's marker, kept free in rows without one
 INDENT = f"{MARKER}px"
@@ -108,9 +111,9 @@ BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:6px 0"
 PRE = f"margin:4px 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto;{FAMILY}"
 HEIGHT = "max-height:20em"
 WHOLE = "-webkit-user-select:all;user-select:all"
-SCROLLS = 60  # letters in a line that may be too long for a narrow column
+SCROLLS = 60  # letters; a longer line may be too long for a narrow column, so it must scroll
 MONO = f"font-size:{SMALL};{FAMILY};background-color:transparent;padding:0;white-space:nowrap"
-GLYPH = "display:inline-block;width:17px"
+GLYPH = "display:inline-block;width:17px"  # of a tool, so that names begin in one line
 SMALL_TEXT = f"font-size:{SMALL}"
 ANSWER = f"font-size:{PROSE};line-height:1.55;margin:8px 0 2px"
 THOUGHT = f"font-size:{BASE};line-height:1.5"

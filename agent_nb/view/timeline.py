@@ -1,4 +1,4 @@
-"""A waterfall of where the time of a run went, as static HTML and as text.
+"""The waterfall of a run's time (`waterfall`) as static HTML and as text.
 
 Why bars of text: an output is read where styles, scripts and pictures are removed (GitHub, mail, a
 diff); block characters in a table stay readable everywhere, and colour only helps.
@@ -6,13 +6,14 @@ diff); block characters in a table stay readable everywhere, and colour only hel
 Rules
 - A run without times, or without anything that takes time, yields a sentence that says so.
 - Everything a model or tool wrote is escaped and cut; no script, style element, class or picture.
-- Parallel work is counted once in the sums.
+- In the sums, time of parallel work counts once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
 from typing import Any
 
 from ..events import Event
@@ -20,7 +21,7 @@ from ..wire import fit_text
 from .waterfall import Row, Segment, rows
 
 WIDTH = 48  # characters of a bar
-ROWS = 200
+ROWS = 200  # more are counted
 LABEL = 28  # characters of a label
 
 # kind of a segment: (character, colour, word of the legend); colours are legible on white and on
@@ -34,11 +35,12 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "node": ("─", "#8a8f98", "node"),
     "failed": ("█", "#d6524a", "failed"),
 }
+# name of a sum: the kinds of segments in it
 SUMS = {"model": ("think", "call", "respond"), "tools": ("tool", "failed"), "waiting": ("wait",)}
 
 
 class Timeline:
-    """A waterfall as rich output; `str()` is its text."""
+    """The waterfall of a log as rich output of a cell; `str()` is its text."""
 
     def __init__(self, log: Iterable[Event]) -> None:
         self._events = list(log)
@@ -52,32 +54,32 @@ class Timeline:
 
 def timeline(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as HTML."""
-    found, total = rows(log), _total(log)
-    if why := _nothing(log, found):
+    lines, total = rows(log), _total(log)
+    if why := _nothing(log, lines):
         return f"<p>{why}</p>"
-    shown = "".join(_html_row(row, total) for row in found[:ROWS])
-    more = f"<p>… and {len(found) - ROWS} more</p>" if len(found) > ROWS else ""
+    body = "".join(_html_row(row, total) for row in lines[:ROWS])
+    more = f"<p>… and {len(lines) - ROWS} more</p>" if len(lines) > ROWS else ""
     legend = " ".join(
         f'<span style="color:{colour}">{char}</span> {word}' for char, colour, word in LOOK.values()
     )
     return (
-        f"<p><b>{_time(total)}</b> in all{escape(_sums(found))}</p>"
-        f'<table style="border-collapse:collapse"><tbody>{shown}</tbody></table>{more}<p><small>{legend}</small></p>'
+        f"<p><b>{_time(total)}</b> in all{escape(_sums(lines))}</p>"
+        f'<table style="border-collapse:collapse"><tbody>{body}</tbody></table>{more}<p><small>{legend}</small></p>'
     )
 
 
 def text(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as plain text."""
-    found, total = rows(log), _total(log)
-    if why := _nothing(log, found):
+    lines, total = rows(log), _total(log)
+    if why := _nothing(log, lines):
         return why
-    lines = [f"{_time(total)} in all{_sums(found)}"]
-    for row in found[:ROWS]:
+    out = [f"{_time(total)} in all{_sums(lines)}"]
+    for row in lines[:ROWS]:
         bar = "".join(LOOK[kind][0] if kind else " " for kind in _cells(row, total))
-        lines.append(f"{_label(row):<{LABEL}} |{bar}| {_seconds(row)}")
-    if len(found) > ROWS:
-        lines.append(f"… and {len(found) - ROWS} more")
-    return "\n".join(lines)
+        out.append(f"{_label(row):<{LABEL}} |{bar}| {_seconds(row)}")
+    if len(lines) > ROWS:
+        out.append(f"… and {len(lines) - ROWS} more")
+    return "\n".join(out)
 
 
 def _nothing(log: Sequence[Event], drawn: Sequence[Row]) -> str:
@@ -88,6 +90,7 @@ def _nothing(log: Sequence[Event], drawn: Sequence[Row]) -> str:
 
 
 def _total(log: Sequence[Event]) -> float:
+    """Return the seconds from the first to the last event."""
     return max(log[-1].ts - log[0].ts, 0.0) if log else 0.0
 
 
@@ -96,7 +99,7 @@ def _cells(row: Row, total: float) -> list[str]:
     cells = [""] * WIDTH
     for segment in row.segments:
         if segment.end <= segment.start and len(row.segments) > 1:
-            continue
+            continue  # of no length; a row's only segment gets one character all the same
         first = min(int(_at(segment.start, total)), WIDTH - 1)
         last = max(round(_at(segment.end, total)), first + 1)
         cells[first:last] = [segment.kind] * (last - first)
@@ -104,17 +107,12 @@ def _cells(row: Row, total: float) -> list[str]:
 
 
 def _at(seconds: float, total: float) -> float:
-    """Return where a moment stands in the bar; a record may say any time."""
+    """Return the position of a moment in the bar, 0 to `WIDTH`; a record may hold any time."""
     return max(0.0, min(WIDTH, seconds / total * WIDTH)) if total else 0.0
 
 
 def _html_row(row: Row, total: float) -> str:
-    pieces: list[tuple[str, int]] = []
-    for kind in _cells(row, total):
-        if pieces and pieces[-1][0] == kind:
-            pieces[-1] = (kind, pieces[-1][1] + 1)
-        else:
-            pieces.append((kind, 1))
+    pieces = [(kind, len(list(cells))) for kind, cells in groupby(_cells(row, total))]
     bar = "".join(
         f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n
         for kind, n in pieces
@@ -143,8 +141,8 @@ def _sums(drawn: Iterable[Row]) -> str:
     named = {
         name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()
     }
-    said = " · ".join(f"{name} {_time(seconds)}" for name, seconds in named.items() if seconds)
-    return f": {said}" if said else ""
+    sums = " · ".join(f"{name} {_time(seconds)}" for name, seconds in named.items() if seconds)
+    return f": {sums}" if sums else ""
 
 
 def _covered(segments: list[Segment]) -> float:

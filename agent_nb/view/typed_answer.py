@@ -1,10 +1,10 @@
 """A typed answer as nodes: rows as a table, an object as fields and values, a scalar as it is.
 
 Rules
-- Only the text of an answer that is marked as typed comes here; other text is never read as JSON.
-- Everything is bounded (`ROWS`, `COLUMNS`, `CELL`), and says how much it leaves out. A value below
-  the second level is JSON in a cell, or a tree.
-- A text is markdown, as any other answer.
+- Only the text of an answer that its event marks as typed comes here; other text is never parsed.
+- Everything is bounded (`ROWS`, `COLUMNS`, `CELL`) and says how much is left out. A value below the
+  second level is JSON in a cell, or a tree.
+- A value that is a text is markdown, like any other answer.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from .values import bounded
 ROWS, COLUMNS = 50, 12
 CELL = 200  # characters
 LONGEST = 2_000_000  # characters of JSON that is read for a table
-NOTHING = "–"
+NOTHING = "–"  # null
+# where items that a table leaves out can be had
 WHOLE = ": output_frame() has them all"
 
 
 def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
-    """Return the nodes of an answer: `text` is JSON of the type `name` with fields in `order`."""
+    """Return the nodes of an answer: `text` is JSON of the type `name` with fields in `order`.
+
+    Text that is not JSON, or too long, is shown as code.
+    """
     if len(text) > LONGEST:
         return (code(text),)
     try:
@@ -38,7 +42,7 @@ def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]
 
 
 def code(text: str) -> Node:
-    """Return JSON that is not an answer of the type: still being written, or not valid."""
+    """Return text as JSON code: an answer that is still being written, or that is not valid."""
     return Code(bounded(text), "json")
 
 
@@ -68,8 +72,8 @@ def _fields(value: dict[str, Any]) -> tuple[Node, ...]:
     large = {k: v for k, v in value.items() if _large(v)}
     small = {k: v for k, v in value.items() if k not in large}
     rows = tuple((clip_text(str(k), CELL), _cell(v)) for k, v in list(small.items())[:ROWS])
-    left = len(small) - len(rows)
-    note = f"{count_noun(left, 'more field')}" if left > 0 else ""
+    left_out = len(small) - len(rows)
+    note = f"{count_noun(left_out, 'more field')}" if left_out > 0 else ""
     table = (Table(("field", "value"), rows, note),) if rows else ()
     below = [
         node
@@ -81,7 +85,7 @@ def _fields(value: dict[str, Any]) -> tuple[Node, ...]:
 
 
 def _large(value: Any) -> bool:
-    """Return whether a field needs more than a cell."""
+    """Return whether a field needs more room than a cell: rows, or JSON that is long."""
     return isinstance(value, dict | list) and (_objects(value) or len(_cell(value)) >= CELL // 2)
 
 
@@ -90,33 +94,34 @@ def _part(value: Any) -> Node:
 
 
 def _rows(value: list[Any], whole: str = "") -> Table:
-    """Return a list as a table, one row for each item; `whole`: where the items left out are."""
+    """Return a list as a table, one row for each item; `whole`: see `WHOLE`."""
     shown = value[:ROWS]
-    left = [count_noun(len(value) - ROWS, "more row")] if len(value) > ROWS else []
+    left_out = [count_noun(len(value) - ROWS, "more row")] if len(value) > ROWS else []
     if not _objects(value):
-        return Table(("value",), tuple((_cell(v),) for v in shown), _note(left, whole))
+        return Table(("value",), tuple((_cell(v),) for v in shown), _note(left_out, whole))
 
     names = list(dict.fromkeys(str(key) for row in shown for key in row))
-    left += [count_noun(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
+    left_out += [count_noun(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
     columns = names[:COLUMNS]
     rows = tuple(tuple(_cell(row[c]) if c in row else "" for c in columns) for row in shown)
     figures = tuple(n for n, c in enumerate(columns) if _figures([row.get(c) for row in shown]))
     return Table(
-        tuple(clip_text(c, CELL) for c in columns), rows, _note(left, whole), figures=figures
+        tuple(clip_text(c, CELL) for c in columns), rows, _note(left_out, whole), figures=figures
     )
 
 
-def _note(left: list[str], whole: str) -> str:
-    return ", ".join(left) + (whole if left else "")
+def _note(left_out: list[str], whole: str) -> str:
+    return ", ".join(left_out) + (whole if left_out else "")
 
 
 def _figures(values: list[Any]) -> bool:
     """Return whether a column holds numbers, besides empty cells."""
-    said = [v for v in values if v is not None]
-    return bool(said) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in said)
+    full = [v for v in values if v is not None]
+    return bool(full) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in full)
 
 
 def _objects(value: Any) -> bool:
+    """Return whether a value is a list of objects, none of them empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and v for v in value)
 
 

@@ -1,8 +1,8 @@
 """The result of a tool as nodes (text, JSON tree, table, image, diff, traceback), and its gist.
 
 Rules
-- The richest safe form of a mime bundle is shown, and every form is bounded.
-- Input is never trusted: nodes are escaped or sanitised when they are drawn.
+- Of a mime bundle, the first form of `_FORMS` that can be drawn is shown; every form is bounded.
+- Nothing is escaped or sanitised here: the drawers do that.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from .format import clip_text, count_noun, join_parts
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
+# SVG is not one of these: of a tool it is not drawn, of a cell as an <img> (`display_nodes`)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
-# displayed types that count, beyond plain text
+# an output of a cell is shown beside its run if it has one of these types
 DISPLAY_TYPES = (SVG, *IMAGES, "text/html", "text/markdown", "text/latex")
-OPEN_PICTURES = 6
+OPEN_PICTURES = 6  # more are in a fold
 LARGEST_IMAGE = 6_000_000  # base64 characters
-ROWS, COLUMNS = 20, 10
+ROWS, COLUMNS = 20, 10  # of a table: rows that are shown; with more columns it is a tree
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
+# of plain Python, or of IPython: a rule with the error below it
 _TRACE = re.compile(
     r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE
 )
+# the bytes that an image of the type begins with
 _MAGIC = {
     "image/png": b"\x89PNG",
     "image/jpeg": b"\xff\xd8\xff",
@@ -39,7 +42,7 @@ _MAGIC = {
 
 
 def display_nodes(data: Mapping[str, Any]) -> tuple[Node, ...]:
-    """Return what a cell displayed, as the best form of it that a page can show."""
+    """Return the mime bundle that a cell displayed as nodes; an SVG drawing becomes an image."""
     svg = data.get(SVG)
     if (
         isinstance(svg, str)
@@ -54,12 +57,12 @@ def display_nodes(data: Mapping[str, Any]) -> tuple[Node, ...]:
 
 
 def value_nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
-    """Return the nodes of a result: of its display in a known form, else of its content."""
+    """Return the nodes of a result: of its mime bundle `display`, else of its `content`."""
     for mime, make in _FORMS.items():
         value = (display or {}).get(mime)
-        made = make(mime, value, display or {}) if value not in (None, "") else ()
-        if made:
-            return made
+        drawn = make(mime, value, display or {}) if value not in (None, "") else ()
+        if drawn:
+            return drawn
     return content_nodes(content)
 
 
@@ -67,12 +70,11 @@ def content_nodes(content: Any) -> tuple[Node, ...]:
     """Return the nodes of a text or JSON value."""
     if isinstance(content, str):
         return text_nodes(content)
-    found = table(content)
-    return (found,) if found else (Json(content),)
+    return (table(content) or Json(content),)
 
 
 def text_nodes(text: str) -> tuple[Node, ...]:
-    """Return the nodes of a text, chosen by what it looks like."""
+    """Return the nodes of a text: a traceback, a diff, JSON or plain text, as it looks like."""
     if not text.strip():
         return ()
     if _TRACE.search(text[:4000]):
@@ -136,6 +138,9 @@ def cell(value: Any) -> str:
     )
 
 
+# The forms: (type, value, bundle) → nodes, () if the value cannot be drawn.
+
+
 def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     data = "".join(value.split()) if isinstance(value, str) and len(value) <= LARGEST_IMAGE else ""
     try:
@@ -165,7 +170,7 @@ def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     """Return LaTeX as one display formula.
 
-    A source that holds several formulas, or words around them, stays unchanged.
+    A source that holds several formulas, or words around them, is markdown with formulas.
     """
     if not isinstance(value, str):
         return ()
@@ -174,11 +179,9 @@ def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     whole = "$" not in bare and (
         tex.startswith("\\begin{") or (tex.startswith("$") and tex.endswith("$"))
     )
-    return (
-        Prose(
-            bounded("$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$" if whole and bare else value)
-        ),
-    )
+    if whole and bare:
+        value = "$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$"  # a blank line would end it
+    return (Prose(bounded(value)),)
 
 
 def _json(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
@@ -189,6 +192,7 @@ def _text(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     return text_nodes(value) if isinstance(value, str) else ()
 
 
+# the order is the choice: the richest form first
 _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
     **dict.fromkeys(IMAGES, _image),
     "text/html": _html,
@@ -200,32 +204,33 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 
 
 def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[Node, ...]:
-    """Return attachments as images, the first `OPEN_PICTURES` open; `of`: where they come from.
+    """Return attachments as images, those after `OPEN_PICTURES` in a fold.
 
-    What is no picture, or too large to be drawn, becomes a line that says so.
+    `of`: the tool that they come from. An attachment that cannot be drawn becomes a line that says
+    its type.
     """
-    made = [_attached(n, a, of) for n, a in enumerate(attachments, 1)]
-    more = made[OPEN_PICTURES:]
+    drawn = [_attached(n, a, of) for n, a in enumerate(attachments, 1)]
+    more = drawn[OPEN_PICTURES:]
     if not more:
-        return tuple(made)
+        return tuple(drawn)
     title = count_noun(len(more), "more picture")
     fold = Fold((Row((T(title, tone="muted"),)),), tuple(more), title=title)
-    return (*made[:OPEN_PICTURES], fold)
+    return (*drawn[:OPEN_PICTURES], fold)
 
 
 def _attached(number: int, attachment: Mapping[str, Any], of: str) -> Node:
     kind = str(attachment.get("media_type", ""))
     name = attachment.get("name")
-    said = join_parts(
+    caption = join_parts(
         clip_text(name, 60)
         if isinstance(name, str) and name
         else f"figure {number}{of and f' of {of}'}",
         f"{size} pixels" if (size := size_words(attachment)) else "",
     )
-    found = _image(kind, attachment.get("data"), {"text/plain": said}) if kind in IMAGES else ()
-    return (
-        found[0] if found else Row((T(f"attached: {clip_text(kind, 60) or 'file'}", tone="muted"),))
-    )
+    data = attachment.get("data")
+    if kind in IMAGES and (images := _image(kind, data, {"text/plain": caption})):
+        return images[0]
+    return Row((T(f"attached: {clip_text(kind, 60) or 'file'}", tone="muted"),))
 
 
 def gist(
@@ -233,7 +238,7 @@ def gist(
 ) -> str:
     """Return a result in a few words: its only line, the names of its fields, or its size.
 
-    A result with `pictures` is so many figures.
+    `pictures`: the number of figures that belong to it; if there are any, they are the gist.
     """
     if pictures:
         return count_noun(pictures, "figure")
@@ -251,9 +256,10 @@ def gist(
 
 
 def _text_gist(text: str, limit: int) -> str:
-    lines = text.count("\n", 0, 1_000_000) + 1 if text.strip() else 0
+    lines = text.count("\n", 0, 1_000_000) + 1 if text.strip() else 0  # bounds the work
     first = next((line for line in text[:4000].splitlines() if line.strip()), "")
     if lines <= 1:
         return clip_text(first, limit)
-    shape = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
-    return clip_text(first, limit) if shape else count_noun(lines - text.endswith("\n"), "line")
+    # our inspection of variables begins so, and says the shape
+    data_line = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
+    return clip_text(first, limit) if data_line else count_noun(lines - text.endswith("\n"), "line")

@@ -1,16 +1,19 @@
 """Whether anyone can see a live page: its views, as front ends count them.
 
-Why: a question whose card is gone would wait for ever. A front end drops a card without a word to
-its run: the cell runs again, its output is cleared, or the page is reloaded.
+A view is one rendering of the page's widget in a front end. A *browser page* that opens the
+notebook renders its own.
+
+Why: a question whose card cannot be seen would wait for ever. A front end drops a card without a
+message to its run: the cell runs again, its output is cleared, or the browser page is reloaded.
 
 Rules
 - Counts and times go in, what to do comes out: no widget, no clock.
-- Where no view was ever counted, nothing is known, and nothing is ever lost.
-- A page that opens replaces another or joins it, and a page that closes sends nothing: counting
-  starts again at 0, and the new page has `OPENING` seconds to show the card.
+- Until a first view is counted, nothing is known, and the page is not lost.
+- A browser page that opens may replace another or join it, and one that closes sends nothing. So
+  counting starts again at 0, and the new one has `OPENING` seconds to show the card.
 - A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. From then on its
-  output area does not hear what takes the place of a display (JupyterLab 4.6), so it is noted.
-- Front ends report views on several threads.
+  output area ignores updates of its display (JupyterLab 4.6): `shown_again`.
+- Thread-safe: front ends report views on several threads.
 """
 
 from __future__ import annotations
@@ -20,32 +23,38 @@ from typing import Literal
 
 GONE = 3.0  # s without a view before the page is shown again
 SHOWN = 3.0  # s for a page that was shown again to be counted
-OPENING = 30.0  # s for a page that opens to show the card
-#: What to do: draw the page again where it stands, or display it anew.
+OPENING = 30.0  # s for a browser page that opens to show the card
+#: What to do: nothing, update the display that is there, or open the page in a new display.
 Act = Literal["", "redraw", "display"]
-Plan = tuple[tuple[float, Act], ...]  # what to do without a view, each after so many seconds
-MISSED: Plan = ((GONE, "display"), (SHOWN, ""))
+#: What to do while no view is counted: (seconds to wait, what then), one after the other. After the
+#: last step the page is lost.
+Plan = tuple[tuple[float, Act], ...]
+MISSED: Plan = ((GONE, "display"), (SHOWN, ""))  # the views fell to 0
+OPENED: Plan = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))  # a browser page opened
 
 
 class Views:
-    """The views of one live page. `counted`: there was one; `lost`: there is none, for good.
+    """The views of one live page.
 
-    A page that is lost is found again if a view appears after all. `shown_again`: the front end
-    made a new view of the page by itself, after a page was opened or the cell was moved.
+    - `counted`: a view was counted at least once.
+    - `lost`: no view is left, and showing the page again failed; a view that appears ends this.
+    - `shown_again`: the front end made a new view by itself: a browser page was opened, or the cell
+      was moved.
     """
 
     def __init__(self) -> None:
         self.counted = self.lost = self.shown_again = False
         self._number = 0
-        self._since = 0.0
-        self._plan: Plan = ()
-        self._opening = False
+        self._since = 0.0  # when the first step of `_plan` began to wait
+        self._plan: Plan = ()  # () while there is a view
+        self._opening = False  # a browser page opened, and no count came since
         self._lock = threading.Lock()
 
     def count(self, number: int, now: float) -> None:
         """Take the number of views that a front end reports at the time `now`, in seconds.
 
-        Below 1 it still counts as seen when it rises: a page that was open before shows it.
+        After a browser page opened, the number may be below 1: others, open before, are not in it.
+        A number that rises means a view all the same.
         """
         with self._lock:
             seen = number > 0 or (self.counted and number > self._number)
@@ -58,16 +67,16 @@ class Views:
             self._opening = False
 
     def opened(self, now: float) -> None:
-        """Note that a page opens: from now on views are counted from 0."""
+        """Note that a browser page opens: from now on views are counted from 0."""
         with self._lock:
             self._number = 0
             if self.counted:
                 self.shown_again = True
                 self.lost, self._opening, self._since = False, True, now
-                self._plan = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))
+                self._plan = OPENED
 
     def act(self, now: float) -> Act:
-        """Return what to do at the time `now`, at most one thing a call."""
+        """Return what to do at the time `now`, at most one step a call."""
         with self._lock:
             if not self._plan or now - self._since < self._plan[0][0]:
                 return ""

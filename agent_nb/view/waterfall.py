@@ -1,9 +1,10 @@
 """Where the time of a run went, as rows of segments: model requests, tools, nodes and waiting.
 
 Rules
-- A pure fold over events; a partial log yields the rows it has. What is still open ends with the
-  last event.
+- A pure fold over events. What is open at the end of the log ends with its last event.
 - Times are seconds since the run's first event.
+- Kinds of segments: `wait`, `think`, `call` (the model writes one), `respond`, `tool`, `failed` (a
+  tool), `node`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 
 from .. import events as e
 from ..events import Event
-from .state.think_cards import first_piece
+from .state.think_cards import first_delta
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -28,7 +29,7 @@ class Segment(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """One line of the waterfall.
 
-    `level`: its depth below sub-agents; `note`: a remark beside its time.
+    `level`: the number of spans around it; `note`: a remark beside its time.
     """
 
     label: str
@@ -48,7 +49,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def rows(log: Sequence[Event]) -> list[Row]:
-    """Return the lines of the waterfall, by their start."""
+    """Return the lines of the waterfall in the order of their start."""
     fold = _Fold(log)
     for event in log:
         fold.add(event)
@@ -63,14 +64,17 @@ class _Fold:
         self._last = log[-1].ts - self._start if log else 0.0
         self._over = bool(log) and isinstance(log[-1], e.End) and not log[-1].span
         self._rows: list[Row] = []
+        # open requests, by span: the event that began it, and its segments so far
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
-        self._turns: dict[str, int] = {}  # of requests, as their blocks state it
-        self._open: dict[str, str] = {}  # the latest request of each run, by the span of the run
-        self._retry: float | None = None
+        self._turns: dict[str, int] = {}  # span of a request: its turn, as its blocks say it
+        self._open: dict[str, str] = {}  # span of a run: the span of its latest request
+        self._retry: float | None = None  # since when a failed request waits for the next one
+        # blocks of logs without requests, by span and turn
         self._loose: dict[tuple[str, int], list[Segment]] = {}
+        # id of a call: its name, and its segments so far
         self._calls: dict[str, tuple[str, list[Segment]]] = {}
-        self._question_times: dict[str, float] = {}
-        self._running: dict[str, float] = {}
+        self._question_times: dict[str, float] = {}  # id of a call: since when it is asked about
+        self._running: dict[str, float] = {}  # id of a call: since when it runs
         self._spans: dict[str, tuple[str, float, int]] = {}  # open nodes: name, start, level
 
     def add(self, event: Event) -> None:
@@ -93,7 +97,7 @@ class _Fold:
             self._retry = at
 
     def finish(self) -> list[Row]:
-        """Return all rows; what is open ends with the last event, and runs unless the log ended."""
+        """Close what is open and return all rows, in no order."""
         still = "not finished" if self._over else "running"
         for key, (node, segments) in self._requests.items():
             self._request(key, node, segments, self._last, still)
@@ -108,7 +112,7 @@ class _Fold:
         return self._rows
 
     def _span(self, event: e.Node | e.Extension, at: float) -> None:
-        """Take the start or end of a foreign graph's node or of a node of a graph of thought."""
+        """Take the start or end of a node of a foreign graph or of a graph of thought."""
         key, name, phase, result = _phase(event)
         if isinstance(event, e.Node) and "call_id" in (event.data or {}):
             return  # a sub-agent: its call has a line
@@ -120,6 +124,7 @@ class _Fold:
             self._rows.append(Row(name, (Segment("node", start, at),), level, note))
 
     def _node(self, event: e.Node, at: float) -> None:
+        """Take the start or end of a request; it begins when the failed one before has failed."""
         if event.phase == "enter":
             begin, self._retry = at if self._retry is None else self._retry, None
             self._requests[event.span] = (event, [Segment("wait", begin, at)])
@@ -133,6 +138,7 @@ class _Fold:
     ) -> None:
         """Add the row of a model request, with the waits between its blocks."""
         reached, blocks = segments[0].start, []
+        # segments[0] is the wait before the request; the last one, without kind, is its end
         for block in (*sorted(segments[1:], key=lambda s: s.start), Segment("", end, end)):
             if block.start > reached:
                 blocks.append(Segment("wait", reached, block.start))
@@ -142,12 +148,13 @@ class _Fold:
         label = f"model, turn {self._turns.get(span, node.turn)}" + (
             f", attempt {attempt}" if attempt != 1 else ""
         )
-        kept = tuple(b for b in blocks if b.kind) or (segments[0],)
-        self._rows.append(Row(label, kept, span.count("/"), "" if result == "ok" else result))
+        drawn = tuple(b for b in blocks if b.kind) or (segments[0],)
+        self._rows.append(Row(label, drawn, span.count("/"), "" if result == "ok" else result))
 
     def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
-        piece = first_piece(event.chunks)
-        segment = Segment(event.type, at if piece is None else min(piece, at), at)
+        """Add a block, from its first delta on, to the request that it belongs to."""
+        began = first_delta(event.chunks)
+        segment = Segment(event.type, at if began is None else min(began, at), at)
         owner = event.span if event.span in self._requests else self._open.get(event.span, "")
         if owner in self._requests:
             self._requests[owner][1].append(segment)
@@ -175,6 +182,7 @@ class _Fold:
             self._rows.append(Row(name or event.name, tuple(segments), level, note))
 
 
+# of the nodes of a graph of thought, whose events are extensions
 PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
 
 

@@ -15,20 +15,14 @@ from typing import TYPE_CHECKING
 from ..host.door import open_door
 
 if TYPE_CHECKING:
-    from .compression import Decompressor as Decompressor
     from .compression import FileDecompressor as FileDecompressor
     from .compression import decompress_body as decompress_body
     from .compression import read_unzipped as read_unzipped
     from .console import Console as Console
     from .console import escape_unprintable as escape_unprintable
-    from .console import read_progress as read_progress
-    from .console import render_screen as render_screen
     from .console import strip_ansi as strip_ansi
-    from .hidden_characters import HIDDEN as HIDDEN
     from .hidden_characters import escape_hidden as escape_hidden
-    from .hidden_characters import escape_json as escape_json
-    from .hidden_characters import escape_line as escape_line
-    from .hidden_characters import name_character as name_character
+    from .hidden_characters import find_hidden as find_hidden
     from .hidden_characters import strip_hidden as strip_hidden
     from .json_text import SAFE as SAFE
     from .json_text import as_dict as as_dict
@@ -38,16 +32,11 @@ if TYPE_CHECKING:
     from .json_text import lenient_loads as lenient_loads
     from .json_text import loads as loads
     from .json_text import nearest_json as nearest_json
-    from .json_text import partial_args as partial_args
     from .key_forms import environment_secrets as environment_secrets
-    from .key_search import LONGEST as LONGEST
     from .media import base64_without_text as base64_without_text
     from .media import clean_attachment as clean_attachment
-    from .media import make_attachment as make_attachment
     from .media import media_type as media_type
-    from .picture_size import describe_figure as describe_figure
     from .picture_size import describe_picture as describe_picture
-    from .picture_size import describe_unsent as describe_unsent
     from .picture_size import measure_picture as measure_picture
     from .picture_size import size_words as size_words
     from .picture_size import without_captions as without_captions
@@ -57,10 +46,9 @@ if TYPE_CHECKING:
     from .redact import Redactor as Redactor
     from .redact import redact_text as redact_text
     from .redact import redact_value as redact_value
-    from .sse import FRAME_LIMIT as FRAME_LIMIT
     from .sse import Frame as Frame
     from .sse import SSEDecoder as SSEDecoder
-    from .surrogates import Halves as Halves
+    from .surrogates import SurrogatePairs as SurrogatePairs
     from .surrogates import replace_surrogates as replace_surrogates
     from .text_limits import LEFT_OUT as LEFT_OUT
     from .text_limits import cut_end as cut_end
@@ -70,18 +58,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Console": "console",
-    "Decompressor": "compression",
-    "FRAME_LIMIT": "sse",
     "FileDecompressor": "compression",
     "Frame": "sse",
-    "HIDDEN": "hidden_characters",
-    "Halves": "surrogates",
     "LEFT_OUT": "text_limits",
-    "LONGEST": "key_search",
     "Redaction": "redact",
     "Redactor": "redact",
     "SAFE": "json_text",
     "SSEDecoder": "sse",
+    "SurrogatePairs": "surrogates",
     "Unpicklable": "unpicklable",
     "as_dict": "json_text",
     "as_list": "json_text",
@@ -90,32 +74,24 @@ _HOMES = {
     "cut_end": "text_limits",
     "cut_middle": "text_limits",
     "decompress_body": "compression",
-    "describe_figure": "picture_size",
     "describe_picture": "picture_size",
-    "describe_unsent": "picture_size",
     "dumps": "json_text",
     "encode_canonical": "json_text",
     "environment_secrets": "key_forms",
     "escape_hidden": "hidden_characters",
-    "escape_json": "hidden_characters",
-    "escape_line": "hidden_characters",
     "escape_unprintable": "console",
+    "find_hidden": "hidden_characters",
     "fit_text": "text_limits",
     "lenient_loads": "json_text",
     "loads": "json_text",
-    "make_attachment": "media",
     "measure_picture": "picture_size",
     "media_type": "media",
-    "name_character": "hidden_characters",
     "nearest_json": "json_text",
-    "partial_args": "json_text",
     "plain_scalar": "plain_values",
     "plain_value": "plain_values",
-    "read_progress": "console",
     "read_unzipped": "compression",
     "redact_text": "redact",
     "redact_value": "redact",
-    "render_screen": "console",
     "replace_surrogates": "surrogates",
     "size_words": "picture_size",
     "strip_ansi": "console",

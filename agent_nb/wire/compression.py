@@ -113,12 +113,20 @@ def read_unzipped(chunks: Iterable[Any]) -> Iterator[Any]:
         yield rest
 
 
-async def decompress_body(
+def decompress_body(
     source: AsyncGenerator[bytes, None], encoding: str = ""
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the body of `source`, decompressed by `encoding`, and close it. Raises WireError."""
+    """Return the body of `source`, decompressed by `encoding`; the generator closes `source`.
+
+    Raises WireError at once for an unknown encoding, and while it is read for damaged data.
+    """
+    return _decompress(source, Decompressor(encoding))
+
+
+async def _decompress(
+    source: AsyncGenerator[bytes, None], decompressor: Decompressor
+) -> AsyncGenerator[bytes, None]:
     async with aclosing(source):
-        decompressor = Decompressor(encoding)
         async for data in source:
             for number, piece in enumerate(decompressor.feed(data)):
                 if number:

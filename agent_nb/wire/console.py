@@ -24,8 +24,9 @@ _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PERCENT = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?) ?%")
 # tqdm: [00:02<00:03, 1.9it/s, loss=0.3]
 _METER = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^,\]]*)?(?:, ([^\]]*))?\]")
+# text printed behind a complete bar, which begins a line of its own
 _BEHIND = re.compile(_METER.pattern + r" *(?=[^ \x1b])")
-# the bar itself
+# the bar itself, in the styles of tqdm and others
 _GLYPHS = re.compile(
     r"\|[█▏▎▍▌▋▊▉#\d ]*\||\[[=#>. -]{3,}\]|[^\w\s[\]()<>/,.:;%|-]{3,}|[=#.-]{4,}>?"
 )
@@ -35,27 +36,27 @@ class Console:
     """Takes text and returns finished lines; `status` is the line being redrawn."""
 
     def __init__(self) -> None:
-        self._bars: list[str] = []  # above the open line
+        self._bars: list[str] = []  # bars above the open line, the topmost first
         self._last = ""  # the last redrawn line that showed progress
-        self._begin()
+        self._begin_line()
 
-    def _begin(self) -> None:
+    def _begin_line(self) -> None:
         self._line = ""  # text since the line began or since the last carriage return
-        self._before = ""  # the text on it before that
-        self._drawn = False
-        self._returned = ""  # the part returned before it was redrawn
-        self._taken = 0  # characters already returned
-        self._stood = 0  # characters at the last `open`
+        self._before = ""  # the text that the last carriage return went back over
+        self._redrawn = False  # whether a carriage return has come
+        self._returned = ""  # the part that the caller had got when the first one came
+        self._taken = 0  # characters of `_line` that the caller has got
+        self._stood = 0  # characters of `_line` at the last `open`
 
     def feed(self, text: str) -> str:
         """Return the finished lines."""
-        if "\r" in text or self._drawn or self._bars:
+        if "\r" in text or self._redrawn or self._bars:
             return "".join(map(self._piece, _PIECES.split(text)))
         end = text.rfind("\n") + 1
         lines = text[:end]
         if end and self._line:
             lines = self._line[self._taken :] + lines
-            self._begin()
+            self._begin_line()
         return lines + self._put(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
@@ -65,7 +66,7 @@ class Console:
         """
         end = len(self._line) if whole else self._stood
         self._stood = len(self._line)
-        if self._drawn or end <= self._taken:
+        if self._redrawn or end <= self._taken:
             return ""
         new, self._taken = self._line[self._taken : end], end
         return new
@@ -83,15 +84,17 @@ class Console:
     def status(self) -> str:
         """The line being redrawn, else the last bar, else ""."""
         unfinished = next(
-            (bar for bar in self._bars if read_progress(bar)[0] not in (None, 1.0)), ""
+            (bar for bar in self._bars if Console.read_progress(bar)[0] not in (None, 1.0)), ""
         )
-        return unfinished or (self._shown.strip() if self._drawn else "") or self._last
+        return unfinished or (self._shown.strip() if self._redrawn else "") or self._last
 
     @property
     def _shown(self) -> str:
+        """What the open line shows: after a bare carriage return still the text before it."""
         return self._line or self._before
 
     def _piece(self, piece: str) -> str:
+        """Take a line end, a carriage return, or text between them; return what is finished."""
         if piece == "\n":
             return self._end()
         if piece == "\r":
@@ -101,12 +104,12 @@ class Console:
     def _put(self, text: str) -> str:
         """Write on the open line; return text that is too long to hold back."""
         self._line += text
-        if not self._drawn:
+        if not self._redrawn:
             return self.open() if len(self._line) - self._taken > LONGEST else ""
         self._line = self._line[-LONGEST:]
         if behind := _BEHIND.search(self._line):
             self._last, text = self._line[: behind.end()].strip(), self._line[behind.end() :]
-            self._begin()
+            self._begin_line()
             return self._put(text)
         if up := _UP.search(self._line):
             text = self._line[up.end() :]
@@ -116,74 +119,75 @@ class Console:
 
     def _return(self) -> str:
         """Go to the start of the line: the next text redraws it."""
-        if self._drawn and self._line.strip():
+        if self._redrawn and self._line.strip():
             # redrawn without moving up: the bars above are finished
             self._bars.clear()
-        if not self._drawn:
+        if not self._redrawn:
             self._returned = self._line[: self._taken]
-        self._drawn, self._before, self._line = True, self._shown, ""
+        self._redrawn, self._before, self._line = True, self._shown, ""
         return ""
 
     def _rise(self, lines: int) -> None:
-        """Move up to an earlier bar."""
+        """Move up so many lines, to an earlier bar: it becomes the open line."""
         for _ in range(lines):
             self._line = self._bars.pop() if self._bars else ""
         self._before = ""
 
     def _end(self) -> str:
+        """End the open line; return the text it leaves, and remember a bar."""
         left, line = self._leaves(), self._shown.strip()
         if self._is_over_bars:
             self._bars.append(line)
         else:
             self._bars.clear()
-        if self._drawn and read_progress(line)[0] is not None:
+        if self._redrawn and Console.read_progress(line)[0] is not None:
             self._last = line
-        self._begin()
+        self._begin_line()
         return left
 
     @property
     def _is_over_bars(self) -> bool:
         """Whether the line is a bar, or empty below one."""
-        return (self._drawn and is_bar(self._shown)) or (bool(self._bars) and not self._shown)
+        return (self._redrawn and is_bar(self._shown)) or (bool(self._bars) and not self._shown)
 
     def _leaves(self) -> str:
         """Return the final line, without the part already returned."""
         line = self._shown
         if self._is_over_bars:
             return "\n" if self._returned else ""
-        if not self._drawn:
+        if not self._redrawn:
             return f"{line[self._taken :]}\n"
         if self._returned:
             return "\n" if line == self._returned else f"\n{line.rstrip()}\n"
         return f"{line.rstrip()}\n" if line.strip() or not line else ""
 
+    @staticmethod
+    def render_screen(text: str) -> str:
+        """Return the lines that printed text leaves on the screen."""
+        console = Console()
+        return console.feed(text) + console.rest
 
-def render_screen(text: str) -> str:
-    """Return the lines that printed text leaves on the screen."""
-    console = Console()
-    return console.feed(text) + console.rest
+    @staticmethod
+    def read_progress(line: str) -> tuple[float | None, str]:
+        """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
+        line = strip_ansi(line)
+        meter = _METER.search(line)
+        rates = (
+            [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
+            if meter
+            else []
+        )
+        line = _METER.sub("", line)
+        percent = _PERCENT.search(line)
+        parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
+        texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
+        message = " · ".join(part for part in (*texts, ", ".join(rates)) if part)
+        return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
 
 
 def is_bar(line: str) -> bool:
     """Return whether a redrawn line is a tqdm bar."""
     return bool(_METER.search(line))
-
-
-def read_progress(line: str) -> tuple[float | None, str]:
-    """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
-    line = strip_ansi(line)
-    meter = _METER.search(line)
-    rates = (
-        [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
-        if meter
-        else []
-    )
-    line = _METER.sub("", line)
-    percent = _PERCENT.search(line)
-    parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
-    texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
-    message = " · ".join(part for part in (*texts, ", ".join(rates)) if part)
-    return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
 
 
 def strip_ansi(text: str) -> str:

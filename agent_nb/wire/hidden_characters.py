@@ -1,5 +1,5 @@
-"""Characters that a reader does not see: controls, halves of characters, and those that hide,
-reverse or erase others.
+"""Characters that a reader does not see: controls, lone surrogates, and those that hide, reverse or
+erase others.
 
 Why here: what is shown to a person must be what runs, so the view makes them visible, the command
 line escapes them and tools refuse them.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from typing import Literal
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})  # categories of Unicode
 HIDDEN = re.compile(
@@ -18,36 +19,43 @@ HIDDEN = re.compile(
 
 
 def strip_hidden(text: str) -> str:
-    """Return `text` without characters that people cannot see, line ends and tabs left in."""
+    """Return `text` without characters that people cannot see, line ends and tabs left in.
+
+    Stricter than `escape_hidden`: whole categories of Unicode go, unassigned characters included.
+    """
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
 
 
-def escape_hidden(text: str) -> str:
-    """Return text for a terminal, hidden characters as `\\x1b` and the like."""
+def find_hidden(text: str) -> str:
+    """Return the code point of the first hidden character, as U+202E; "" if there is none."""
+    match = HIDDEN.search(text.replace("\r\n", "\n"))
+    return "" if match is None else _code_point(match)
+
+
+def escape_hidden(text: str, form: Literal["text", "line", "json", "code points"] = "text") -> str:
+    """Return `text` with hidden characters escaped; CRLF becomes LF, except in JSON.
+
+    "text": for a terminal, as `\\x1b` and the like. "line": the same with line ends escaped.
+    "code points": as ⟨U+202E⟩. "json": JSON text of the same value, as `\\u009b`; valid JSON holds
+    hidden characters in its strings only, line ends aside.
+    """
+    if form == "json":
+        return HIDDEN.sub(lambda match: _json_escape(match[0]), text)
     if text.isascii() and text.isprintable():
         return text
-    return HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text.replace("\r\n", "\n"))
-
-
-def escape_line(text: str) -> str:
-    """Return text for one line of a terminal: line ends are escaped too."""
-    return escape_hidden(text.replace("\r\n", "\n")).replace("\n", "\\n")
-
-
-def escape_json(text: str) -> str:
-    """Return JSON text for a terminal: the same value, hidden characters as `\\u009b`.
-
-    Valid JSON holds them in its strings only, line ends aside.
-    """
-    return HIDDEN.sub(lambda match: _json_escape(match[0]), text)
+    text = text.replace("\r\n", "\n")
+    if form == "code points":
+        return HIDDEN.sub(lambda match: f"⟨{_code_point(match)}⟩", text)
+    text = HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
+    return text.replace("\n", "\\n") if form == "line" else text
 
 
 def _json_escape(character: str) -> str:
+    # a carriage return may end a line of the JSON itself; json.dumps leaves DEL as it is
     return (
         character if character == "\r" else json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
     )
 
 
-def name_character(match: re.Match[str]) -> str:
-    """Return the code point of a hidden character, as U+202E."""
-    return f"U+{ord(match.group()):04X}"
+def _code_point(match: re.Match[str]) -> str:
+    return f"U+{ord(match[0]):04X}"

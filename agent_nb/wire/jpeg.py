@@ -16,20 +16,21 @@ from collections.abc import Iterator
 from . import exif
 
 START = b"\xff\xd8"
-END = 0xD9
-SCAN = 0xDA
+END, SCAN = 0xD9, 0xDA  # markers
 _EXIF = b"Exif\0\0"
 _ICC = b"ICC_PROFILE\0"
+# fill bytes, then a marker; 0xFF00 is data and 0xFFD0 to 0xFFD7 stand within a scan
 _MARKER = re.compile(rb"\xff++([^\x00\xd0-\xd7])", re.DOTALL)
 _AFTER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)  # the end of a scan's data
 
 
 def without_text(data: bytes) -> bytes:
     """Return a JPEG without Exif, comments and data of applications."""
-    return b"".join((START, *_kept(data)))
+    return b"".join((START, *_select_segments(data)))
 
 
-def _kept(data: bytes) -> Iterator[bytes]:
+def _select_segments(data: bytes) -> Iterator[bytes]:
+    """Yield the needed segments as they are, and Exif reduced to the orientation."""
     at = len(START)
     while marker := _MARKER.match(data, at):
         kind, begin = marker[1][0], marker.end()
@@ -43,14 +44,14 @@ def _kept(data: bytes) -> Iterator[bytes]:
         if kind == SCAN:
             after = _AFTER.search(data, end)
             end = after.start() if after else len(data)
-        if _draws(kind, content):
+        if _is_needed(kind, content):
             yield data[marker.start() : end]
-        elif turned := _orientation(kind, content):
-            yield _only(turned)
+        elif orientation := _read_orientation(kind, content):
+            yield _orientation_segment(orientation)
         at = end
 
 
-def _draws(kind: int, content: bytes) -> bool:
+def _is_needed(kind: int, content: bytes) -> bool:
     """Return whether a segment is needed to draw the picture: APP0 (JFIF), APP14 (Adobe), a colour
     profile, and all that is neither a comment nor of an application.
     """
@@ -61,13 +62,13 @@ def _draws(kind: int, content: bytes) -> bool:
     return not 0xE0 <= kind <= 0xEF and kind != 0xFE
 
 
-def _orientation(kind: int, content: bytes) -> int:
-    """Return how an Exif segment turns the picture (2 to 8), 0 if it does not."""
+def _read_orientation(kind: int, content: bytes) -> int:
+    """Return the orientation in an Exif segment (2 to 8), 0 for none or another segment."""
     here = kind == 0xE1 and content.startswith(_EXIF)
     return exif.read_orientation(content[len(_EXIF) :]) if here else 0
 
 
-def _only(turned: int) -> bytes:
+def _orientation_segment(orientation: int) -> bytes:
     """Return an Exif segment that says nothing but the orientation."""
-    content = _EXIF + exif.encode_orientation(turned)
+    content = _EXIF + exif.encode_orientation(orientation)
     return b"\xff\xe1" + (len(content) + 2).to_bytes(2) + content

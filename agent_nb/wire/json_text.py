@@ -29,7 +29,7 @@ loads = msgspec.json.Decoder().decode
 
 
 def dumps(value: Any) -> str:
-    """Return a JSON value as compact text; half a character, which has no UTF-8, is replaced."""
+    """Return a JSON value as compact text; a lone surrogate, which has no UTF-8, is replaced."""
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:
@@ -57,6 +57,7 @@ def encode_canonical(value: Any) -> str:
 
 
 def _canonical_numbers(value: Any, depth: int) -> Any:
+    """Return a JSON value with each number in the form that every JSON reader gives it."""
     if isinstance(value, str | bool) or value is None:
         return value
     # 1.0 and 1 are one number in JSON, and JavaScript writes the first as the second
@@ -67,6 +68,7 @@ def _canonical_numbers(value: Any, depth: int) -> Any:
     if not depth:
         raise ValueError("the value is nested too deeply")
     below = depth - 1
+    # scalars are handled here, without a call for each: records hold millions of them
     if isinstance(value, dict):
         return {
             k if type(k) is str else str(k): v
@@ -93,12 +95,13 @@ def nearest_json(value: Any) -> tuple[Any, bool]:
     sets, instances of any class.
     """
     try:
-        return _checked(value)
+        return _round_trip(value)
     except RecursionError:
         return None, True
 
 
-def _checked(value: Any) -> tuple[Any, bool]:
+def _round_trip(value: Any) -> tuple[Any, bool]:
+    """Return what JSON text gives back for `value` if that is equal, else the nearest value."""
     try:
         read = loads(_encode(value))
         if read == value and (not isinstance(value, Mapping) or type(value) is dict):
@@ -124,17 +127,6 @@ def _nearest(value: Any) -> Any:
         return loads(_encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError):
         return _nearest(str(value))
-
-
-def partial_args(raw: str) -> dict[str, Any]:
-    """Return the arguments readable so far in growing JSON, cut strings included; {} if none."""
-    from pydantic_core import from_json
-
-    try:
-        value = from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def as_dict(value: Any) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-SHORTEST = 12  # characters of a secret value
+SHORTEST = 12  # characters of a secret value; a shorter one would be found in ordinary text
+# last words of the names of secret variables
 WORDS = frozenset(
     {
         "KEY",
@@ -56,6 +57,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 _ALNUM = "A-Za-z0-9"
+# the first that fits counts: `sk-ant-` before `sk-`
 PATTERNS = (
     Pattern("API key", ("sk-ant-", "sk-proj-", "sk-or-"), 10),
     Pattern("API key", ("sk-",), 16, mixed=True),
@@ -106,8 +108,8 @@ def _password(address: str) -> str:
     scheme, _, rest = address.partition("://")
     if not (rest and scheme.replace("+", "").isalnum()):
         return ""
-    where = _AUTHORITY_END.split(rest, maxsplit=1)[0]
-    return where.rpartition("@")[0].partition(":")[2]
+    authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+    return authority.rpartition("@")[0].partition(":")[2]
 
 
 _AUTHORITY_END = re.compile(r"[/?#\s]")
@@ -129,7 +131,7 @@ def _last_word(name: str) -> str:
 
 def list_written_forms(value: str) -> set[str]:
     """Return how a value is written as plain text, HTML, Python literal, JSON and JSON in JSON."""
-    # whether repr escapes a quote depends on the text around it
+    # whether repr escapes a quote depends on the text around it, so both ways are listed
     parts = [repr(part)[1:-1] for part in value.split("'")]
     forms = {value, escape(value), escape(value, quote=False), "'".join(parts), "\\'".join(parts)}
     for _ in range(2):

@@ -23,15 +23,16 @@ from .key_forms import PATTERNS, SHORTEST, Pattern, list_written_forms
 LONGEST = 4096  # characters of a key that a stream holds back
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
-CONTEXT = 6  # characters of the longest escape
+CONTEXT = 6  # characters of the longest escape: what must be known before a place to judge it
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
 _cut_escape = re.compile(_CUT_ESCAPE).match
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A key (`end`, `label`), or the start of a possible key (`end` is -1).
+class KeyMatch(msgspec.Struct, frozen=True):
+    """A key up to `end`, to be replaced by `label`; if `end` is -1, the start of a possible key,
+    which later text decides.
 
-    A possible key lasts as long as `chars` match.
+    `chars` matches the characters that such a key may go on with; None if the key has a fixed end.
     """
 
     end: int
@@ -39,7 +40,7 @@ class Found(msgspec.Struct, frozen=True):
     chars: Callable[[str, int], Any] | None = None
 
 
-_MAYBE = Found(-1)
+_UNDECIDED = KeyMatch(-1)
 
 
 class KeySearch:
@@ -57,47 +58,48 @@ class KeySearch:
             for start in pattern.starts:
                 chars = re.compile(f"[{pattern.chars}]*+").match
                 self._forms.setdefault(start[0], []).append((start, pattern, chars))
-        free = [v[:8] for v in values]
+        prefixes = [v[:8] for v in values]
         # Ordinary text costs one search: for a start, or for part of one at the end of the text.
         self.alert = re.compile(
-            "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(free)])
+            "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(prefixes)])
         ).search
 
-    def find(self, text: str, start: int, *, final: bool) -> tuple[int, Found]:
+    def find(self, text: str, start: int, *, final: bool) -> tuple[int, KeyMatch]:
         """Return where the next key from `start` on begins (-1 if there is none) and what it is."""
         pos = start
         while candidate := self.alert(text, pos):
             at = candidate.start()
-            form = self._form(text, at, final=final) if _boundary(text, at) else None
-            key = _longer(form, self._value(text, at, final=final))
+            form = self._find_form(text, at, final=final) if _boundary(text, at) else None
+            key = _longer(form, self._find_value(text, at, final=final))
+            # a JSON escape cut in two: whether a key begins after it is not known yet
             if key is None and text[at] == "\\" and not final and _cut_escape(text, at):
-                key = _MAYBE
+                key = _UNDECIDED
             if key is not None:
                 return at, key
             pos = at + 1
-        return -1, _MAYBE
+        return -1, _UNDECIDED
 
-    def _value(self, text: str, at: int, *, final: bool) -> Found | None:
+    def _find_value(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
         rest = len(text) - at
         for value, name in self._values:
             if text.startswith(value, at):
-                return Found(at + len(value), f"[redacted {name}]")
+                return KeyMatch(at + len(value), f"[redacted {name}]")
             if not final and rest < len(value) and value.startswith(text[at:]):
-                return _MAYBE
+                return _UNDECIDED
         return None
 
-    def _form(self, text: str, at: int, *, final: bool) -> Found | None:
-        maybe = None
+    def _find_form(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
+        undecided = None
         for start, pattern, chars in self._forms.get(text[at], ()):
             if text.startswith(start, at):
                 end = chars(text, at + len(start)).end()
                 if end == len(text) and not final and end - at <= LONGEST:
-                    return Found(-1, chars=chars)
+                    return KeyMatch(-1, chars=chars)
                 if end - at > LONGEST or _fits(pattern, text[at + len(start) : end]):
-                    return Found(end, self._label(text[at:end], pattern, start), chars)
+                    return KeyMatch(end, self._label(text[at:end], pattern, start), chars)
             elif not final and start.startswith(text[at:]):
-                maybe = _MAYBE
-        return maybe
+                undecided = _UNDECIDED
+        return undecided
 
     def _label(self, key: str, pattern: Pattern, start: str) -> str:
         secret = key.removeprefix(start) if pattern.keeps_start else key
@@ -105,7 +107,7 @@ class KeySearch:
         return f"{start if pattern.keeps_start else ''}[redacted {name}]"
 
 
-def _longer(one: Found | None, other: Found | None) -> Found | None:
+def _longer(one: KeyMatch | None, other: KeyMatch | None) -> KeyMatch | None:
     """Return the candidate that counts: an undecided one, else the longer."""
     if one is None or other is None:
         return one or other
@@ -125,6 +127,7 @@ def _boundary(text: str, at: int) -> bool:
 
 
 def _fits(pattern: Pattern, body: str) -> bool:
+    """Return whether the text after the start of a form makes it a key."""
     if len(body) < pattern.least:
         return False
     return (
@@ -134,7 +137,7 @@ def _fits(pattern: Pattern, body: str) -> bool:
     )
 
 
-# ends a word in the tree; longer words that begin with it need no branch
+# key in the tree of `_beginnings`: a word ends here; longer words need no branch
 _WHOLE = ""
 
 
@@ -148,9 +151,10 @@ def _boundary_before(length: int) -> str:
 
 
 def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
-    """Return patterns that find a word of two or more characters, or its start at the text's end.
+    """Return patterns that find each of the `texts`, or its start at the end of the searched text.
 
-    `before(n)` must hold n characters back; it is checked late, because looking behind is slow.
+    They are made from a tree of characters: for `ab` and `ac`, `a(?:\\Z|b…|c…)`. `before(n)` is a
+    pattern that must hold n characters back; it is checked late, because looking behind is slow.
     """
     tree: dict[str, Any] = {}
     for word in texts:
@@ -169,6 +173,7 @@ def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "
 
 
 def _branches(node: dict[str, Any]) -> str:
+    """Return a pattern for what may follow a node of the tree."""
     if _WHOLE in node:
         return ""
     return (

@@ -35,26 +35,21 @@ def media_type(data: bytes) -> str:
     return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
 
 
-def make_attachment(data: bytes) -> dict[str, str] | None:
-    """Return a picture, without its text, as an attachment; None if it is none of the four kinds.
-
-    An attachment is an object with `media_type` and base64 `data`.
-    """
-    kind = media_type(data)
-    if not kind:
-        return None
-    return {"media_type": kind, "data": base64.b64encode(without_text(data)).decode("ascii")}
-
-
 def clean_attachment(value: Any) -> dict[str, str] | None:
-    """Return an attachment from anywhere like `make_attachment`; None for any other value."""
+    """Return the picture in `value` as an attachment, without its text.
+
+    `value` may come from anywhere; its `data` are bytes or base64. Returns None unless they are a
+    PNG, JPEG, GIF or WebP. An attachment is an object with `media_type` and base64 `data`.
+    """
     data = value.get("data") if isinstance(value, Mapping) else None
     try:
-        if not isinstance(data, str):
-            return None
-        return make_attachment(base64.b64decode("".join(data.split()), validate=True))
+        if isinstance(data, str):
+            data = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         return None
+    if not isinstance(data, bytes) or not (kind := media_type(data)):
+        return None
+    return {"media_type": kind, "data": base64.b64encode(without_text(data)).decode("ascii")}
 
 
 def without_text(data: bytes) -> bytes:

@@ -101,25 +101,20 @@ def size_words(attachment: Mapping[str, Any]) -> str:
     return f"{size[0]}×{size[1]}" if size else ""
 
 
-def describe_figure(number: int, attachment: Mapping[str, Any]) -> str:
-    """Return the words that stand for picture `number` of a result in its text."""
-    return describe_picture(f"figure {number}", attachment)
+def describe_picture(name: str | int, attachment: Mapping[str, Any], unsent: str = "") -> str:
+    """Return the words that stand for a picture in a text, as `[figure 1: 700×300 pixels]`.
 
-
-def describe_picture(name: str, attachment: Mapping[str, Any]) -> str:
-    """Return the words that stand for a picture of this name."""
+    `name` is that of a picture, or the number of one among the figures of a result. `unsent` says
+    why a picture is not sent: `[a picture the model cannot see: figure 1, 700×300]`.
+    """
+    if isinstance(name, int):
+        name = f"figure {name}"
     size = size_words(attachment)
+    if unsent:
+        return f"[{unsent}: {name}{f', {size}' if size else ''}]"
     return f"[{name}: {size} pixels]" if size else f"[{name}]"
 
 
 def without_captions(text: str) -> str:
-    """Return the text of a result without the lines that only name a picture."""
+    """Return the text of a result without the lines that only name a figure."""
     return _CAPTIONS.sub("", text)
-
-
-def describe_unsent(name: str, attachment: Mapping[str, Any], why: str) -> str:
-    """Return the words that stand for a picture that is not sent, such as `[a picture the model
-    cannot see: figure 1, 700×300]`.
-    """
-    size = size_words(attachment)
-    return f"[{why}: {name}{f', {size}' if size else ''}]"

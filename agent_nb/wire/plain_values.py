@@ -1,12 +1,12 @@
 """Values of subclasses as the built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
 
 Why: callers hand over what they have, and such values pass for texts and numbers until they are
-written as JSON, joined (a `Markup` escapes what is added to it) or compared. So each door where
-outside values enter calls `plain_value`, once.
+written as JSON, joined (a `Markup` escapes what is added to it) or compared. So each function
+where outside values enter calls `plain_value`, once.
 
 Rules
 - Texts, numbers, mappings, lists, tuples and NumPy's scalars become built-in, at any depth.
-- Any other value stays as it is: the door decides whether it is wrong.
+- Any other value stays as it is: the caller decides whether it is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _EXACT = frozenset({str, int, float, bool, bytes, type(None)})
-_DATES = ("datetime64", "timedelta64")  # Python has no equal of all of them
+_DATES = ("datetime64", "timedelta64")  # of NumPy; Python cannot express all of them
 
 
 def plain_value(value: Any) -> Any:

@@ -42,7 +42,9 @@ _media = re.compile(
 
 
 class Redactor(Unpicklable):
-    """Filters one stream of text. `secrets` are values by name (see `models.keys.secrets`)."""
+    """Filters one stream of text. `secrets` are values by name (`models.collect_secrets`)."""
+
+    LONGEST_KEY = LONGEST  # characters of a key that is held back
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._search = search_for(secrets)
@@ -61,14 +63,15 @@ class Redactor(Unpicklable):
             if text:
                 self._last = text
             return text
-        return self._look(text)
+        return self._decide(text)
 
     def close(self) -> str:
         """End the stream and return what was held back."""
         self._swallows = None
         return self._filter("", final=True)
 
-    def _look(self, text: str) -> str:
+    def _decide(self, text: str) -> str:
+        """Return the text that may pass, of text that may hold, continue or begin a key."""
         if self._swallows is not None:
             end = self._swallows(text, 0).end()
             if end == len(text):
@@ -85,6 +88,7 @@ class Redactor(Unpicklable):
         return self._filter(text, final=False)
 
     def _filter(self, text: str, *, final: bool) -> str:
+        """Return the text with its keys replaced; hold back what may still become one."""
         before = self._last[-CONTEXT:]
         pos = len(before)
         text = "".join([before, *self._held, text])
@@ -129,6 +133,7 @@ def redact_value(
     def clean(text: str) -> str:
         return text if alert(text) is None else redact_text(text, secrets)
 
+    # no recursion: a value may be nested deeper than Python's stack
     root: list[Any] = [value]
     todo: list[tuple[Any, Any]] = [(root, 0)]
     while todo:

@@ -22,9 +22,8 @@ import msgspec
 
 from ..errors import WireError
 
-FRAME_LIMIT = 64 * 1024 * 1024  # bytes of one frame
 _BOM = b"\xef\xbb\xbf"
-_LF = 10
+_LF = 10  # b"\n"[0]
 _DIGITS = 15  # of the longest `retry` accepted
 
 
@@ -49,6 +48,8 @@ class SSEDecoder:
     the data of an event of that name.
     """
 
+    FRAME_LIMIT = 64 * 1024 * 1024  # bytes
+
     def __init__(self, *, limit: int = FRAME_LIMIT, errors: bool = False) -> None:
         self._errors = errors
         self.last_event_id: str | None = None
@@ -58,15 +59,15 @@ class SSEDecoder:
         self._size = 0
         self._newline = False  # the pieces end with a line break
         self._after_cr = False  # the last chunk ended with CR: a following LF belongs to it
-        self._begun = False
+        self._begun = False  # whether the BOM, if any, was skipped
         self._fault: WireError | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes. Raises WireError for one above the limit."""
         if self._fault is not None:
-            raise self._over()
+            raise self._take_fault()
         if not self._begun or self._after_cr or b"\r" in data:
-            data = self._normal(data)
+            data = self._normalize(data)
         elif (
             data[:6] == b"data: "
             and data.find(b"\n") == len(data) - 2
@@ -80,7 +81,7 @@ class SSEDecoder:
         if data:
             self._keep(data)
             if self._fault is not None:
-                raise self._over()
+                raise self._take_fault()
         return []
 
     def close(self, *, lenient: bool = False) -> list[Frame]:
@@ -89,14 +90,14 @@ class SSEDecoder:
         `lenient` returns it: some providers end their last frame without a blank line.
         """
         if self._fault is not None:
-            raise self._over()
+            raise self._take_fault()
         if not self._begun:
             self._begun = True
         rest, self._pieces, self._size, self._newline = b"".join(self._pieces), [], 0, False
         frame = self._frame(rest.strip(b"\n")) if lenient else None
         return [frame] if frame is not None else []
 
-    def _normal(self, data: bytes) -> bytes:
+    def _normalize(self, data: bytes) -> bytes:
         """Return `data` without a leading BOM and with LF for every line break."""
         if not self._begun:
             data = b"".join(self._pieces) + data
@@ -117,11 +118,12 @@ class SSEDecoder:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _keep(self, data: bytes) -> None:
+        """Keep a piece of a frame that is not complete."""
         self._pieces.append(data)
         self._size += len(data)
         self._newline = data[-1:] == b"\n"
         if self._size > self._limit:
-            self._blame(b"".join(self._pieces))
+            self._drop_oversized(b"".join(self._pieces))
 
     def _split(self, data: bytes) -> list[Frame]:
         """Return the frames of a chunk in which at least one ends."""
@@ -131,7 +133,7 @@ class SSEDecoder:
         frames = []
         for block in blocks:
             if len(block) > self._limit:
-                self._blame(block)
+                self._drop_oversized(block)
                 break
             frame = self._frame(block)
             if frame is not None:
@@ -140,7 +142,7 @@ class SSEDecoder:
             if rest:
                 self._keep(rest)
         if self._fault is not None and not frames:
-            raise self._over()
+            raise self._take_fault()
         return frames
 
     def _frame(self, block: bytes) -> Frame | None:
@@ -175,7 +177,7 @@ class SSEDecoder:
         text = data[0] if len(data) == 1 else b"\n".join(data)
         return Frame(event or "message", text.decode("utf-8", "replace"), self.last_event_id, retry)
 
-    def _blame(self, raw: bytes) -> None:
+    def _drop_oversized(self, raw: bytes) -> None:
         """Drop the frame that has become too large."""
         self._pieces, self._size, self._newline = [], 0, False
         self._fault = WireError(
@@ -183,7 +185,8 @@ class SSEDecoder:
             raw=raw[:500].decode("utf-8", "replace"),
         )
 
-    def _over(self) -> WireError:
+    def _take_fault(self) -> WireError:
+        """Return the fault to raise, once: the decoder then starts afresh."""
         fault, self._fault = self._fault, None
         assert fault is not None
         return fault

@@ -14,8 +14,8 @@ import re
 _LONE = re.compile("[\ud800-\udfff]")
 
 
-class Halves:
-    """Joins pairs across the pieces of several streams of text, each named by its kind."""
+class SurrogatePairs:
+    """Joins surrogate pairs across the pieces of several streams of text, named by their `kind`."""
 
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
@@ -28,6 +28,7 @@ class Halves:
         """Return the text that may pass now."""
         if self._held and kind in self._held:
             text = self._held.pop(kind) + text
+            # encoding joins the two halves into one character; other lone halves pass
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._held[kind] = text[-1]

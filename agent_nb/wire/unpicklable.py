@@ -1,4 +1,4 @@
-"""Objects that never travel: pickling one is an error that says what travels in its place.
+"""Objects that never leave the process: pickling one is an error that says what to send instead.
 
 Why: an agent, a model and a redaction hold keys. A pickle of one would carry them to a file, a
 scheduler or another machine, unseen: Dask and multiprocessing pickle whatever a function refers to.

@@ -21,27 +21,31 @@ _EXIF, _XMP = 0x08, 0x04  # flags in VP8X
 def without_text(data: bytes) -> bytes:
     """Return a WebP without Exif, XMP and unknown chunks."""
     end = min(len(data), 8 + int.from_bytes(data[4:8], "little"))
-    body = b"".join(_kept(data[_HEAD:end]))
+    body = b"".join(_select_chunks(data[_HEAD:end]))
     return b"RIFF" + (len(body) + 4).to_bytes(4, "little") + b"WEBP" + body
 
 
-def _kept(data: bytes) -> Iterator[bytes]:
+def _select_chunks(data: bytes) -> Iterator[bytes]:
+    """Yield the needed chunks; the flags in VP8X name only the metadata that is left."""
     chunks = list(_chunks(data))
-    turned = next((exif.read_orientation(_tiff(c)) for name, c in chunks if name == b"EXIF"), 0)
+    orientation = next(
+        (exif.read_orientation(_tiff(c)) for name, c in chunks if name == b"EXIF"), 0
+    )
     for name, content in chunks:
         if name == b"VP8X":
-            flags = content[0] & ~(_EXIF | _XMP) | (_EXIF if turned else 0) if content else 0
+            flags = content[0] & ~(_EXIF | _XMP) | (_EXIF if orientation else 0) if content else 0
             yield _chunk(name, bytes([flags]) + content[1:])
         elif name == b"ANMF":
             inner = (_chunk(*c) for c in _chunks(content[_FRAME:]) if c[0] in _PIXELS)
             yield _chunk(name, content[:_FRAME] + b"".join(inner))
         elif name in _DRAWN:
             yield _chunk(name, content)
-    if turned:
-        yield _chunk(b"EXIF", exif.encode_orientation(turned))
+    if orientation:
+        yield _chunk(b"EXIF", exif.encode_orientation(orientation))
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (name, content) of each whole chunk; odd sizes are padded to even ones."""
     at = 0
     while at + 8 <= len(data):
         begin, size = at + 8, int.from_bytes(data[at + 4 : at + 8], "little")
@@ -56,4 +60,5 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 
 def _tiff(content: bytes) -> bytes:
+    """Return Exif data without the prefix that some programs copy from JPEG."""
     return content.removeprefix(b"Exif\0\0")

@@ -16,7 +16,7 @@ from agent_nb.agent.limits import Meter, limits_from
 from agent_nb.errors import AgentError, RunFailed, UsageError
 from agent_nb.models import parts
 from agent_nb.models.parts import Text
-from agent_nb.tools.standing import Standing
+from agent_nb.tools.kernel_permissions import KernelPermissions
 
 CALL = calling("echo", x="1")
 
@@ -779,7 +779,9 @@ def test_further_thought_tags_are_a_matter_of_configuration():
     [([], "ok"), ([e.State(kind="foreign_turns", payload={"turns": 1})], "denied")],
 )
 def test_what_is_allowed_until_a_restart_is_not_used_after_others_turns(notes, status, monkeypatch):
-    monkeypatch.setattr("agent_nb.tools.standing.STANDING", standing := Standing())
+    monkeypatch.setattr(
+        "agent_nb.tools.kernel_permissions.KERNEL_PERMISSIONS", standing := KernelPermissions()
+    )
 
     @tool(effect="outside")
     def post(text: str):

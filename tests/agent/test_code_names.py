@@ -36,6 +36,8 @@ def names(*texts):
         (["try:\n    a\nexcept b as e:\n    e"], ["a", "b"], {"e"}),
         (["[a for a in b if c]"], ["b", "c"], set()),
         (["{a: d for a in b for d in a}; a"], ["b", "a"], set()),
+        (["[(a := b) for b in c]; a"], ["c"], {"a"}),
+        (["match a:\n    case {'b': c, **d}:\n        c, d"], ["a"], {"c", "d"}),
         (["def f(a, b=c):\n    d = 1\n    return a + d + e"], ["c", "e"], {"f"}),
         (["def f():\n    return a\na = 1\nf()"], [], {"f", "a"}),
         (["def f():\n    global a\n    a = b"], ["b"], {"f", "a"}),

@@ -8,7 +8,7 @@ from helpers.pictures import attached, png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.interpolate import LIMIT, describe_value, fill_prompt
+from agent_nb.agent.interpolate import LIMIT, PromptTemplate, describe_value
 from agent_nb.errors import UsageError
 
 
@@ -39,12 +39,12 @@ class Wrong:
     ],
 )
 def test_expressions_are_replaced_and_other_braces_stay(text, expected):
-    assert fill_prompt(text, {"x": 7, "name": "Ada {{ x }}"}) == expected
+    assert PromptTemplate(text).fill({"x": 7, "name": "Ada {{ x }}"}) == expected
 
 
 @given(st.text().filter(lambda t: "{{" not in t))
 def test_a_text_without_double_braces_is_unchanged(text):
-    assert fill_prompt(text, {}) == text
+    assert PromptTemplate(text).fill({}) == text
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_a_text_without_double_braces_is_unchanged(text):
 )
 def test_a_failing_expression_is_an_error_that_names_it(text, named):
     with pytest.raises(UsageError, match=named.replace(".", r"\.")):
-        fill_prompt(text, {"x": 7})
+        PromptTemplate(text).fill({"x": 7})
 
 
 def test_a_value_that_cannot_be_shown_is_an_error():
     with pytest.raises(UsageError, match="no repr"):
-        fill_prompt("{{ wrong }}", {"wrong": Wrong()})
+        PromptTemplate("{{ wrong }}").fill({"wrong": Wrong()})
 
 
 def test_the_namespace_is_not_changed():
     names = {"x": 1}
-    fill_prompt("{{ (x := 2) }}", names)
+    PromptTemplate("{{ (x := 2) }}").fill(names)
     assert names["x"] == 1
 
 
@@ -132,6 +132,6 @@ class Plot:
 @pytest.mark.parametrize("value", [Plot(), png(7, 3)])
 def test_a_picture_goes_with_the_prompt_and_leaves_its_name(value):
     pictures = []
-    said = fill_prompt("See {{ plots['a'] }}, why?", {"plots": {"a": value}}, pictures)
+    said = PromptTemplate("See {{ plots['a'] }}, why?").fill({"plots": {"a": value}}, pictures)
     assert said == "See [plots['a']: 7×3 pixels], why?"
     assert pictures == [{**attached(png(7, 3)), "name": "plots['a']"}]

@@ -344,3 +344,12 @@ def test_a_folder_is_recorded_without_its_name():
 )
 def test_whatever_it_is_it_is_the_same_as_itself(value):
     assert compare_results(value, value, RECORDED, NOW).same
+
+
+@pytest.mark.parametrize(
+    "span", [Span(1e18, 1e18), Span(float("nan"), 0.0), Span(0.0, 0.0, "", 10**9)]
+)
+def test_a_record_of_an_impossible_time_is_compared(span):
+    now = Side(span=Span(1.7e9, 1.7e9))
+    pair = "Jan 01 10:00 notes.txt", "Jan 01  2024 notes.txt"
+    assert not compare_results(*pair, Side(span=span), now).same

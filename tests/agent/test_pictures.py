@@ -16,11 +16,11 @@ from agent_nb.agent import result_pictures
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape, TapeApprover
 from agent_nb.events import Call, Delta, Result, Started
-from agent_nb.record.pictures import compare_all_pictures
+from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record
 from agent_nb.tools.base import Outcome, Pictured, Update
 from agent_nb.tools.runner import ToolRunner
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 from agent_nb.view.cards.base import Context, draw
 from agent_nb.view.state.fold import RunView
 
@@ -101,7 +101,7 @@ def played(first, again, compare="full"):
 
     record = run_record(run(draw))
     shows.append(again)
-    runner = ToolRunner(resolve_tools([draw]))
+    runner = ToolRunner(Toolset.resolve([draw]))
     runner.approver = TapeApprover(Tape.of(record, trust=True))
     return wait(lambda: replay(record, runner, trust=True)).drift
 
@@ -162,7 +162,7 @@ def test_a_tool_of_which_only_the_text_counts_may_draw_anew():
 def test_without_pillow_pictures_of_other_bytes_are_no_drift(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert played(png(9, 9, noise=1), png(9, 9, noise=1, level=1)) is None
-    assert compare_all_pictures(["AAAA"], ["AAAB"]).unseen
+    assert PictureComparison.of_all(["AAAA"], ["AAAB"]).unseen
 
 
 OLD = [
@@ -179,15 +179,15 @@ OLD = [
 def test_an_older_record_named_its_pictures_otherwise(before, now):
     result = Result(content=before)
     outcome = Outcome("ok", now, attachments=(attached(png()),))
-    assert result_pictures.is_older(result, outcome)
-    unnamed = result_pictures.remove_names
+    assert result_pictures.is_before_pictures(result, outcome)
+    unnamed = result_pictures.unify_names
     assert unnamed(before).strip() == unnamed(now).strip()
     assert not result_pictures.compare_result_pictures(result, outcome).difference
 
 
 def test_a_record_without_a_picture_in_its_text_is_not_older():
     outcome = Outcome("ok", "3", attachments=(attached(png()),))
-    assert not result_pictures.is_older(Result(content="3"), outcome)
+    assert not result_pictures.is_before_pictures(Result(content="3"), outcome)
     assert result_pictures.compare_result_pictures(Result(content="3"), outcome).difference
 
 
@@ -227,7 +227,7 @@ def test_what_an_older_record_left_to_the_cell_is_shown_there_again(content, dis
         for e in run(draw)
     ]
     record = run_record(older)
-    runner = ToolRunner(resolve_tools([draw]))
+    runner = ToolRunner(Toolset.resolve([draw]))
     runner.approver = TapeApprover(Tape.of(record, trust=True))
     done = wait(lambda: replay(record, runner, trust=True))
     assert done.drift is None

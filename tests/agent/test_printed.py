@@ -244,9 +244,9 @@ def test_another_print_is_no_drift():
 def test_a_replay_prints_nothing_elsewhere(capsys):
     stored = json.loads(json.dumps(run_record(run(count, args={"word": "seven"}))))
     capsys.readouterr()
-    from agent_nb.tools.capture import mark_shown
+    from agent_nb.tools.capture import OutputCapture
 
-    with mark_shown():
+    with OutputCapture.mark_shown():
         play(stored, count)
     assert capsys.readouterr().out == ""
 

@@ -10,7 +10,7 @@ from helpers.scripts import calling
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
-from agent_nb.agent.registry import RUNS, Announced, Questions, Runs
+from agent_nb.agent.registry import REGISTRY, Announced, Questions, RunRegistry
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.tools.base import Decision, Question
@@ -28,7 +28,7 @@ def touch(name: str) -> str:
 def seen():
     """What is announced in this process during a test."""
     found: list[Announced] = []
-    stop = RUNS.follow(found.append)
+    stop = REGISTRY.follow(found.append)
     found.clear()
     yield found
     stop()
@@ -56,7 +56,7 @@ def test_a_run_is_announced_when_it_begins_and_not_before(seen):
 
 
 def test_who_comes_later_finds_the_runs_that_somebody_still_holds():
-    runs, logs = Runs(), [EventLog("a"), EventLog("b"), EventLog("c")]
+    runs, logs = RunRegistry(), [EventLog("a"), EventLog("b"), EventLog("c")]
     kept = [runs.announce(log, conversation=log.run) for log in logs]
     del logs[1], kept[1]
     gc.collect()
@@ -66,14 +66,14 @@ def test_who_comes_later_finds_the_runs_that_somebody_still_holds():
 
 
 def test_the_first_announcement_of_a_log_counts():
-    runs, log = Runs(), EventLog()
+    runs, log = RunRegistry(), EventLog()
     first = runs.announce(log, conversation="cell")
     assert runs.announce(log) is None
     assert first.conversation == "cell"
 
 
 def test_a_run_that_has_ended_elsewhere_can_no_longer_be_stopped_from_here():
-    runs, log = Runs(), EventLog()
+    runs, log = RunRegistry(), EventLog()
     runs.announce(log, cancel=lambda: None)
     gc.collect()
     found = []
@@ -83,7 +83,7 @@ def test_a_run_that_has_ended_elsewhere_can_no_longer_be_stopped_from_here():
 
 
 def test_a_follower_that_raises_is_dropped_and_the_run_does_not_notice():
-    runs, told = Runs(), []
+    runs, told = RunRegistry(), []
 
     def broken(found):
         told.append(found)

@@ -6,7 +6,10 @@ from helpers.scripts import calling
 from helpers.waiting import wait
 
 from agent_nb import CALLS, TURNS, Agent, Scripted, ToolContext, tool
+from agent_nb.agent.limits import Limits, Meter
+from agent_nb.agent.subagent import tighten
 from agent_nb.errors import UsageError
+from agent_nb.events import Counts
 from agent_nb.events.frame import to_frame
 
 ASK = calling("helper", prompt="look")
@@ -108,6 +111,15 @@ def test_a_childs_own_limits_count_where_they_are_tighter():
     helper = child([CALL, CALL, "found"], [tracing()], limits={"turns": 1})
     done = run(parent([ASK, "ok"], helper))
     assert next(e for e in done.log.of("end") if e.span).status == "limit"
+
+
+def test_a_budget_that_is_spent_leaves_a_child_a_limit():
+    meter = Meter(Limits(cost=0.5, turns=1))
+    meter.took(1)
+    meter.add(Counts(cost=0.5))
+    left = tighten(Limits(cost=2.0, turns=9), meter.left())
+    assert 0 < left.cost < 0.001
+    assert left.turns == 1
 
 
 def test_cancelling_the_parent_ends_the_child_properly():

@@ -21,9 +21,9 @@ from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta
 from agent_nb.events.log import EventLog
-from agent_nb.events.text import TYPED
-from agent_nb.record.fingerprint import INPUTS, inputs_hash, recorded_inputs
-from agent_nb.record.match import match_record
+from agent_nb.events.text import Answer
+from agent_nb.record.fingerprint import INPUTS, Digests
+from agent_nb.record.match import Match
 from agent_nb.record.packing import digest_value
 from agent_nb.record.record import Provenance, log_of, run_record
 
@@ -70,7 +70,7 @@ def test_the_final_tool_is_the_answer_and_no_call():
     assert [e.name for e in done.log.of("call")] == ["add"]
     assert done.output == [Row(**TEA)]
     assert done.log.of("respond")[0].content == done.answer == '[{"name":"tea","price":3.5}]'
-    assert done.log.of("respond")[0].extra == {TYPED: "list[Row]"}
+    assert done.log.of("respond")[0].extra == {Answer.TYPED: "list[Row]"}
 
 
 def test_the_final_tool_is_never_approved():
@@ -298,9 +298,9 @@ def test_the_schema_is_an_input_only_where_there_is_one():
     plain = agent([], output=None).inputs("go")
     typed = agent([]).inputs("go")
     assert set(plain) == set(INPUTS)
-    assert inputs_hash(plain) == digest_value([plain[name] for name in INPUTS])
+    assert plain.hash == digest_value([plain[name] for name in INPUTS])
     assert {k: typed[k] for k in INPUTS} == plain
-    assert inputs_hash(typed) != inputs_hash(plain)
+    assert typed.hash != plain.hash
 
 
 def test_a_type_with_another_name_and_the_same_schema_is_the_same_input():
@@ -329,7 +329,7 @@ def test_a_type_with_another_name_and_the_same_schema_is_the_same_input():
 def test_a_changed_type_makes_a_record_stale_and_is_named(now, words):
     record = run_record(run([final(ROWS)]).log, Provenance(cell="c"))
     made = agent([], output=now)
-    found = match_record([record], made.inputs("go"))
+    found = Match.find([record], made.inputs("go"))
     assert found.status == "stale"
     assert "output" in found.changed
     assert words in made.given("go").describe_differences(log_of(record), found.changed)
@@ -346,8 +346,8 @@ def test_a_changed_field_of_the_type_is_shown():
 
 
 def test_the_inputs_of_a_record_name_the_output_only_if_it_has_one():
-    assert "output" in recorded_inputs(run([final(ROWS)]).log)
-    assert "output" not in recorded_inputs(run(["x"], output=None, dialect="xml").log)
+    assert "output" in Digests.read_log(run([final(ROWS)]).log)
+    assert "output" not in Digests.read_log(run(["x"], output=None, dialect="xml").log)
 
 
 def test_an_agent_as_a_tool_hands_on_the_json():

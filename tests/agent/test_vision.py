@@ -196,7 +196,7 @@ def test_a_model_that_refused_pictures_is_not_asked_to_see_again():
         name, address = next(NAMES), "http://here"
 
     assert not vision.is_blind(Blind())
-    vision.Vision(Blind()).cover("This model does not support images.")
+    vision.Vision(Blind()).omit("This model does not support images.")
     assert vision.is_blind(Blind())
     other = Blind()
     other.address = "http://there"
@@ -321,7 +321,7 @@ def test_only_the_newest_pictures_of_a_long_conversation_are_sent():
     ]
     sent = vision.keep_newest(write_messages(NATIVE, runs), 12)
     pictures = [b for m in sent for b in m.blocks if isinstance(b, ImageBlock)]
-    assert [vision.describe_figure(1, attached(base64.b64decode(p.data))) for p in pictures] == [
+    assert [vision.describe_picture(1, attached(base64.b64decode(p.data))) for p in pictures] == [
         "[figure 1: 14×5 pixels]",
         "[figure 1: 15×5 pixels]",
     ]

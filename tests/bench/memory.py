@@ -80,12 +80,12 @@ async def run(tokens: int) -> None:
     from agent_nb import Agent
     from agent_nb.record.record import run_record
     from agent_nb.view.bundle import make_bundle
-    from agent_nb.view.live import open_view
+    from agent_nb.view.live import LiveView
 
     agent = Agent(Endless(tokens), limits={"tokens": 10 * tokens, "seconds": 3600}, secrets={})
     before, begun = resident(), time.perf_counter()
     stream = agent("Write.", view=None)
-    view = open_view(stream.log, publish=lambda *_: None)
+    view = LiveView.open(stream.log, publish=lambda *_: None)
     done = await stream
     print(
         f"{tokens:,} tokens, {len(done.answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s"

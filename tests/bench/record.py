@@ -36,7 +36,7 @@ from agent_nb import events as e
 from agent_nb.events.chunks import pack_chunks
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
-from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, events_of, run_record
 
 TOKENS = 20_000
@@ -171,7 +171,7 @@ def size() -> None:
                 "display_data", data=data, metadata={METADATA_KEY: {"run": log.run}}
             )
         ]
-        lift_records(nb)
+        NotebookRuns(nb).lift()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "n.ipynb"
             nbformat.write(nb, path)
@@ -206,9 +206,9 @@ def size() -> None:
 def pictures() -> None:
     """Print the size of a record with ten plots. Needs Matplotlib."""
     from agent_nb.view.bundle import make_bundle
-    from agent_nb.wire.media import make_attachment
+    from agent_nb.wire.media import clean_attachment
 
-    plots = [make_attachment(png) for png in map(_plot, range(10))]
+    plots = [clean_attachment({"data": png}) for png in map(_plot, range(10))]
     log = EventLog()
     log.append(e.RunStart(model="m"))
     log.append(e.User(content="Plot the prices."))
@@ -390,7 +390,7 @@ def replay() -> None:
     """Print seconds to execute notebooks. The kernels may write byte code, as an installed package
     has it; one execution warms up.
     """
-    from agent_nb.runner.client import execute_notebook, write_notebook
+    from agent_nb.runner.client import execute_notebook
     from agent_nb.runner.execution_options import ExecutionOptions
 
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -408,7 +408,7 @@ def replay() -> None:
             _save(plain, [setup, "\n".join(f"work({n})" for n in range(CALLS)), last])
             outcome = execute_notebook(recorded, ExecutionOptions(rerun="live"))
             assert not outcome.failure, outcome.failure
-            write_notebook(outcome.notebook, recorded)
+            outcome.write(recorded)
             check = execute_notebook(recorded, ExecutionOptions(rerun="replay"))
             assert check.runs[0][1]["replayed"], check
             assert "drift" not in check.runs[0][1], check

@@ -49,9 +49,9 @@ OURS = """
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
-from agent_nb.view.live import ViewOptions, open_view
+from agent_nb.view.live import LiveView, ViewOptions
 log = EventLog()
-view = open_view(log, ViewOptions(kind="widgets"), publish=publish)
+view = LiveView.open(log, ViewOptions(kind="widgets"), publish=publish)
 log.append(e.RunStart(model="bench"))
 cpu = time.process_time()
 await paced(cut(made({size}), {tokens}), {seconds}, lambda t: log.append(e.Delta(block="r", of="respond", text=t)))

@@ -12,7 +12,7 @@ import pytest
 from helpers.paths import EXAMPLES
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import log_of
 from agent_nb.view.bundle import make_bundle
 from agent_nb.view.timeline import timeline
@@ -78,7 +78,9 @@ def found(page, axe, root):
 
 def logs(path):
     """Return the newest recorded run of every cell of a notebook."""
-    return [log_of(recorded[0]) for recorded in group_records(nbformat.read(path, 4)).values()]
+    return [
+        log_of(recorded[0]) for recorded in NotebookRuns(nbformat.read(path, 4)).by_cell().values()
+    ]
 
 
 @pytest.mark.parametrize("scheme", THEMES)

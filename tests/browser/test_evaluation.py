@@ -7,12 +7,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 SETUP = """
 %load_ext agent_nb
 from agent_nb import Agent, Scripted, compare
-from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.models.script_turn import Case, read_turn
 reviews = [{"text": f"review {n:02}: the kettle {['boils fast', 'leaks <b>everywhere</b>', 'is loud, and boils'][n % 3]}",
             "label": ["good", "bad", "mixed"][n % 3]} for n in range(48)]
 def agent(name, answer, cost):
     said = lambda row: {"text": answer(row), "usage": {"input": 40, "output": 4, "cost": cost}}
-    cases = [Case(when=row["text"][:9], turns=(turn_of(said(row), name),)) for row in reviews]
+    cases = [Case(when=row["text"][:9], turns=(read_turn(said(row), name),)) for row in reviews]
     return Agent(Scripted([], name, cases=cases), name=name)
 def number(row):
     return int(row["text"][7:9])

@@ -19,11 +19,11 @@ from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
 from agent_nb.view.bundle import make_bundle
-from agent_nb.view.live import ViewOptions, open_view
+from agent_nb.view.live import LiveView, ViewOptions
 """
 FORMULAS = r"""
 log = EventLog()
-view = open_view(log, ViewOptions(kind="widgets", can_click=True), publish=publish)
+view = LiveView.open(log, ViewOptions(kind="widgets", can_click=True), publish=publish)
 log.append(e.RunStart(model="scripted/test"))
 log.append(e.User(content=r"What is $\smash{x}$?"))
 log.append(e.Call(call_id="k", name="look", args={"at": "$y$"}))
@@ -35,7 +35,7 @@ view.renderer.stop()
 """
 WAITING = """
 log = EventLog()
-view = open_view(log, ViewOptions(kind="widgets", can_click=True), publish=publish)
+view = LiveView.open(log, ViewOptions(kind="widgets", can_click=True), publish=publish)
 log.append(e.RunStart(model="anthropic/claude-sonnet-test", settings={"limits": {"turns": 20}}))
 log.append(e.User(content="Write it."))
 log.append(e.Metric(turn=2, total=e.Counts(input=12_300, output=4_567, cost=0.0123)))
@@ -53,7 +53,7 @@ log, acts, answered, loop = EventLog(), [], asyncio.Event(), asyncio.get_running
 def act(action, payload):
     acts.append((action, payload))
     loop.call_soon_threadsafe(answered.set)
-view = open_view(log, ViewOptions(kind="widgets", can_click=True), actions=act, publish=publish)
+view = LiveView.open(log, ViewOptions(kind="widgets", can_click=True), actions=act, publish=publish)
 log.append(e.RunStart(model="scripted/test"))
 log.append(e.User(content="Write it."))
 for piece in ("First compare. ", "Then write."):

@@ -164,7 +164,7 @@ from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
 from agent_nb.view.bundle import make_bundle
-from agent_nb.view.live import ViewOptions, open_view
+from agent_nb.view.live import LiveView, ViewOptions
 from IPython.display import clear_output
 corpus, trace, view = json.load(open("corpus.json")), {trace!r}, None
 {hurt}
@@ -172,7 +172,7 @@ def show(kind, texts):
     global view
     log = EventLog()
     if kind == "live":
-        view = open_view(log, ViewOptions(kind="widgets", thoughts="show", can_click=True), publish=publish)
+        view = LiveView.open(log, ViewOptions(kind="widgets", thoughts="show", can_click=True), publish=publish)
     hurt_log(e, log, texts, trace)
     if kind == "live":
         view.renderer.stop()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.agent.tape import FOREIGN
-from agent_nb.runner.notebook_check import Options, check_notebook
+from agent_nb.agent.tape import Tape
+from agent_nb.runner.notebook_check import CheckOptions, check_notebook
 
 BEFORE = Path(__file__).with_name("before")
 RUNS = {
@@ -58,7 +58,7 @@ def test_every_notebook_is_in_the_table(version):
 def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
     path = copied(version, name)
     before = path.read_bytes()
-    report = check_notebook(path, Options(trust=name in TRUSTED, timeout=60))
+    report = check_notebook(path, CheckOptions(trust=name in TRUSTED, timeout=60))
     assert report.problems == ()
     assert (report.runs, report.scripted, report.skipped) == (VERSIONS[version][name], 0, "")
     assert path.read_bytes() == before
@@ -70,5 +70,5 @@ def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
     ("version", "name"), [(version, name) for version, name in NOTEBOOKS if name in TRUSTED]
 )
 def test_its_code_does_not_run_without_trust(copied, version, name):
-    report = check_notebook(copied(version, name), Options(timeout=60))
-    assert FOREIGN in report.problems[0].text
+    report = check_notebook(copied(version, name), CheckOptions(timeout=60))
+    assert Tape.FOREIGN in report.problems[0].text

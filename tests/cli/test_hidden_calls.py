@@ -10,9 +10,9 @@ from helpers.notebooks import write
 
 from agent_nb.cli.main import main
 from agent_nb.record.agent_cells import source_hash
-from agent_nb.record.countersign import SIGNATURES, signed_message
+from agent_nb.record.countersign import Signatures, signed_message
 from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.signers import NAMESPACE
 from agent_nb.record.ssh_signature import PrivateKey, armor_signature
@@ -72,9 +72,11 @@ def sign(path, tmp_path):
 
 def sign_in_the_first_form(path):
     nb = load_notebook(path)
-    (record,) = group_records(nb)["cell2"]
+    (record,) = NotebookRuns(nb).by_cell()["cell2"]
     text = signed_message(record["hash"], source_hash(source_of(nb["cells"][1])), "")
-    nb["metadata"][OURS][SIGNATURES] = {record["hash"]: armor_signature(ANN.sign(text, NAMESPACE))}
+    nb["metadata"][OURS][Signatures.KEY] = {
+        record["hash"]: armor_signature(ANN.sign(text, NAMESPACE))
+    }
     save_notebook(nb, path)
 
 
@@ -134,7 +136,7 @@ def test_signing_again_replaces_the_signature_of_the_first_form(
 ):
     sign_in_the_first_form(notebook)
     assert sign(notebook, tmp_path) == 0
-    (text,) = load_notebook(notebook)["metadata"][OURS][SIGNATURES].values()
+    (text,) = load_notebook(notebook)["metadata"][OURS][Signatures.KEY].values()
     assert text.count("BEGIN SSH SIGNATURE") == 1
     assert main(["test", "--signers", signers, str(notebook)]) == 0
 

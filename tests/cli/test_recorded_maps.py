@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
@@ -56,7 +56,7 @@ def asked(path):
 
 
 def recorded(path):
-    return json.dumps(group_records(load_notebook(path)), sort_keys=True)
+    return json.dumps(NotebookRuns(load_notebook(path)).by_cell(), sort_keys=True)
 
 
 @pytest.fixture(scope="module")

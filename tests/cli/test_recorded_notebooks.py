@@ -17,7 +17,7 @@ from agent_nb import decode
 from agent_nb.cli.main import main
 from agent_nb.host import plugins
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import record_hash
 from agent_nb.rows.recorded_runs import runs
 
@@ -521,5 +521,7 @@ class TestReading:
 
 
 def test_no_home_folder_is_recorded(made):
-    text = json.dumps([r for listed in group_records(load_notebook(made)).values() for r in listed])
+    text = json.dumps(
+        [r for listed in NotebookRuns(load_notebook(made)).by_cell().values() for r in listed]
+    )
     assert str(made.parent) not in text

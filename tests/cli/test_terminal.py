@@ -17,7 +17,7 @@ from agent_nb.cli import terminal
 from agent_nb.cli.main import main
 from agent_nb.events.log import EventLog
 from agent_nb.record.record import RECORD_MIME, Provenance, run_record
-from agent_nb.wire.hidden_characters import HIDDEN, escape_hidden, escape_json
+from agent_nb.wire.hidden_characters import HIDDEN, escape_hidden
 
 EVIL = "\x1b[2K\r\x1b]0;all signed\x07\x9b1A\x85\x9d\u202everdict\u2066\u200fok\x7f\x08"
 LINE = f"x{EVIL}\nn.ipynb: cell 1, run 2: signed by you"
@@ -177,8 +177,8 @@ def test_a_git_filter_passes_bytes_on_but_not_to_a_terminal(monkeypatch, capsys)
 @given(st.recursive(st.text() | st.none(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_escaped_json_is_the_same_value(value):
     text = json.dumps(value, ensure_ascii=False)
-    assert json.loads(escape_json(text)) == value
-    assert not HIDDEN.search(escape_json(text))
+    assert json.loads(escape_hidden(text, "json")) == value
+    assert not HIDDEN.search(escape_hidden(text, "json"))
 
 
 @given(st.text(), st.text())

@@ -57,23 +57,23 @@ def test_notes_of_lines_count_on_until_one_has_its_own():
 
 def test_a_given_call_id_wins_over_the_oldest_open_call():
     calls = Correlator()
-    calls.call("sh", "x1")
-    calls.call("sh", "x2")
-    assert calls.result("sh", "x2").call_id == "x2"
-    assert calls.news("sh").call_id == "x1"
+    calls.open_call("sh", "x1")
+    calls.open_call("sh", "x2")
+    assert calls.match_result("sh", "x2").call_id == "x2"
+    assert calls.match_line("sh").call_id == "x1"
 
 
 def test_made_up_ids_do_not_meet_given_ones():
     calls = Correlator()
-    calls.call("sh", "call-1")
-    assert calls.call("sh")[0] == "call-2"
+    calls.open_call("sh", "call-1")
+    assert calls.open_call("sh")[0] == "call-2"
 
 
 def test_state_is_held_for_open_calls_only():
     calls = Correlator()
     for _ in range(1000):
-        calls.call("sh")
-        calls.result("sh")
+        calls.open_call("sh")
+        calls.match_result("sh")
     assert not calls._open
     assert not calls._names
 

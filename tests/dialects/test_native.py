@@ -5,7 +5,7 @@ import pytest
 from agent_nb.dialects.call_assembly import CUT_OFF, NAMELESS, CallAssembler
 from agent_nb.dialects.native import NativeParser
 from agent_nb.models import parts as p
-from agent_nb.wire.json_text import partial_args
+from agent_nb.view.state.cards import read_partial_arguments
 
 
 def calls(*deltas, incomplete=False):
@@ -122,4 +122,4 @@ def test_an_assembler_is_empty_after_it_was_closed():
     ],
 )
 def test_arguments_can_be_read_while_they_grow(raw, args):
-    assert partial_args(raw) == args
+    assert read_partial_arguments(raw) == args

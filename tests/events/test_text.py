@@ -239,7 +239,7 @@ def recovered(name: str, tmp_path) -> EventLog:
     for event in seen(name):
         writer(event)
     writer.close()
-    return journal_recovery.recover_log(next(tmp_path.iterdir()))
+    return journal_recovery.RecoverableRun.recover(next(tmp_path.iterdir()))
 
 
 def last_words(dialect, name: str) -> str:

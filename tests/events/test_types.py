@@ -128,3 +128,27 @@ def test_a_foreign_field_named_extra_is_kept(extra):
 def test_an_event_with_half_a_character_for_a_list_is_kept_whole():
     obj = {"type": "run_start", "tools": "\ud800"}
     assert event_from(obj).payload == obj
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"type":"user","content":"\ud800"}',
+        '{"type":"user","content":"\\ud800"}',
+        b'{"type":"user","content":"\\ud800"}',
+    ],
+)
+def test_a_lone_surrogate_in_json_is_read(data):
+    assert decode_event(data) == events.User(content="\ud800")
+
+
+@pytest.mark.parametrize("data", ['{"type":"user","content":"\ud800', b'"\xff"', '{"x":NaN}', "["])
+def test_what_is_not_json_is_a_decode_error(data):
+    with pytest.raises(msgspec.DecodeError):
+        decode_event(data)
+
+
+@pytest.mark.parametrize("own", [0, "", False, []])
+def test_a_falsy_field_named_extra_stays_beside_unknown_ones(own):
+    obj = {"type": "user", "extra": own, "other": 1}
+    assert json.loads(encode_event(event_from(obj))) == obj

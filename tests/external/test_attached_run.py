@@ -403,6 +403,14 @@ def test_addresses_are_understood(url, where, name, token):
     assert (found.server, found.run, found.token) == (where, name, token)
 
 
+@pytest.mark.parametrize("url", ["http://[::1", "http://h:ab/runs/x", "http://h:99999", "ftp://h"])
+def test_what_is_no_address_is_refused_in_words(url):
+    with pytest.raises(UsageError, match="is not the address of a run"):
+        parse_target(url)
+    with pytest.raises(UsageError, match="not an http address"):
+        wait(partial(_read_all, url))
+
+
 def test_any_stream_can_be_read_for_a_codec(rig, token):
     from agent_nb.codecs.convert import decode
 

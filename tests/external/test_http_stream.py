@@ -287,7 +287,7 @@ def test_line_ends_of_every_kind_end_a_frame(end):
 
 
 def test_a_frame_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(http_stream, "FRAME_LIMIT", 100)
+    monkeypatch.setattr(http_stream.SSEDecoder, "FRAME_LIMIT", 100)
     with pytest.raises(WireError, match="larger"):
         http_stream.Frames().feed(b"data: " + b"x" * 200)
 

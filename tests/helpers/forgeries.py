@@ -21,7 +21,7 @@ import msgspec
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.record.agent_cells import content_hash
-from agent_nb.record.payloads import detach_payloads
+from agent_nb.record.packing import Payloads
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 from agent_nb.record.signing import sign_record
 from agent_nb.tools.python import python
@@ -639,7 +639,7 @@ def written(folder, cases=CASES):
         cells += made
         for cell, records in listed.items():
             for record in records:
-                bare, own_payloads = detach_payloads(record)
+                bare, own_payloads = Payloads.detach(record)
                 runs.setdefault(cell, []).append(bare)
                 payloads |= own_payloads
     ours = {

@@ -3,7 +3,7 @@
 from helpers.scripts import calling
 
 from agent_nb import tool
-from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.models.script_turn import Case, read_turn
 from agent_nb.record.signing import user_key
 from agent_nb.rows.store.row_store import RowStore
 
@@ -30,7 +30,7 @@ def keeping(texts):
         return text
 
     cases = [
-        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
+        Case(when=text, turns=(read_turn(calling("keep", text=text), "1"), read_turn(text, "2")))
         for text in texts
     ]
     return keep, seen, cases

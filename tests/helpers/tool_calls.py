@@ -15,7 +15,7 @@ from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
 from agent_nb.tools.threads import catch_outcome
-from agent_nb.tools.toolset import Toolset, resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 
 class Record:
@@ -103,7 +103,7 @@ def run_calls(
 
     async def main() -> None:
         record = report or Record()
-        toolset = tools if isinstance(tools, Toolset) else resolve_tools(tools)
+        toolset = tools if isinstance(tools, Toolset) else Toolset.resolve(tools)
         options.setdefault("approver", Approver(Policy("allow", name="test")))
         during = {name: options.pop(name) for name in ("remaining",) if name in options}
         jobs = [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)]

@@ -24,7 +24,7 @@ def test_a_library_that_only_the_folder_has_is_absent_and_not_executed(project):
     assert imports.find_library("keyring") is None
     assert keys._from_keyring("openai") == ""
     with pytest.raises(UsageError, match="pip install keyring"):
-        keys.keep_key("openai", "sk-0123456789abcdef", keyring=True)
+        keys.Key.keep("openai", "sk-0123456789abcdef", keyring=True)
     keys.forget("openai")
     assert project.executed == []
 

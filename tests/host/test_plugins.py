@@ -15,7 +15,7 @@ from agent_nb.codecs.detect import detect
 from agent_nb.errors import PluginError, UsageError
 from agent_nb.host import imports, plugins
 from agent_nb.models import choose
-from agent_nb.tools.toolset import available, resolve_tools
+from agent_nb.tools.toolset import Toolset, available
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context, custom
 from agent_nb.view.nodes import Bar, Box, Code, Node, Page, Pre, Row, Stack, T, Table, unfit
@@ -101,9 +101,9 @@ def broken(request, tmp_path, monkeypatch):
         )
         (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
     yield request.param
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
     for module in ("sound_mod", "broken_mod"):
         sys.modules.pop(module, None)
 
@@ -128,7 +128,7 @@ def test_the_names_are_listed_and_the_sound_ones_work(broken):
     )
     assert available()["a-sound"] == ("sound_tool",)
     assert available()["a-broken"] == ()
-    assert resolve_tools("sound_tool,a-sound").names == ("sound_tool",)
+    assert Toolset.resolve("sound_tool,a-sound").names == ("sound_tool",)
     assert choose.make_model("a-sound/x").name == "scripted"
     assert plugins.load_plugin("dialects", "a-sound").name == "xml"
     assert detect('{"type": "user", "content": "x"}\n').name == "cogency"
@@ -138,12 +138,12 @@ def test_using_the_broken_one_names_its_package(broken):
     fails(lambda: choose.make_model("a-broken/x"), "models", broken)
     fails(lambda: plugins.load_plugin("dialects", "a-broken"), "dialects", broken)
     fails(lambda: plugins.load_plugin("codecs", "a-broken"), "codecs", broken)
-    fails(lambda: resolve_tools("a-broken"), "tools", broken)
+    fails(lambda: Toolset.resolve("a-broken"), "tools", broken)
 
 
 def test_a_name_that_the_broken_one_may_have_had_says_so(broken):
     with pytest.raises(UsageError, match="no tool or function named 'its_tool'") as caught:
-        resolve_tools("its_tool")
+        Toolset.resolve("its_tool")
     assert ("broken-pkg" in str(caught.value)) is (("tools", broken) not in NO_FAULT)
 
 

@@ -11,17 +11,18 @@ import pytest
 
 from agent_nb.host import trust
 from agent_nb.host.trust import Offer
+from agent_nb.tools import policy_file
 
 
 @pytest.fixture(autouse=True)
 def nothing_of_this_process(monkeypatch):
-    monkeypatch.setattr(trust, "_here", set())
-    monkeypatch.setattr(trust, "_named", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
+    monkeypatch.setattr(trust, "_named_files", set())
 
 
 def new_process():
     """Forget what is not written down."""
-    trust._here.clear()
+    trust._allowed_here.clear()
 
 
 def policy(path, content=b"a"):
@@ -130,14 +131,17 @@ def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch
 def test_whose_word_a_file_is(tmp_path, given, theirs):
     folder = tmp_path / "n"
     given = given.format(folder=folder)
-    assert trust.found_in(Path(folder, os.path.expanduser(given)), folder, written=given) is theirs
+    assert (
+        policy_file.is_of_folder(Path(folder, os.path.expanduser(given)), folder, written=given)
+        is theirs
+    )
 
 
 def test_a_link_from_elsewhere_into_the_folder_is_the_folders_word(tmp_path):
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "p.yaml").write_text("")
     (tmp_path / "link.yaml").symlink_to(tmp_path / "n" / "p.yaml")
-    assert trust.found_in(
+    assert policy_file.is_of_folder(
         tmp_path / "link.yaml", tmp_path / "n", written=str(tmp_path / "link.yaml")
     )
 

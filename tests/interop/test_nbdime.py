@@ -12,9 +12,8 @@ import pytest
 from agent_nb.cli.main import main
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record.find import find_records as collected
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.notebook_file import group_records, lift_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import RECORD_MIME, run_record
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
@@ -49,7 +48,7 @@ def notebook(**runs):
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     return nb
 
 
@@ -80,7 +79,7 @@ def merge(tmp_path):
 def ids(path):
     return {
         name: sorted(r["id"] for r in listed)
-        for name, listed in group_records(load_notebook(path)).items()
+        for name, listed in NotebookRuns(load_notebook(path)).by_cell().items()
     }
 
 
@@ -104,7 +103,7 @@ def test_two_reruns_of_one_cell_are_kept_and_end_the_conflict_at_a_save(merge):
     path = both(merge)
     assert "nbdime-conflicts" in load_notebook(path)["metadata"]
     assert ids(path) == {"a": ["first", "mine", "yours"]}
-    assert sorted(found.record["id"] for found in collected(load_notebook(path))) == [
+    assert sorted(found.record["id"] for found in NotebookRuns(load_notebook(path)).list_all()) == [
         "first",
         "mine",
         "yours",

@@ -13,8 +13,8 @@ import nbformat
 import pytest
 
 from agent_nb.record.agent_cells import agent_cell
-from agent_nb.record.notebook_file import group_records
-from agent_nb.record.outputs import list_run_numbers
+from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.outputs import RunNumbers
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 from agent_nb.rows.recorded_runs import runs
 
@@ -42,14 +42,14 @@ def replayed(read):
             for c in nb["cells"]
             if c["cell_type"] == "code" and agent_cell("".join(c["source"])) is not None
         ]
-        agents = agents or list(group_records(read(original)))  # runs of Python code alone
-        shown = dict(list_run_numbers(nb))
+        agents = agents or list(NotebookRuns(read(original)).by_cell())  # runs of Python code alone
+        shown = dict(RunNumbers.list_all(nb))
         assert agents
         assert set(agents) <= set(shown)
         assert all(shown[cell]["replayed"] and "drift" not in shown[cell] for cell in agents)
         before = read(original)
-        assert {cell: group_records(nb)[cell] for cell in agents} == {
-            cell: group_records(before)[cell] for cell in agents
+        assert {cell: NotebookRuns(nb).by_cell()[cell] for cell in agents} == {
+            cell: NotebookRuns(before).by_cell()[cell] for cell in agents
         }
         assert [(run.cell, run.id) for run in runs(path)] == [
             (run.cell, run.id) for run in runs(original)

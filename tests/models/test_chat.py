@@ -6,6 +6,8 @@ import pytest
 
 from agent_nb.models import parts
 from agent_nb.models.chat.decoder import ChatDecoder
+from agent_nb.models.messages_api.decoder import AnthropicDecoder
+from agent_nb.models.responses.decoder import ResponsesDecoder
 
 
 def sse(*chunks, done=True):
@@ -594,3 +596,29 @@ def test_two_streams_may_interleave(total):
     one += first.feed(sse(delta("stop")))
     two += second.feed(sse(delta("stop")))
     assert (total(one).text, total(two).text) == ("a", "b")
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, [[]]])
+def test_reasoning_details_with_odd_indexes_are_read(decode, odd):
+    details = [{"index": odd, "type": odd, "data": "x", "id": odd, "text": t} for t in "hm"]
+    assert decode(*(delta(reasoning_details=[d]) for d in details), delta("stop")).reasoning == "hm"
+
+
+@pytest.mark.parametrize("decoder", [ChatDecoder, AnthropicDecoder, ResponsesDecoder])
+def test_no_depth_of_a_value_makes_a_decoder_raise(decoder):
+    for depth in range(400, 1000, 3):
+        _read_nested(decoder, "[" * depth + "]" * depth)
+
+
+def _read_nested(decoder, nested):
+    item = f'{{"type": "function_call", "name": "f", "arguments": {nested}}}'
+    block = f'{{"type": "tool_use", "id": "a", "name": "f", "input": {{"a": {nested}}}}}'
+    for data in (
+        f'{{"type": "error", "error": {nested}}}',
+        f'{{"type": "response.output_item.done", "item": {item}}}',
+        f'{{"type": "content_block_start", "index": 0, "content_block": {block}}}',
+        f'{{"choices": [{{"delta": {{"tool_calls": [{{"function": {{"name": "f", "arguments": {nested}}}}}]}}}}]}}',
+    ):
+        reader = decoder()
+        reader.feed(f"data: {data}\n\n".encode())
+        reader.close()

@@ -44,7 +44,7 @@ def configure(tmp_path, monkeypatch):
 def test_a_key_with_a_character_that_is_not_ascii_is_named_as_such(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-abc\u2013def")
     with pytest.raises(UsageError) as raised:
-        keys.find_key("openai")
+        keys.Key.find("openai")
     assert "OPENAI_API_KEY" in str(raised.value)
     assert "its character 7 is not an ASCII character" in str(raised.value)
     assert "abc" not in str(raised.value)
@@ -202,12 +202,12 @@ def test_a_replay_asks_no_server(serve, monkeypatch):
 
 def test_a_model_object_passes_as_it_is():
     model = Scripted(["x"])
-    assert choose.resolve(model) == (model, "given")
+    assert choose.resolve_all(model) == ([model], "given")
 
 
 def test_a_name_becomes_a_model_with_its_source(tmp_path):
     (tmp_path / "a.yaml").write_text("turns: [hello]")
-    model, where = choose.resolve("scripted/a", folder=tmp_path)
+    (model,), where = choose.resolve_all("scripted/a", folder=tmp_path)
     assert (model.name, where) == ("scripted/a", "from the option -m")
 
 
@@ -317,7 +317,7 @@ def test_an_endpoint_with_a_key_needs_it(serve, configure, collect, caught, monk
     configure(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_TOKEN"')
     _, error = caught(choose.make_model("lab/x"))
     assert "Set LAB_TOKEN or use `%agent key lab`" in str(error)
-    keys.keep_key("lab", KEY)
+    keys.Key.keep("lab", KEY)
     assert collect(choose.make_model("lab/x")).text == "x"
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
@@ -342,7 +342,7 @@ def test_an_endpoint_may_speak_another_api(configure, api):
 def test_a_wrong_configuration_names_file_and_place(configure, text, words):
     configure(text)
     with pytest.raises(UsageError, match=words):
-        config.load_config()
+        config.Config.load()
 
 
 def test_a_wrong_api_is_a_usage_error(configure):
@@ -354,11 +354,11 @@ def test_a_wrong_api_is_a_usage_error(configure):
 def test_a_named_configuration_that_is_missing_is_a_usage_error(monkeypatch, tmp_path):
     monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "none.toml"))
     with pytest.raises(UsageError, match="does not exist"):
-        config.load_config()
+        config.Config.load()
 
 
 def test_without_a_configuration_there_is_an_empty_one():
-    assert config.load_config() == config.Config()
+    assert config.Config.load() == config.Config()
 
 
 # --- keys
@@ -366,25 +366,25 @@ def test_without_a_configuration_there_is_an_empty_one():
 
 def test_a_key_never_shows_its_value(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    key = keys.find_key("openai")
+    key = keys.Key.find("openai")
     assert key.value == KEY
     assert KEY not in repr(key)
-    assert KEY not in repr(keys.list_key_sources())
+    assert KEY not in repr(keys.Key.list_sources())
 
 
 def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("OPENAI_API_KEY=dot-0123456789")
-    trust.Offer.allow_all([keys.find_offer("openai")])
-    sources = [keys.find_key("openai").source]
+    trust.Offer.allow_all([keys.Key.find_offer("openai")])
+    sources = [keys.Key.find("openai").source]
     monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
-    sources.append(keys.find_key("openai").source)
+    sources.append(keys.Key.find("openai").source)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    sources.append(keys.find_key("openai").source)
-    keys.keep_key("openai", "mem-0123456789")
-    sources.append(keys.find_key("openai").source)
+    sources.append(keys.Key.find("openai").source)
+    keys.Key.keep("openai", "mem-0123456789")
+    sources.append(keys.Key.find("openai").source)
     keys.forget("openai")
-    sources.append(keys.find_key("openai").source)
+    sources.append(keys.Key.find("openai").source)
     assert sources == [
         "OPENAI_API_KEY in .env",
         "the keyring",
@@ -399,9 +399,9 @@ def test_a_dotenv_file_is_found_above_up_to_the_repository(monkeypatch, tmp_path
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     (tmp_path / ".env").write_text(f"OPENAI_API_KEY={KEY}")
-    assert keys.find_offer("openai").file == str(tmp_path / ".env")
+    assert keys.Key.find_offer("openai").file == str(tmp_path / ".env")
     (tmp_path / "repo" / ".git").mkdir()
-    assert keys.find_offer("openai") is None
+    assert keys.Key.find_offer("openai") is None
 
 
 def dotenv(folder, monkeypatch, text=f"OPENAI_API_KEY={KEY}\nAWS_SECRET_ACCESS_KEY=other"):
@@ -418,7 +418,7 @@ def test_the_keys_of_a_folder_never_choose_the_model(monkeypatch, tmp_path):
             match=r"\.env in .* has OPENAI_API_KEY, but the folder chooses no model: name one with -m",
         ):
             choose.choose_model()
-        trust.Offer.allow_all([keys.find_offer()])
+        trust.Offer.allow_all([keys.Key.find_offer()])
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     assert choose.choose_model()[0] == "anthropic/claude-sonnet-4-5"
 
@@ -427,34 +427,34 @@ def test_the_keys_of_a_folder_count_after_a_yes_to_that_folder(monkeypatch, tmp_
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         dotenv(tmp_path / name, monkeypatch)
-        assert keys.find_key("openai") is None
-        assert keys.find_withheld_offer("openai").does == "has OPENAI_API_KEY"
-    trust.Offer.allow_all([keys.find_offer("openai")])
-    assert keys.find_key("openai").source == "OPENAI_API_KEY in .env"
-    assert keys.find_withheld_offer("openai") is None
+        assert keys.Key.find("openai") is None
+        assert keys.Key.find_withheld_offer("openai").does == "has OPENAI_API_KEY"
+    trust.Offer.allow_all([keys.Key.find_offer("openai")])
+    assert keys.Key.find("openai").source == "OPENAI_API_KEY in .env"
+    assert keys.Key.find_withheld_offer("openai") is None
     monkeypatch.chdir(tmp_path / "one")
-    assert keys.find_key("openai") is None
+    assert keys.Key.find("openai") is None
 
 
 def test_a_variable_is_a_yes_for_one_process(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for value, found in (("0", False), ("", False), ("1", True), ("--trust-folder", True)):
         monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", value)
-        assert (keys.find_key("openai") is not None) is found
+        assert (keys.Key.find("openai") is not None) is found
     assert not trust.path().exists()
 
 
 def test_a_folder_cannot_say_yes_for_itself_by_a_front_ends_variables(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch, f"OPENAI_API_KEY={KEY}\nAGENT_NB_TRUST_FOLDER=1")
     monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
-    assert keys.find_key("openai") is None
+    assert keys.Key.find("openai") is None
 
 
 def test_a_binary_or_huge_dotenv_file_is_ignored(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for content in (b"\xff\xfe", f"OPENAI_API_KEY={KEY}\n".encode() + b"#" * (2 << 20)):
         (tmp_path / ".env").write_bytes(content)
-        assert keys.find_offer("openai") is None
+        assert keys.Key.find_offer("openai") is None
 
 
 def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(
@@ -498,7 +498,7 @@ def test_where_no_key_is_needed_the_one_of_the_folder_is_not_sent_unasked(
 
 def test_the_keys_of_a_folder_are_secrets_used_or_not(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
-    assert keys.find_key("openai") is None
+    assert keys.Key.find("openai") is None
     assert (
         Agent(Scripted(["x"])).run_sync(f"Is {KEY} a key?").prompt == "Is [redacted key 1] a key?"
     )
@@ -549,13 +549,13 @@ def test_a_line_of_a_dotenv_file(line, value):
 @pytest.mark.parametrize("value", ["sk-a b", "sk-“quoted”", "sk\nx", "  "])
 def test_what_cannot_be_a_key_is_refused_without_being_shown(value):
     with pytest.raises(UsageError) as caught:
-        keys.keep_key("openai", value)
+        keys.Key.keep("openai", value)
     assert "“quoted”" not in str(caught.value)
 
 
 def test_white_space_around_a_key_is_dropped():
-    keys.keep_key("openai", f" {KEY}\n")
-    assert keys.find_key("openai").value == KEY
+    keys.Key.keep("openai", f" {KEY}\n")
+    assert keys.Key.find("openai").value == KEY
 
 
 def test_the_secret_filter_knows_all_keys(monkeypatch, tmp_path):
@@ -564,7 +564,7 @@ def test_the_secret_filter_knows_all_keys(monkeypatch, tmp_path):
         "XAI_API_KEY=dot-0123456789\nOTHER=plain\nSHOP_DB_PASSWORD=shop-0123456789"
     )
     monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
-    keys.keep_key("lab", "mem-0123456789")
+    keys.Key.keep("lab", "mem-0123456789")
     assert set(keys.collect_secrets().values()) == {
         "dot-0123456789",
         "shop-0123456789",
@@ -597,7 +597,7 @@ def test_two_values_of_one_name_are_both_secret(monkeypatch, tmp_path):
 
 def test_the_description_says_where_each_key_comes_from(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", KEY)
-    rows = {provider: (variable, source) for provider, variable, source in keys.list_key_sources()}
+    rows = {provider: (variable, source) for provider, variable, source in keys.Key.list_sources()}
     assert rows["groq"] == ("GROQ_API_KEY", "GROQ_API_KEY")
     assert rows["openai"] == ("OPENAI_API_KEY", "")
 
@@ -608,7 +608,7 @@ def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
         set_password=lambda service, name, value: kept.update({(service, name): value})
     )
     monkeypatch.setitem(sys.modules, "keyring", ring)
-    assert keys.keep_key("openai", KEY, keyring=True) == "the keyring"
+    assert keys.Key.keep("openai", KEY, keyring=True) == "the keyring"
     assert kept == {("agent_nb", "openai"): KEY}
 
 
@@ -617,7 +617,7 @@ def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
 )
 def test_without_the_keyring_the_error_has_the_install_line():
     with pytest.raises(UsageError, match="pip install keyring"):
-        keys.keep_key("openai", KEY, keyring=True)
+        keys.Key.keep("openai", KEY, keyring=True)
 
 
 def test_a_keyring_that_fails_does_not_show_the_key(monkeypatch):
@@ -626,7 +626,7 @@ def test_a_keyring_that_fails_does_not_show_the_key(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "keyring", types.SimpleNamespace(set_password=fail))
     with pytest.raises(UsageError) as caught:
-        keys.keep_key("openai", KEY, keyring=True)
+        keys.Key.keep("openai", KEY, keyring=True)
     assert KEY not in str(caught.value)
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
@@ -635,5 +635,5 @@ def test_colabs_secrets_are_asked_last(monkeypatch):
     userdata = types.SimpleNamespace(get=lambda name: KEY if name == "OPENAI_API_KEY" else None)
     monkeypatch.setitem(sys.modules, "google", types.ModuleType("google"))
     monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(userdata=userdata))
-    assert keys.find_key("openai").source == "OPENAI_API_KEY in Colab's secrets"
-    assert keys.find_key("xai") is None
+    assert keys.Key.find("openai").source == "OPENAI_API_KEY in Colab's secrets"
+    assert keys.Key.find("xai") is None

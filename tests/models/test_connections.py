@@ -40,7 +40,7 @@ def test_requests_one_after_another_share_one_connection():
     async def main():
         connections = Connections(pools)
         for _ in range(50):
-            with connections.way():
+            with connections.lend():
                 pass
 
     pools = Pools()
@@ -53,7 +53,7 @@ def test_each_request_at_once_has_a_connection_that_the_next_take_again():
         connections, lent = Connections(pools), []
 
         async def ask():
-            with connections.way() as way:
+            with connections.lend() as way:
                 lent.append(way)
                 await anyio.sleep(0.001)
 
@@ -73,14 +73,14 @@ def test_connections_without_requests_are_closed_after_a_while_all_but_one(monke
 
     async def main():
         connections = Connections(pools)
-        held = [connections.way() for _ in range(30)]
+        held = [connections.lend() for _ in range(30)]
         for each in held:
             each.__enter__()
         for each in held:
             each.__exit__(None, None, None)
         while pools.open > 1:
             await anyio.sleep(0.005)
-        with connections.way() as way:
+        with connections.lend() as way:
             return way.closed
 
     pools = Pools()
@@ -91,7 +91,7 @@ def test_all_are_closed_with_their_event_loop():
     async def main():
         connections = Connections(pools)
         await connections.keep()
-        held = [connections.way() for _ in range(20)]
+        held = [connections.lend() for _ in range(20)]
         for each in held:
             each.__enter__()
         return held

@@ -8,7 +8,7 @@ import pytest
 from helpers.tcp_server import listen
 
 from agent_nb.errors import ModelError
-from agent_nb.models.http import direct, network, way
+from agent_nb.models.http import direct, network, transport
 from agent_nb.models.http.client import Http
 from agent_nb.models.http.direct import Direct
 from agent_nb.models.timeouts import Timeouts
@@ -264,10 +264,10 @@ def test_a_model_closed_while_a_request_connects_leaves_no_connection(monkeypatc
 
 def test_a_proxy_or_a_password_goes_the_way_of_httpx(monkeypatch):
     def kind(url, *, loopback=False):
-        return type(way.way_to(httpx.URL(url), None, 5.0, loopback=loopback))
+        return type(transport.make_transport(httpx.URL(url), None, 5.0, loopback=loopback))
 
     assert kind("http://lab.example/v1") is Direct
-    assert kind("http://me:word@lab.example/v1") is way.Proxied
+    assert kind("http://me:word@lab.example/v1") is transport.Proxied
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-    assert kind("http://lab.example/v1") is way.Proxied
+    assert kind("http://lab.example/v1") is transport.Proxied
     assert kind("http://127.0.0.1/v1", loopback=True) is Direct

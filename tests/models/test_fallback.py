@@ -20,7 +20,7 @@ from agent_nb.events.frame import to_frame
 from agent_nb.models import choose
 from agent_nb.models.anthropic import provider as anthropic
 from agent_nb.models.http import retry
-from agent_nb.models.http.retry import is_outage
+from agent_nb.models.http.retry import Failures
 from agent_nb.models.openai import provider as openai
 from agent_nb.models.openai_responses import provider as responses
 from agent_nb.record.record import run_record
@@ -320,7 +320,7 @@ def test_the_asked_names_are_the_input_and_a_replay_needs_neither(serve, tmp_pat
     ],
 )
 def test_what_an_outage_is(fault, outage):
-    assert is_outage(fault) is outage
+    assert Failures.is_outage(fault) is outage
 
 
 # --- what people see

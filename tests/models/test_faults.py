@@ -38,6 +38,12 @@ def test_the_words_of_an_error_body(text, words):
     assert body_words(text.encode()) == words
 
 
+@pytest.mark.parametrize("nested", ['{"error": ' * 900 + '"x"' + "}" * 900, "[" * 900 + "]" * 900])
+def test_a_deeply_nested_error_body_is_a_refusal_all_the_same(nested):
+    fault = make_refusal(400, {}, f'{{"error": {nested}}}'.encode(), Peer())
+    assert (fault.status, fault.code) == (400, "provider")
+
+
 @pytest.mark.parametrize("value", [None, 3, [], {}, {"message": None}, {"error": {}}])
 def test_an_error_without_words_has_none_or_its_own_form(value):
     assert isinstance(error_words(value), str)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import Agent
-from agent_nb.agent.retry import retry_of
+from agent_nb.agent.retry import choose_retry
 from agent_nb.errors import ModelError
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
@@ -47,7 +47,7 @@ def enter_and_hear(places, now, lane=""):
     """Enter at once, and hear the answer begin."""
     ticket = places.join(now, lane)
     assert places.enter(ticket, now) == 0
-    places.heard(ticket, now)
+    places.note_answer(ticket, now)
     return ticket
 
 
@@ -120,7 +120,7 @@ def test_a_request_counts_from_when_its_answer_begins():
     assert places.enter(slow, 0.0) == 0
     other = places.join(0.0)
     assert places.enter(other, 65.0) > 0
-    places.heard(slow, 66.0)
+    places.note_answer(slow, 66.0)
     assert places.enter(other, 66.0 + WINDOW - 0.1) == pytest.approx(0.1)
     assert places.enter(other, 66.0 + WINDOW) == 0
 
@@ -146,7 +146,7 @@ def inside(places, count, now=0.0, lane=""):
 def test_a_refusal_closes_the_endpoint_for_as_long_as_the_server_asks():
     places = Places()
     (refused,) = inside(places, 1)
-    assert places.refused(refused, 1.0, 7.0) == "first"
+    assert places.note_refusal(refused, 1.0, 7.0) == "first"
     places.leave(refused, 1.0)
     other = places.join(1.0)
     assert places.enter(other, 1.0) == SLOW
@@ -158,7 +158,7 @@ def test_a_refusal_closes_the_endpoint_for_as_long_as_the_server_asks():
 def test_other_models_of_the_endpoint_are_not_held_up():
     places = Places()
     (refused,) = inside(places, 1, lane="a")
-    places.refused(refused, 0.0, 30.0)
+    places.note_refusal(refused, 0.0, 30.0)
     held, free = places.join(1.0, "a"), places.join(1.0, "b")
     assert places.enter(held, 1.0) > 0
     assert places.enter(free, 1.0) == 0
@@ -167,11 +167,11 @@ def test_other_models_of_the_endpoint_are_not_held_up():
 def test_requests_refused_together_are_one_wave():
     places = Places()
     tickets = inside(places, 5)
-    assert [places.refused(t, 1.0, 2.0) for t in tickets] == ["first", *["shared"] * 4]
+    assert [places.note_refusal(t, 1.0, 2.0) for t in tickets] == ["first", *["shared"] * 4]
     for ticket in tickets:
         places.leave(ticket, 1.0)
     (late,) = inside(places, 1, 3.0)
-    assert places.refused(late, 3.5, 2.0) == "first"
+    assert places.note_refusal(late, 3.5, 2.0) == "first"
 
 
 def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
@@ -179,9 +179,9 @@ def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
     for answered in (False, False, False, True, False):
         (ticket,) = inside(places, 1, now)
         if answered:
-            places.heard(ticket, now)
+            places.note_answer(ticket, now)
         else:
-            places.refused(ticket, now)
+            places.note_refusal(ticket, now)
         places.leave(ticket, now)
         other = places.join(now)
         opens = now
@@ -196,21 +196,21 @@ def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
 def test_after_a_refusal_half_as_many_enter_and_answers_let_in_more():
     places = Places()
     for ticket in inside(places, 8):
-        places.refused(ticket, 0.0, 1.0)
+        places.note_refusal(ticket, 0.0, 1.0)
         places.leave(ticket, 0.0)
     tickets = [places.join(1.0) for _ in range(8)]
     entered = [t for t in tickets if not places.enter(t, 1.0)]
     assert entered == tickets[:4]
     assert places.reason(tickets[4], 1.0) == "it refused requests before"
     for ticket in entered:
-        places.heard(ticket, 2.0)
+        places.note_answer(ticket, 2.0)
     assert [t for t in tickets[4:] if not places.enter(t, 2.0)] == tickets[4:5]
 
 
 def test_a_refusal_is_forgotten_after_a_while():
     places = Places()
     for ticket in inside(places, 8):
-        places.refused(ticket, 0.0, 1.0)
+        places.note_refusal(ticket, 0.0, 1.0)
         places.leave(ticket, 0.0)
     assert len(inside(places, 8, 1.0 + MEMORY)) == 8
 
@@ -219,7 +219,7 @@ def test_an_endpoint_that_only_refuses_is_given_up_in_the_end():
     places, now, kinds = Places(), 0.0, []
     for _ in range(len(BUSY) + 2):
         (ticket,) = inside(places, 1, now)
-        kinds.append(places.refused(ticket, now, 1.0))
+        kinds.append(places.note_refusal(ticket, now, 1.0))
         places.leave(ticket, now)
         now += 1.0
     assert kinds == ["first"] * len(BUSY) + ["final"] * 2
@@ -247,9 +247,9 @@ def test_the_limits_hold_whatever_happens(rpm, most, actions):
                 inside.discard(ticket)
                 tickets.remove(ticket)
             elif what == "hear":
-                places.heard(ticket, now)
+                places.note_answer(ticket, now)
             elif what == "refuse" and ticket in inside:
-                if places.refused(ticket, now, passed) != "final":
+                if places.note_refusal(ticket, now, passed) != "final":
                     shut = max(shut, now + passed)
             elif ticket not in inside and places.enter(ticket, now) == 0:
                 assert now >= shut
@@ -279,7 +279,7 @@ def test_everyone_enters_in_order_and_as_soon_as_the_limits_allow(rpm, most, hol
         for ticket in entered:
             waiting.remove(ticket)
             leaving[ticket] = now + holds[tickets.index(ticket)]
-            places.heard(ticket, now)
+            places.note_answer(ticket, now)
             begun.append((ticket, now))
         if waiting and not entered:
             free = not most or len(leaving) < most
@@ -449,13 +449,13 @@ def test_a_refusal_shared_with_others_is_no_attempt_of_the_run():
         async with limiter.admit("m") as one, limiter.admit("m") as other:
             faults = [ModelError("x", status=429, retryable=True) for _ in range(2)]
             for place, fault in zip((one, other), faults, strict=True):
-                place.refused(fault)
+                place.note_refusal(fault)
             return faults
 
     first, second = wait(main)
     assert (first.shared, second.shared) == (False, True)
-    plan = types.SimpleNamespace(retry_delay=lambda fault, attempt: 1.0, spares=())
-    retries = [retry_of(fault, 3, Failures(), plan, None) for fault in (first, second)]
+    plan = types.SimpleNamespace(retry_delay=lambda fault, attempt: 1.0, fallback_models=())
+    retries = [choose_retry(fault, 3, Failures(), plan, None) for fault in (first, second)]
     assert [retry.counted for retry in retries] == [True, False]
 
 
@@ -473,7 +473,7 @@ def test_faults_that_are_of_one_request_or_too_long_close_nothing(fault):
 
     async def main():
         async with limiter.admit("m") as place:
-            place.refused(fault)
+            place.note_refusal(fault)
         async with limiter.admit("m"):
             return limiter.places.inside
 
@@ -494,7 +494,7 @@ def test_the_strictest_of_several_limits_holds_while_they_last():
 
 
 def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypatch):
-    monkeypatch.setattr(module, "_named", {})
+    monkeypatch.setattr(module, "_by_name", {})
 
     class Foreign:
         name = "own/x"
@@ -503,19 +503,19 @@ def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypa
         limiter = Limiter("lab", Places())
 
     async def ask(most):
-        async with module.wait_for_slot(Foreign()):
-            most.append(module._named["own/x"].places.inside)
+        async with Limiter.wait_for_slot(Foreign(), print):
+            most.append(module._by_name["own/x"].places.inside)
             await anyio.sleep(0.001)
 
     async def main():
         most = []
-        with module.limit_endpoints([Known(), Known(), Foreign()], concurrency=2):
+        with Limiter.limit_endpoints([Known(), Known(), Foreign()], concurrency=2):
             assert Known.limiter.places.concurrency == 2
             async with anyio.create_task_group() as group:
                 for _ in range(6):
                     group.start_soon(ask, most)
         assert Known.limiter.places.concurrency == 0
-        async with module.wait_for_slot(Known()), module.wait_for_slot(Known()):
+        async with Limiter.wait_for_slot(Known(), print), Limiter.wait_for_slot(Known(), print):
             return most
 
     assert max(wait(main)) == 2

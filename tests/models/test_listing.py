@@ -170,3 +170,10 @@ def test_the_providers_are_listed_with_server_and_key(configure, monkeypatch):
     assert found["ollama"][1] == "not needed"
     assert KEY not in str(rows)
     assert "secret" not in str(rows)
+
+
+@pytest.mark.parametrize("host", ["host:abc", "[::1", "http://h:99999"])
+def test_an_ollama_host_that_is_no_address_is_named(monkeypatch, host):
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    with pytest.raises(UsageError, match="OLLAMA_HOST"):
+        choose.make_model("ollama/x")

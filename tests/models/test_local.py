@@ -114,7 +114,7 @@ def test_a_subscription_can_be_ended():
     loading = local.Loading()
     seen = []
     loading.subscribe(seen.append)()
-    loading.tell("loading", 0.5, "x")
+    loading.report("loading", 0.5, "x")
     assert len(seen) == 1
 
 

@@ -9,7 +9,7 @@ from helpers.pictures import base64_of, chunk, png
 from PIL import Image
 
 from agent_nb.models import picture_limits
-from agent_nb.models.picture_limits import ADVICE, BROKEN, HUGE, MOST, SIDE, fit_picture
+from agent_nb.models.picture_limits import ADVICE, BROKEN, HUGE, MOST, FittedPicture
 from agent_nb.wire.media import PNG
 
 
@@ -31,33 +31,33 @@ def opened(found):
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
 def test_a_picture_within_the_limits_is_not_touched(form):
     data = base64_of(saved(noise(90, 40), form))
-    assert fit_picture(data).data == data
+    assert FittedPicture.fit(data).data == data
 
 
 @pytest.mark.parametrize("size", [(1025, 10), (10, 3000), (2048, 2048)])
 def test_a_large_picture_is_scaled_to_the_longer_side(size):
-    small = opened(fit_picture(base64_of(png(*size))))
-    assert max(small.size) == SIDE
+    small = opened(FittedPicture.fit(base64_of(png(*size))))
+    assert max(small.size) == FittedPicture.SIDE
     assert small.format == "PNG"
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 def test_a_picture_of_many_bytes_becomes_a_jpeg_that_fits(mode):
-    found = fit_picture(base64_of(saved(noise(1000, 1000, mode), "PNG")))
+    found = FittedPicture.fit(base64_of(saved(noise(1000, 1000, mode), "PNG")))
     assert found.media_type == "image/jpeg"
     assert len(base64.b64decode(found.data)) <= MOST
     assert opened(found).size == (1000, 1000)
 
 
 def test_a_limit_that_no_quality_meets_makes_the_picture_smaller():
-    found = fit_picture(base64_of(saved(noise(600, 600), "PNG")), most=20_000)
+    found = FittedPicture.fit(base64_of(saved(noise(600, 600), "PNG")), most=20_000)
     assert len(base64.b64decode(found.data)) <= 20_000
     assert opened(found).size[0] < 600
 
 
 def test_what_is_transparent_stays_so():
     small = opened(
-        fit_picture(base64_of(saved(Image.new("RGBA", (2000, 20), (0, 0, 0, 0)), "PNG")))
+        FittedPicture.fit(base64_of(saved(Image.new("RGBA", (2000, 20), (0, 0, 0, 0)), "PNG")))
     )
     assert small.getpixel((5, 5))[3] == 0
 
@@ -66,14 +66,14 @@ def test_a_photo_stays_a_jpeg_and_upright():
     exif = Image.Exif()
     exif[0x0112] = 6  # turned
     data = saved(noise(1500, 1100), "JPEG", exif=exif)
-    found = fit_picture(base64_of(data))
+    found = FittedPicture.fit(base64_of(data))
     assert (found.media_type, opened(found).size) == ("image/jpeg", (751, 1024))
 
 
 def test_a_moving_picture_that_is_too_large_stands_still():
     frames = [noise(1200, 20), noise(1200, 20)]
     data = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert opened(fit_picture(base64_of(data))).size == (1024, 17)
+    assert opened(FittedPicture.fit(base64_of(data))).size == (1024, 17)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_moving_picture_that_is_too_large_stands_still():
     ids=["no base64", "no picture", "cut", "4 billion pixels"],
 )
 def test_a_picture_that_cannot_be_sent_says_why(data, why):
-    found = fit_picture(data)
+    found = FittedPicture.fit(data)
     assert (found.data, found.why, found.advice) == ("", why, ADVICE[why])
 
 
 def test_a_picture_whose_size_lies_in_its_head_is_not_unfolded(monkeypatch):
     monkeypatch.setattr(picture_limits, "LARGEST", 1_000)
-    assert fit_picture(base64_of(png(1100, 10))).why == HUGE
+    assert FittedPicture.fit(base64_of(png(1100, 10))).why == HUGE

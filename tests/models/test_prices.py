@@ -12,10 +12,10 @@ from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import Counts
 from agent_nb.host.imports import find_library
-from agent_nb.models import choose, config, prices
+from agent_nb.models import choose, config, tariff
 from agent_nb.models.parts import Head, Text, Usage
-from agent_nb.models.prices import FREE, Prices, Tariff, find_prices, tariff_at
-from agent_nb.models.tariff import check_budget, tariff_of
+from agent_nb.models.prices import FREE, Prices, find_prices
+from agent_nb.models.tariff import Tariff
 from agent_nb.record.record import run_record
 
 LAB = Prices(input=1.0, output=4.0, cached=0.1, cache_written=1.25)
@@ -29,6 +29,10 @@ def configure(tmp_path, monkeypatch):
         monkeypatch.setenv("AGENT_NB_CONFIG", str(file))
 
     return write
+
+
+def _check_budget(model, budget):
+    Tariff.of(model).check_budget(model.name, budget)
 
 
 class Priced:
@@ -95,7 +99,7 @@ LINES = "{ input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }"
 )
 def test_the_configuration_prices_an_endpoint(configure, text):
     configure(text)
-    assert tariff_of(choose.make_model("lab/x1")).prices == LAB
+    assert Tariff.of(choose.make_model("lab/x1")).prices == LAB
 
 
 def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, monkeypatch):
@@ -106,7 +110,7 @@ def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, 
         ("groq/x", "https://api.groq.com/openai/v1"),
     ):
         model = choose.make_model(name)
-        assert (model.name, model._http.base_url, tariff_of(model).prices) == (name, url, LAB)
+        assert (model.name, model._http.base_url, Tariff.of(model).prices) == (name, url, LAB)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +126,13 @@ def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, 
 def test_wrong_prices_are_named(configure, text, words):
     configure(f"[endpoints.lab]\nbase_url = 'http://lab/v1'\n{text}")
     with pytest.raises(UsageError, match=rf"c\.toml is wrong: .*{words}"):
-        config.load_config()
+        config.Config.load()
 
 
 def test_a_model_object_has_the_price_of_its_name(configure):
     configure(f"[prices]\n'lab/*' = {LINES}")
-    assert tariff_of(Priced()).prices == LAB
-    assert tariff_of(Scripted([])).prices is None
+    assert Tariff.of(Priced()).prices == LAB
+    assert Tariff.of(Scripted([])).prices is None
 
 
 # --- who knows a price
@@ -145,29 +149,29 @@ def test_a_model_object_has_the_price_of_its_name(configure):
     ],
 )
 def test_only_official_hosts_have_a_listed_price(url, host, provider):
-    assert tariff_at(url, host, "gpt-5", {}).provider == provider
+    assert Tariff.at(url, host, "gpt-5", {}).provider == provider
 
 
 def test_every_known_endpoint_is_listed_but_the_one_of_other_providers():
     hosts = {known.base_url.split("/")[2] for known in config.KNOWN.values()}
-    assert hosts - set(prices.LISTED) == {"router.huggingface.co"}
+    assert hosts - set(tariff._PROVIDER_IDS) == {"router.huggingface.co"}
 
 
 def test_models_of_this_machine_cost_nothing(monkeypatch):
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
-    assert tariff_of(choose.make_model("ollama/llama3")).prices == FREE
-    assert not tariff_of(choose.make_model("ollama/gpt-oss:120b-cloud")).known
+    assert Tariff.of(choose.make_model("ollama/llama3")).prices == FREE
+    assert not Tariff.of(choose.make_model("ollama/gpt-oss:120b-cloud")).known
     monkeypatch.setenv("OLLAMA_HOST", "https://ollama.com")
-    assert not tariff_of(choose.make_model("ollama/llama3")).known
+    assert not Tariff.of(choose.make_model("ollama/llama3")).known
 
 
 def test_the_library_is_not_imported_for_other_hosts(monkeypatch):
-    monkeypatch.setattr(prices, "import_library", pytest.fail)
+    monkeypatch.setattr(tariff, "import_library", pytest.fail)
     assert Tariff(model="gpt-5").cost(Counts(input=1)) is None
 
 
 def test_without_the_library_the_price_is_unknown(monkeypatch):
-    monkeypatch.setattr(prices, "import_library", lambda name: None)
+    monkeypatch.setattr(tariff, "import_library", lambda name: None)
     assert not Tariff(model="gpt-5", provider="openai").known
 
 
@@ -218,7 +222,7 @@ def test_costs_of_requests_and_of_sub_agents_add_up():
 
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent(configure, monkeypatch):
-    monkeypatch.setattr(prices, "find_library", lambda name: None)
+    monkeypatch.setattr(tariff, "find_library", lambda name: None)
     configure("")
     model = Priced(ANSWER)
     with pytest.raises(UsageError) as caught:
@@ -233,17 +237,17 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_sent(configure, 
 def test_the_lines_of_the_refusal_are_what_the_configuration_takes(configure):
     configure("")
     with pytest.raises(UsageError) as caught:
-        check_budget(Priced(ANSWER), 0.1)
+        _check_budget(Priced(ANSWER), 0.1)
     configure(str(caught.value).partition(":\n\n")[2])
-    check_budget(Priced(ANSWER), 0.1)
-    assert tariff_of(Priced()).prices == LAB
+    _check_budget(Priced(ANSWER), 0.1)
+    assert Tariff.of(Priced()).prices == LAB
 
 
 def test_on_an_official_host_the_refusal_names_the_library(monkeypatch):
-    monkeypatch.setattr(prices, "import_library", lambda name: None)
-    monkeypatch.setattr(prices, "find_library", lambda name: None)
+    monkeypatch.setattr(tariff, "import_library", lambda name: None)
+    monkeypatch.setattr(tariff, "find_library", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'jupyter-agent-nb\[prices\]'"):
-        check_budget(choose.make_model("openai/gpt-5"), 1.0)
+        _check_budget(choose.make_model("openai/gpt-5"), 1.0)
 
 
 @pytest.mark.parametrize("tariff", [Tariff(prices=FREE), Tariff(prices=LAB), Tariff(reports=True)])
@@ -252,8 +256,8 @@ def test_a_budget_is_kept_where_the_price_is_known_or_reported(tariff):
 
 
 def test_openrouter_reports_its_costs_and_a_script_its_own():
-    check_budget(choose.make_model("openrouter/x/y"), 1.0)
-    check_budget(Scripted([]), 1.0)
+    _check_budget(choose.make_model("openrouter/x/y"), 1.0)
+    _check_budget(Scripted([]), 1.0)
 
 
 def test_a_run_stops_within_the_turn_that_exceeds_the_budget():
@@ -376,7 +380,7 @@ def test_the_model_that_answered_is_asked_about_if_the_name_is_unknown():
 def test_the_default_models_of_the_well_known_endpoints_have_a_price():
     names = [f"{p}/{m}" for p, m in choose.DEFAULTS.items()]
     names += [f"{p}/{known.model}" for p, known in config.KNOWN.items() if known.model]
-    unknown = {name for name in names if not tariff_of(choose.make_model(name)).known}
+    unknown = {name for name in names if not Tariff.of(choose.make_model(name)).known}
     assert unknown <= {"openrouter/openrouter/auto"}
 
 
@@ -391,9 +395,9 @@ import json, socket, sys
 def refuse(*_, **__): raise OSError("no network")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from agent_nb.models import choose
-from agent_nb.models.tariff import tariff_of
+from agent_nb.models.tariff import Tariff
 from agent_nb.events import Counts
-tariff = tariff_of(choose.make_model("openai/gpt-5"))
+tariff = Tariff.of(choose.make_model("openai/gpt-5"))
 before = "genai_prices" in sys.modules
 cost = tariff.cost(Counts(input=1000))
 from genai_prices.data_snapshot import get_snapshot

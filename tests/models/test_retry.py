@@ -13,7 +13,6 @@ from agent_nb.models.http.retry import (
     BUSY,
     LONGEST,
     Failures,
-    choose_delay,
     retry_after,
     retryable_status,
 )
@@ -35,7 +34,7 @@ def test_these_statuses_will_not(status):
 
 
 def test_an_error_that_is_not_retryable_is_given_up():
-    assert choose_delay(ModelError("x"), 1) is None
+    assert Failures.choose_delay(ModelError("x"), 1) is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,8 @@ def test_an_error_that_is_not_retryable_is_given_up():
 )
 def test_a_busy_or_failing_server_is_waited_for_a_minute_in_all(error):
     waits = [
-        choose_delay(error, attempt, spread=lambda: 1.0) for attempt in range(1, len(BUSY) + 2)
+        Failures.choose_delay(error, attempt, spread=lambda: 1.0)
+        for attempt in range(1, len(BUSY) + 2)
     ]
     assert waits == [*BUSY, None]
     assert sum(BUSY) == 60
@@ -58,7 +58,7 @@ def test_a_busy_or_failing_server_is_waited_for_a_minute_in_all(error):
 @pytest.mark.parametrize("error", [fault(status=408), fault(code="connect"), fault(code="timeout")])
 def test_an_absent_server_is_given_up_after_four_attempts(error):
     assert (
-        [choose_delay(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)]
+        [Failures.choose_delay(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)]
         == [*AWAY, None]
         == [0.5, 1.0, 2.0, None]
     )
@@ -79,24 +79,24 @@ def test_the_same_words_of_a_busy_server_or_a_break_say_nothing(error):
 
 
 def test_waits_are_spread_between_half_and_whole():
-    assert choose_delay(fault(), 2, spread=lambda: 0.0) == 0.5
-    assert choose_delay(fault(), 2, spread=lambda: 1.0) == 1.0
+    assert Failures.choose_delay(fault(), 2, spread=lambda: 0.0) == 0.5
+    assert Failures.choose_delay(fault(), 2, spread=lambda: 1.0) == 1.0
 
 
 def test_a_wait_the_server_asked_for_is_never_shortened():
-    assert choose_delay(fault(retry_after=7.0), 1, spread=lambda: 0.0) == 7.0
+    assert Failures.choose_delay(fault(retry_after=7.0), 1, spread=lambda: 0.0) == 7.0
 
 
 def test_a_server_that_asks_to_wait_is_not_asked_for_ever():
-    assert choose_delay(fault(retry_after=1.0), len(BUSY) + 1) is None
+    assert Failures.choose_delay(fault(retry_after=1.0), len(BUSY) + 1) is None
 
 
 def test_a_wait_in_the_past_is_zero():
-    assert choose_delay(fault(retry_after=-3.0), 1, spread=lambda: 0.0) == 0.0
+    assert Failures.choose_delay(fault(retry_after=-3.0), 1, spread=lambda: 0.0) == 0.0
 
 
 def test_a_wait_beyond_the_longest_is_given_up():
-    assert choose_delay(fault(retry_after=LONGEST + 1), 1) is None
+    assert Failures.choose_delay(fault(retry_after=LONGEST + 1), 1) is None
 
 
 NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT

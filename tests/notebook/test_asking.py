@@ -12,12 +12,12 @@ from agent_nb.notebook.cell import approvals, unseen
 from agent_nb.notebook.cell.approvals import (
     ANSWERS,
     ButtonApprovals,
+    ask_at_keyboard,
     ask_by_click_or_input,
     ask_by_input,
-    put,
-    wording,
+    format_question,
 )
-from agent_nb.notebook.cell.unseen import UNSEEN, Unseen
+from agent_nb.notebook.cell.unseen import UNSEEN, UnseenQuestions
 from agent_nb.tools.base import Decision, Question
 from agent_nb.view.views import Views
 
@@ -36,19 +36,19 @@ QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
 )
 def test_an_answer_is_a_decision(answer, said, allow, scope):
     answer(said)
-    decision = put(QUESTION)
+    decision = ask_at_keyboard(QUESTION)
     assert (decision.allow, decision.scope, decision.by) == (allow, scope, "stdin")
 
 
 def test_an_unclear_answer_is_asked_again_and_then_a_no(answer):
     asked = answer("", "perhaps", "yep")
-    assert not put(QUESTION).allow
+    assert not ask_at_keyboard(QUESTION).allow
     assert len(asked) == 3
 
 
 def test_arguments_are_edited_on_the_keyboard_as_with_the_button(answer):
     asked = answer("e", '{"code": "2"}')
-    decision = put(Question("c1", "python", {"code": "1", "more": True}))
+    decision = ask_at_keyboard(Question("c1", "python", {"code": "1", "more": True}))
     assert (decision.allow, decision.scope, decision.by) == (True, "once", "stdin")
     assert decision.args == {"code": "2", "more": True}
     assert "[e]dit" in asked[0]
@@ -57,18 +57,18 @@ def test_arguments_are_edited_on_the_keyboard_as_with_the_button(answer):
 @pytest.mark.parametrize("changes", ["code=2", "[1]", ""])
 def test_changes_that_are_no_arguments_are_asked_again(answer, changes):
     asked = answer("edit", changes, "n")
-    assert not put(QUESTION).allow
+    assert not ask_at_keyboard(QUESTION).allow
     assert "JSON" in asked[2]
 
 
 def test_an_input_that_ends_inside_the_changes_is_a_no(answer):
     answer("e", EOFError())
-    assert not put(QUESTION).allow
+    assert not ask_at_keyboard(QUESTION).allow
 
 
 def test_the_end_of_input_is_a_no(answer):
     answer(EOFError())
-    assert not put(QUESTION).allow
+    assert not ask_at_keyboard(QUESTION).allow
 
 
 def test_no_input_after_all_is_nobody(answer):
@@ -77,11 +77,11 @@ def test_no_input_after_all_is_nobody(answer):
             "raw_input was called, but this frontend does not support input requests"
         )
     )
-    assert put(QUESTION) is None
+    assert ask_at_keyboard(QUESTION) is None
 
 
 def test_the_question_shows_tool_and_arguments():
-    text = wording(QUESTION)
+    text = format_question(QUESTION)
     assert "python" in text
     assert "os.remove('x')" in text
     assert text.endswith(": ")
@@ -91,13 +91,13 @@ def test_control_and_direction_characters_are_shown_as_escapes():
     hostile = Question(
         "c1", "li\x1b[2Jst\u202e", {"path\r": "a\x1b]0;x\x07\u2066b"}, preview="\x1b[31mred"
     )
-    text = wording(hostile)
+    text = format_question(hostile)
     assert all(c.isprintable() or c in "\n\t" for c in text)
     assert r"\x1b[2J" in text
 
 
 def test_long_arguments_are_cut_and_say_so():
-    assert "98000 more characters" in wording(Question("c1", "x", {"code": "y" * 100_000}))
+    assert "98000 more characters" in format_question(Question("c1", "x", {"code": "y" * 100_000}))
 
 
 def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
@@ -158,8 +158,8 @@ def test_a_question_with_a_mark_is_answered_by_a_click_that_bears_it():
 
 
 def test_a_question_about_exact_arguments_offers_no_more():
-    assert "[a]lways" in wording(QUESTION)
-    assert "[a]lways" not in wording(Question("c1", "python", {}, exact="mark"))
+    assert "[a]lways" in format_question(QUESTION)
+    assert "[a]lways" not in format_question(Question("c1", "python", {}, exact="mark"))
 
 
 def test_a_click_after_the_run_is_ignored():
@@ -183,9 +183,9 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
 
     async def ask():
         asked = asyncio.create_task(
-            ask_by_click_or_input(clicks, typed, lambda: bool(left) and left.pop(0), Unseen(Views))(
-                QUESTION
-            )
+            ask_by_click_or_input(
+                clicks, typed, lambda: bool(left) and left.pop(0), UnseenQuestions(Views)
+            )(QUESTION)
         )
         while not asked.done():
             clicks.approve({"call_id": QUESTION.call_id})
@@ -242,7 +242,9 @@ def test_the_keyboard_is_not_used_once_views_were_counted(monkeypatch):
     async def ask():
         views = counted()
         asked = asyncio.create_task(
-            ask_by_click_or_input(clicks, never, lambda: False, Unseen(lambda: views))(QUESTION)
+            ask_by_click_or_input(clicks, never, lambda: False, UnseenQuestions(lambda: views))(
+                QUESTION
+            )
         )
         await asyncio.sleep(0.1)
         clicks.approve({"call_id": QUESTION.call_id})
@@ -263,18 +265,18 @@ def streamed(views, *, reachable=False):
 
     stream = Asked()
     stream.questions.reachable_while(lambda: reachable)
-    made = Unseen(lambda: views)
-    made.end(stream)
+    made = UnseenQuestions(lambda: views)
+    made.cancel_after_denial(stream)
     return made, stream
 
 
 def test_a_question_that_nobody_can_see_is_denied_and_its_run_ends(monkeypatch):
-    monkeypatch.setattr(unseen, "LOOK", 0.01)
+    monkeypatch.setattr(unseen, "INTERVAL", 0.01)
     views = counted()
     made, stream = streamed(views)
 
     async def ask():
-        asked = asyncio.create_task(made.denied_or(ButtonApprovals().ask, QUESTION))
+        asked = asyncio.create_task(made.ask_while_visible(ButtonApprovals().ask, QUESTION))
         await asyncio.sleep(0.05)
         assert not asked.done()
         views.lost = True
@@ -290,12 +292,12 @@ def test_a_question_that_nobody_can_see_is_denied_and_its_run_ends(monkeypatch):
 
 
 def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
-    monkeypatch.setattr(unseen, "LOOK", 0.01)
+    monkeypatch.setattr(unseen, "INTERVAL", 0.01)
     made, stream = streamed(counted(lost=True), reachable=True)
     clicks = ButtonApprovals()
 
     async def ask():
-        asked = asyncio.create_task(made.denied_or(clicks.ask, QUESTION))
+        asked = asyncio.create_task(made.ask_while_visible(clicks.ask, QUESTION))
         await asyncio.sleep(0.05)
         clicks.approve({"call_id": QUESTION.call_id})
         return await asked
@@ -306,11 +308,11 @@ def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
 
 
 def test_a_question_whose_views_are_not_counted_waits(monkeypatch):
-    monkeypatch.setattr(unseen, "LOOK", 0.01)
+    monkeypatch.setattr(unseen, "INTERVAL", 0.01)
     clicks = ButtonApprovals()
 
     async def ask():
-        asked = asyncio.create_task(Unseen(Views).denied_or(clicks.ask, QUESTION))
+        asked = asyncio.create_task(UnseenQuestions(Views).ask_while_visible(clicks.ask, QUESTION))
         await asyncio.sleep(0.05)
         clicks.deny({"call_id": QUESTION.call_id})
         return await asked

@@ -19,7 +19,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.external import tokens
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.follow import attach
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import events_of
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
@@ -165,7 +165,7 @@ def test_several_servers_of_one_user_are_named(monkeypatch):
     notes = [tokens.Note("http://127.0.0.1:1", "t"), tokens.Note("http://127.0.0.1:2", "t")]
     monkeypatch.setattr(attach, "list_servers", lambda: notes)
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1, http://127\.0\.0\.1:2"):
-        attach.read([], {})
+        attach.parse_arguments([], {})
 
 
 # In a kernel.
@@ -198,7 +198,7 @@ def test_both_ways_are_recorded_shown_and_played_when_the_server_is_gone(noteboo
     )
     assert main(["run", "--inplace", str(path)]) == 0
     nb = json.loads(path.read_text(encoding="utf-8"))
-    kept = group_records(nb)
+    kept = NotebookRuns(nb).by_cell()
     for cell in ("cell0", "cell1"):
         (record,) = kept[cell]
         assert events_of(record) == list(remote.log)
@@ -209,8 +209,9 @@ def test_both_ways_are_recorded_shown_and_played_when_the_server_is_gone(noteboo
     assert TOKEN not in path.read_text(encoding="utf-8")
     before = path.read_text(encoding="utf-8")
     assert main(["run", "--inplace", str(path)]) == 0
-    assert group_records(json.loads(path.read_text(encoding="utf-8"))) == group_records(
-        json.loads(before)
+    assert (
+        NotebookRuns(json.loads(path.read_text(encoding="utf-8"))).by_cell()
+        == NotebookRuns(json.loads(before)).by_cell()
     )
     remote.server.stop()
     nb["cells"].pop()
@@ -239,10 +240,10 @@ def test_a_run_of_the_same_notebook_is_in_both_cells_and_its_own_test(notebook, 
         "server.stop()",
     )
     assert main(["run", "--inplace", str(path)]) == 0
-    kept = group_records(json.loads(path.read_text(encoding="utf-8")))
+    kept = NotebookRuns(json.loads(path.read_text(encoding="utf-8"))).by_cell()
     assert events_of(kept["cell1"][0]) == events_of(kept["cell2"][0]) == events_of(kept["cell3"][0])
     assert main(["run", "--inplace", str(path)]) == 0
-    assert group_records(json.loads(path.read_text(encoding="utf-8"))) == kept
+    assert NotebookRuns(json.loads(path.read_text(encoding="utf-8"))).by_cell() == kept
     assert main(["test", "--trust-record", str(path)]) == 0
     assert "3 runs replayed" in capsys.readouterr().out
 

@@ -43,7 +43,7 @@ def server(monkeypatch):
     thread.start()
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "test-key-for-loopback")
-    monkeypatch.setattr(retry, "choose_delay", lambda fault, attempt: None)
+    monkeypatch.setattr(retry.Failures, "choose_delay", lambda fault, attempt: None)
     yield server
     server.over.set()
     server.shutdown()
@@ -91,7 +91,7 @@ def test_nobody_listening_fails_the_cell_in_words(agent, loaded, monkeypatch):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
-    monkeypatch.setattr(retry, "choose_delay", lambda fault, attempt: None)
+    monkeypatch.setattr(retry.Failures, "choose_delay", lambda fault, attempt: None)
     with pytest.raises(AgentCellError, match=r"127\.0\.0\.1"):
         agent("-m openai/gone")
     assert loaded.user_ns["_agent"].status == "error"

@@ -814,7 +814,7 @@ def a_key_of_another_program_in_dotenv(stage):
 @place
 def a_key_that_was_typed_in(stage):
     stage.shell.user_ns["_agent"] = None
-    keys.keep_key("lab", "typed-in-0123456789")
+    keys.Key.keep("lab", "typed-in-0123456789")
     stage.cell(body=f"use typed-in-0123456789 and {stage.key}")
     assert "typed-in" not in stage.server.asked[0]
 

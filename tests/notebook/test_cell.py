@@ -39,7 +39,9 @@ def asked(monkeypatch):
     def ask(told, secret=SECRET):
         monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.Launch.PROOF: secret}))
         return (
-            Cells().current(Shell({"metadata": {"cellId": "7a83", "agent_nb": told}}), "", "x").sent
+            Cells()
+            .current(Shell({"metadata": {"cellId": "7a83", "agent_nb": told}}), "", "x")
+            .runner_options
         )
 
     return ask

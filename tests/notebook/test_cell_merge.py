@@ -6,7 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.notebook.files.cell_merge import merge_notebooks, name_cells, unname_cells
+from agent_nb.notebook.files.cell_merge import add_ids, merge_notebooks, remove_ids
 from agent_nb.record.ipynb import source_of
 
 
@@ -25,9 +25,9 @@ def notebook(cells):
 
 def merged(base, ours, theirs):
     versions = tuple(copy.deepcopy(notebook(cells)) for cells in (base, ours, theirs))
-    name_cells(versions)
+    add_ids(versions)
     nb, conflicts = merge_notebooks(versions, joined)
-    unname_cells(nb)
+    remove_ids(nb)
     return [(c.get("id", ""), source_of(c)) for c in nb["cells"]], conflicts
 
 

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(not PYTHON, reason="AGENT_NB_COLAB names no Python with Colab's packages"),
 ]
-COMMAND = str(Path(PYTHON).with_name("jupyter-agent-nb"))
+COMMAND = str(Path(PYTHON).parent / "jupyter-agent-nb")
 PINS = {"ipython": "7.34.0", "ipykernel": "6.17.1", "ipywidgets": "7.7.1"}
 SETUP = """
 import sys, types

@@ -14,8 +14,8 @@ from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.magic import AgentMagics
 from agent_nb.notebook.notices import format_table
-from agent_nb.tools.standing import STANDING
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS
+from agent_nb.tools.toolset import Toolset
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
 
 
 def test_what_is_allowed_for_this_notebook_is_listed_and_revoked(ask, loaded):
-    STANDING.allow(resolve_tools(["write"])["write"])
+    KERNEL_PERMISSIONS.allow(Toolset.resolve(["write"])["write"])
     try:
         line = "Allowed for this notebook, until its kernel restarts: write (%agent revoke TOOL takes it back)"
         assert line in ask("status")
@@ -147,7 +147,7 @@ def test_what_is_allowed_for_this_notebook_is_listed_and_revoked(ask, loaded):
         assert "Allowed" not in ask("status")
         assert ask("revoke") == "No tool is allowed for this notebook.\n"
     finally:
-        STANDING.revoke("write")
+        KERNEL_PERMISSIONS.revoke("write")
 
 
 def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):
@@ -168,7 +168,7 @@ def test_a_key_of_a_provider_that_is_not_known_is_not_asked_for(loaded, monkeypa
         match=r"There is no provider 'opnai'. Did you mean openai( or openai-responses)?\?",
     ):
         loaded.run_line_magic("agent", "key opnai")
-    assert keys.find_key("opnai") is None
+    assert keys.Key.find("opnai") is None
 
 
 @pytest.mark.parametrize("fault", [EOFError(), StdinNotImplementedError()])

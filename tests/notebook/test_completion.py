@@ -19,8 +19,8 @@ from agent_nb.notebook.completion import fitting
 from agent_nb.notebook.completion.line import parse_typed
 from agent_nb.notebook.completion.registration import make_matcher
 from agent_nb.notebook.option_table import OPTIONS
-from agent_nb.tools.standing import STANDING
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS
+from agent_nb.tools.toolset import Toolset, available
 
 
 @pytest.fixture(params=["jedi", "plain"])
@@ -45,6 +45,12 @@ def test_options_are_offered_at_the_first_line(offered):
     assert offered("%%agent --ver") == {}
     assert set(offered("%%agent --new --to")) == {"--tools"}
     assert "-t" in offered("%%agent -")
+
+
+def test_an_option_with_its_value_in_one_word_is_not_offered_again(offered):
+    found = offered("%%agent --model=x --tools=list ")
+    assert "--model" not in found
+    assert "--tools" in found, "it may be repeated"
 
 
 def test_an_older_completer_gets_the_rest_of_the_last_word(loaded, monkeypatch):
@@ -121,7 +127,7 @@ def test_tools_after_the_last_comma_are_the_notebooks_then_ours(offered, loaded)
     loaded.user_ns["visitors"] = visitors
     loaded.user_ns["helper"] = Agent(Scripted([]), name="helper")
     loaded.user_ns["Agent"] = Agent
-    loaded.user_ns["resolve"] = resolve_tools
+    loaded.user_ns["resolve"] = available
     found = offered("%%agent -t list,")
     assert list(found)[:2] == ["visitors", "helper"]
     assert found["python"] == "%%agent -t list,python"
@@ -199,12 +205,12 @@ def test_the_arguments_of_commands_are_offered(offered, loaded, agent):
 
 
 def test_tools_that_are_allowed_for_this_notebook_can_be_revoked(offered):
-    STANDING.allow(resolve_tools(["write"])["write"])
+    KERNEL_PERMISSIONS.allow(Toolset.resolve(["write"])["write"])
     try:
         assert set(offered("%agent revoke ")) == {"write"}
         assert offered("%agent revoke write ") == {}
     finally:
-        STANDING.revoke("write")
+        KERNEL_PERMISSIONS.revoke("write")
 
 
 def test_the_tables_name_only_what_there_is():
@@ -275,7 +281,7 @@ def test_a_source_that_fails_offers_nothing_and_prints_nothing(offered, monkeypa
     def fails(session, begun):
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(fitting.VALUES, "model", fitting.Words("model", fails))
+    monkeypatch.setitem(fitting.VALUES, "model", fitting.Names("model", fails))
     assert offered("%%agent -m ") == {}
     assert capsys.readouterr() == ("", "")
 
@@ -292,7 +298,7 @@ def test_loading_twice_adds_one_matcher_and_unloading_removes_it(loaded):
 def test_any_text_can_be_typed(text, line, column):
     found = parse_typed(text, line, column)
     if found is not None:
-        assert text.split("\n")[line][:column].endswith(found.begun)
+        assert text.split("\n")[line][:column].endswith(found.prefix)
 
 
 def test_a_server_made_in_code_is_offered_as_a_tool(offered, loaded):

@@ -9,7 +9,7 @@ from helpers.hostile_objects import HITS, hostile
 
 from agent_nb.agent.context import find_context
 from agent_nb.notebook.cell import ran_cells
-from agent_nb.notebook.cell.failed_cell import steady
+from agent_nb.notebook.cell.failed_cell import stabilize
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 
@@ -255,6 +255,17 @@ def test_a_stopped_cell_has_not_failed(notebook):
         notebook.cell("", "-m model --fix", model=Asked(["ok"]))
 
 
+@pytest.mark.parametrize("code", ["%agent help\nhidden = 2", "hidden = 2\n" + "x = 1\n" * 5_000])
+def test_an_excluded_cell_without_an_id_is_known_by_its_whole_text(notebook, code):
+    model = Asked(["ok"])
+    notebook.save(("h", code, "agent-exclude"), ("c1", "%%agent"))
+    notebook.plain(code)
+    notebook.plain("open_ = 1", "a")
+    notebook.cell("go", CELLS, model=model)
+    assert "hidden" not in shown(model)
+    assert "open_ = 1" in shown(model)
+
+
 def test_fix_never_sends_a_cell_tagged_agent_exclude(notebook):
     notebook.plain("1 / 0  # hidden", "a", ["agent-exclude"])
     with pytest.raises(AgentCellError, match="found no cell that has failed"):
@@ -312,7 +323,7 @@ def test_a_traceback_without_what_differs_from_run_to_run():
         "File C:\\Users\\u\\lib\\site-packages\\x.py\n"
         "/tmp/ipykernel_31/77.py in <module>   \n<object at 0x7f12ab>\n"
     )
-    assert steady(text) == (
+    assert stabilize(text) == (
         "Cell, line 3\n<cell> in f\n"
         '  File "…/site-packages/pandas/core/frame.py:3\n'
         "File …/site-packages\\x.py\n"
@@ -352,7 +363,7 @@ def test_an_error_is_not_asked_for_its_words():
     """Where the shell has kept no traceback, the error's own `__str__` is not called again."""
     asked = []
     fault = type("Mine", (ValueError,), {"__str__": lambda _: asked.append(1) or "mine"})("why")
-    text = ran_cells._written(fault)
+    text = ran_cells._format_fault(fault)
     assert text.endswith("Mine: why")
     assert asked == []
 
@@ -360,4 +371,4 @@ def test_an_error_is_not_asked_for_its_words():
 @pytest.mark.parametrize("word", ["x", "/", "ipykernel_1", "/python3.", "/site-packages"])
 def test_a_traceback_with_an_endless_word_is_read_in_one_pass(word):
     text = word * (1_000_000 // len(word))
-    assert len(steady(text)) <= len(text)
+    assert len(stabilize(text)) <= len(text)

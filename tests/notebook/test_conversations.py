@@ -41,7 +41,7 @@ def test_running_again_replaces_the_turn_and_drops_the_later_ones():
 
 def test_what_a_live_rerun_drops_is_known_before_it_runs():
     conversation = said("a", "b", "c", "d", fresh="d")
-    assert [conversation.later(c) for c in ("a", "b", "c", "new")] == [2, 1, 0, 0]
+    assert [conversation.count_dropped(c) for c in ("a", "b", "c", "new")] == [2, 1, 0, 0]
 
 
 def test_a_replay_leaves_the_later_turns():

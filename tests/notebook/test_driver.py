@@ -326,7 +326,7 @@ def test_a_cancellation_while_connections_close_is_a_press_too(shell, run, monke
     async def main():
         driver = Driver(shell, Interrupts())
         task = asyncio.ensure_future(driver.drive(lambda: Script(driver, work)))
-        while not driver._done:
+        while not driver._work_done:
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
         task.cancel()

@@ -10,7 +10,7 @@ from helpers.scripts import calling
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
-from agent_nb.record.find import find_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import RECORD_MIME, events_of
 from agent_nb.wire.picture_size import size_of
 
@@ -71,7 +71,7 @@ def outputs(path):
 
 
 def results(path):
-    ((_, record),) = find_records(read(path))
+    ((_, record),) = NotebookRuns(read(path)).list_all()
     return [e for e in events_of(record) if e.type == "result"]
 
 
@@ -241,7 +241,7 @@ def test_a_record_without_data_of_its_figure_is_compared_by_pixels(run, capsys):
 def test_no_secret_is_in_the_data_of_a_figure(run, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecretkeyofmine1234567890")
     path = run(TITLE, before="import os\nvalues = os.environ['OPENAI_API_KEY']")
-    assert "verysecret" not in json.dumps([r for _, r in find_records(read(path))])
+    assert "verysecret" not in json.dumps([r for _, r in NotebookRuns(read(path)).list_all()])
 
 
 def test_one_plot_more_is_drift(run, capsys):
@@ -263,7 +263,9 @@ def test_a_changed_plot_goes_live_from_there(run):
     html = page(path)
     assert "returned something else than in the record: figure 1: " in html
     assert "line 1: y value 2 of 3 was 3, is 2" in html
-    (_, newest), *_ = sorted(find_records(read(path)), key=lambda found: -found[1]["started"])
+    (_, newest), *_ = sorted(
+        NotebookRuns(read(path)).list_all(), key=lambda found: -found[1]["started"]
+    )
     result, *_ = (e for e in events_of(newest) if e.type == "result")
     assert result.attachments != before
     assert base64.b64decode(result.attachments[0]["data"]).startswith(b"\x89PNG")
@@ -276,7 +278,7 @@ def test_a_figure_in_the_prompt_is_replayed_also_as_another_file(run, capsys):
         agent=AGENT.replace("Plot it.", "What is {{ fig }}?"),
     )
     assert "[fig: " in page(path)
-    ((_, record),) = find_records(read(path))
+    ((_, record),) = NotebookRuns(read(path)).list_all()
     assert [len(e.attachments) for e in events_of(record) if e.type == "user"] == [1]
     assert main(["test", str(path)]) == 0
     changed(path, "import matplotlib", f"{OTHER_LEVEL}import matplotlib")

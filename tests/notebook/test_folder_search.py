@@ -7,7 +7,8 @@ import pytest
 
 from agent_nb.notebook.files import folder_search as module
 from agent_nb.notebook.files.folder_search import FolderSearch
-from agent_nb.notebook.files.library import NAMELESS, Library
+from agent_nb.notebook.files.library import Library
+from agent_nb.notebook.files.notebook_finder import UNKNOWN
 from agent_nb.notebook.identity import Cell
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.record import METADATA_KEY
@@ -64,56 +65,56 @@ def test_the_one_notebook_that_holds_the_cell_is_taken(write, library):
     path = write("n.ipynb", AGENT, **recorded("r1"))
     write("other.ipynb", "%%agent -m model\nho")
     write("text.ipynb", "print(1)")
-    assert [r["id"] for r in library.of(RUN)] == ["r1"]
-    assert library.path() == path
-    assert library.unplaced(RUN) == ""
+    assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
+    assert library.finder.path() == path
+    assert library.finder.advice(RUN) == ""
 
 
 def test_several_matches_are_named_and_none_is_taken(write, library):
     for name in ("a.ipynb", "b.ipynb", "c.ipynb"):
         write(name, AGENT, **recorded(name))
-    assert library.of(RUN) == []
-    assert library.path() is None
+    assert library.records_of(RUN) == []
+    assert library.finder.path() is None
     assert (
         "this cell stands in a.ipynb, b.ipynb and c.ipynb: name the file in AGENT_NB_NOTEBOOK"
-        in library.unplaced(RUN)
+        in library.finder.advice(RUN)
     )
 
 
 def test_one_line_says_that_nothing_is_replayed_beside_a_copy(write, library):
     write("a.ipynb", AGENT, **recorded("a"))
     write("copy.ipynb", AGENT, **recorded("a"))
-    words = library.unplayed(RUN)
+    words = library.ambiguity_warning(RUN)
     assert words.startswith("Nothing is replayed. ")
     assert "a.ipynb and copy.ipynb" in words
-    assert library.unplayed(RUN) == ""
+    assert library.ambiguity_warning(RUN) == ""
 
 
 def test_copies_without_records_are_no_news(write, library):
     write("a.ipynb", AGENT)
     write("copy.ipynb", AGENT)
-    assert library.unplayed(RUN) == ""
+    assert library.ambiguity_warning(RUN) == ""
 
 
 def test_where_there_is_none_the_variable_is_named(write, library):
     write("n.ipynb", "print(1)")
-    assert library.of(RUN) == []
-    assert library.unplaced(RUN) == NAMELESS
+    assert library.records_of(RUN) == []
+    assert library.finder.advice(RUN) == UNKNOWN
 
 
 def test_a_found_notebook_stays_when_others_hold_a_later_cell(write, library):
     path = write("n.ipynb", AGENT, "%%agent\nagain", **recorded("r1"))
     write("other.ipynb", "%%agent\nagain")
-    library.of(RUN)
-    library.of(Cell(key="k", body="again", kernel=True))
-    assert library.path() == path
+    library.records_of(RUN)
+    library.records_of(Cell(key="k", body="again", kernel=True))
+    assert library.finder.path() == path
 
 
 def test_a_notebook_that_does_not_hold_a_later_cell_was_the_wrong_one(write, library):
     write("n.ipynb", AGENT, **recorded("r1"))
-    library.of(RUN)
-    library.of(Cell(key="k", body="another", kernel=True))
-    assert library.path() is None
+    library.records_of(RUN)
+    library.records_of(Cell(key="k", body="another", kernel=True))
+    assert library.finder.path() is None
 
 
 COPIES = {
@@ -131,9 +132,9 @@ def test_a_copy_that_a_runner_writes_does_not_count_beside_the_notebook(write, l
     name, more = COPIES[what]
     path = write("n.ipynb", AGENT, shown={"run": "r1"}, **recorded("r1"))
     write(name, AGENT, **{**recorded("copy"), **more})
-    assert [r["id"] for r in library.of(RUN)] == ["r1"]
+    assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
     path.unlink()
-    assert [r["id"] for r in Library({"_dh": [str(path.parent)]}).of(RUN)] == ["copy"]
+    assert [r["id"] for r in Library({"_dh": [str(path.parent)]}).records_of(RUN)] == ["copy"]
 
 
 def test_an_explicit_path_wins_over_the_folder(write, library, monkeypatch, tmp_path):
@@ -142,12 +143,12 @@ def test_an_explicit_path_wins_over_the_folder(write, library, monkeypatch, tmp_
     monkeypatch.setenv(
         "AGENT_NB_NOTEBOOK", str(write("below/said.ipynb", AGENT, **recorded("said")))
     )
-    assert [r["id"] for r in library.of(RUN)] == ["said"]
+    assert [r["id"] for r in library.records_of(RUN)] == ["said"]
 
 
 def test_a_terminal_looks_into_no_folder(write, library):
     write("n.ipynb", AGENT, **recorded("r1"))
-    assert library.of(Cell(key=RUN.key, line=RUN.line, body=RUN.body)) == []
+    assert library.records_of(Cell(key=RUN.key, line=RUN.line, body=RUN.body)) == []
 
 
 NO_NOTEBOOKS = [
@@ -167,7 +168,7 @@ def test_invalid_notebooks_are_ignored(write, library, tmp_path, text):
     (tmp_path / "bad.ipynb").write_text(text)
     (tmp_path / "folder.ipynb").mkdir()
     os.mkfifo(tmp_path / "pipe.ipynb")
-    assert [r["id"] for r in library.of(RUN)] == ["r1"]
+    assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("MOST", 1), ("BYTES", 100)])
@@ -175,13 +176,13 @@ def test_a_folder_with_too_much_in_it_is_not_searched(write, library, monkeypatc
     monkeypatch.setattr(module, name, value)
     write("n.ipynb", AGENT, **recorded("r1"))
     write("other.ipynb", "print(1)")
-    assert library.of(RUN) == []
+    assert library.records_of(RUN) == []
 
 
 def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_path):
     read = []
-    plain = module._read
-    monkeypatch.setattr(module, "_read", lambda path: read.append(path.name) or plain(path))
+    plain = module._read_content
+    monkeypatch.setattr(module, "_read_content", lambda path: read.append(path.name) or plain(path))
     write("n.ipynb", AGENT)
     write("other.ipynb", "print(1)")
     folder = FolderSearch(tmp_path)

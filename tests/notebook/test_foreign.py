@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import log_of
 from agent_nb.rows.recorded_runs import runs
 
@@ -179,7 +179,7 @@ def test_cards_and_records_of_a_file_with_several_runs(here, notebook):
         ("● right   chosen  0.90" in s, "imported from two.ndjson (Loom frames)" in s)
         for s in shown
     ] == [(True, True)] * 2
-    assert sorted(r["id"] for r in group_records(nb)["cell0"]) == ["s", "t"]
+    assert sorted(r["id"] for r in NotebookRuns(nb).by_cell()["cell0"]) == ["s", "t"]
     assert [r.answer for r in runs(path)] == ["Right.", "Right."]
 
 
@@ -187,7 +187,7 @@ def test_cards_and_records_of_a_file_with_several_runs(here, notebook):
 def test_records_of_foreign_runs_are_unsigned_and_in_no_conversation(notebook):
     path = notebook("%%agent --from run.ndjson")
     main(["run", "--inplace", str(path)])
-    (record,) = group_records(outputs(path, 0)[0])["cell0"]
+    (record,) = NotebookRuns(outputs(path, 0)[0]).by_cell()["cell0"]
     assert "signature" not in record
     assert record["conversation"] == ""
     assert log_of(record).ended
@@ -198,9 +198,9 @@ def test_records_of_foreign_runs_are_unsigned_and_in_no_conversation(notebook):
 def test_an_unchanged_file_leaves_the_notebook_as_it_is(notebook):
     path = notebook("%%agent --from run.ndjson")
     main(["run", "--inplace", str(path)])
-    (before,) = group_records(outputs(path, 0)[0])["cell0"]
+    (before,) = NotebookRuns(outputs(path, 0)[0]).by_cell()["cell0"]
     main(["run", "--inplace", str(path)])
-    assert group_records(outputs(path, 0)[0])["cell0"] == [before]
+    assert NotebookRuns(outputs(path, 0)[0]).by_cell()["cell0"] == [before]
 
 
 @pytest.mark.long
@@ -237,7 +237,7 @@ def test_a_watch_that_hears_the_same_again_leaves_the_notebook_as_it_is(notebook
     def executed(*mode):
         assert main(["run", "--inplace", *mode, str(path)]) == 0
         nb, shown = outputs(path, 0)
-        return group_records(nb)["cell0"], shown
+        return NotebookRuns(nb).by_cell()["cell0"], shown
 
     path = notebook(WATCH)
     first = executed()

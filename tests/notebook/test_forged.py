@@ -23,7 +23,7 @@ from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 
 # a test executes some hundred cells at most
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
@@ -233,7 +233,7 @@ def test_what_the_user_has_signed_is_still_there_afterwards(executed):
     _, path = executed("run", RUNNERS["run"])
     kept = {
         r["signature"]
-        for listed in group_records(load_notebook(path)).values()
+        for listed in NotebookRuns(load_notebook(path)).by_cell().values()
         for r in listed
         if r.get("signature")
     }

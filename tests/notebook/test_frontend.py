@@ -13,7 +13,7 @@ from agent_nb.notebook.cell.frontend import (
 from agent_nb.notebook.identity import Cell
 
 LAB = Cell(key="a", id="a", kernel=True, stdin=True)
-RUNNER = Cell(key="a", id="a", kernel=True, sent={"headless": True})
+RUNNER = Cell(key="a", id="a", kernel=True, runner_options={"headless": True})
 NBCLIENT = Cell(key="a", kernel=True)
 CONSOLE = Cell(key="a", kernel=True, stdin=True)
 TERMINAL = Cell(key="a", stdin=True)

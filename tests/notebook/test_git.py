@@ -16,7 +16,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
 from agent_nb.notebook.files.git import diff_text
 from agent_nb.record.ipynb import load_notebook, source_of
-from agent_nb.record.notebook_file import group_records, lift_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import RECORD_MIME, Provenance, run_record
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -67,7 +67,7 @@ def cell(name, *made, source="%%agent\nhi"):
 
 def write(path, *cells):
     nb = {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     path.write_text(json.dumps(nb, indent=1, sort_keys=True) + "\n")
 
 
@@ -104,7 +104,9 @@ class Repository:
     def runs(self):
         return {
             name: [r["id"] for r in listed]
-            for name, listed in group_records(json.loads(self.notebook.read_text())).items()
+            for name, listed in NotebookRuns(json.loads(self.notebook.read_text()))
+            .by_cell()
+            .items()
         }
 
 
@@ -358,7 +360,7 @@ def test_what_either_side_has_forgotten_stays_forgotten(repository):
             "metadata": {"agent_nb": {"forget": [run]}},
         }
         nb["cells"][2]["outputs"] = [shown]
-        lift_records(nb)
+        NotebookRuns(nb).lift()
         nb["cells"][2]["outputs"] = []
         repository.notebook.write_text(json.dumps(nb, indent=1, sort_keys=True) + "\n")
         repository.git("commit", "-q", "-a", "-m", "x")

@@ -15,8 +15,8 @@ import pytest
 from helpers.shells import press
 
 from agent_nb import notebook
-from agent_nb.agent.interpolate import fill_prompt
-from agent_nb.notebook.cell import approvals, mapped
+from agent_nb.agent.interpolate import PromptTemplate
+from agent_nb.notebook.cell import approvals, map_inputs
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE
 from agent_nb.rows.map.table.rows import rows_of
@@ -186,7 +186,7 @@ def test_a_question_is_broken_while_its_words_are_made():
 
     question = Question(call_id="1", name=Name("touch"), args={})
     with Interrupts(USER) as interrupts:
-        _, fault = interrupts.guard("job", lambda: approvals.put(question))
+        _, fault = interrupts.guard("job", lambda: approvals.ask_at_keyboard(question))
     assert isinstance(fault, KeyboardInterrupt)
 
 
@@ -357,11 +357,11 @@ def pressed_in_a_library():
 @pytest.mark.parametrize(
     "read",
     [
-        lambda slow: mapped.data_of("slow()", {"slow": slow}),
+        lambda slow: map_inputs.evaluate_data("slow()", {"slow": slow}),
         lambda slow: rows_of(map(slow, "ab")),
         lambda slow: Template("Classify", attachments=slow).fill({}),
         lambda slow: Template("{{ slow() }}", {"slow": slow}).fill({}),
-        lambda slow: fill_prompt("{{ slow() }}", {"slow": slow}),
+        lambda slow: PromptTemplate("{{ slow() }}").fill({"slow": slow}),
     ],
 )
 def test_what_reads_the_data_of_a_map_can_be_interrupted(read):

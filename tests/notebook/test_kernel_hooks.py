@@ -149,7 +149,7 @@ def test_hooks_that_a_kernel_object_has_of_its_own_are_put_back(shell):
 def test_a_kernel_without_hooks_is_left_alone(shell):
     shell.kernel = object()
     kernel_interrupts.install_interrupts(shell)
-    assert kernel_interrupts.installed(shell) is None
+    assert kernel_interrupts.find_hooks(shell) is None
     with kernel_interrupts.cell_interrupts(shell) as interrupts:
         press()
     assert interrupts.stopped

@@ -6,7 +6,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.files import library as module
+from agent_nb.notebook.files import notebook_finder as module
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.identity import Cell
 from agent_nb.record.record import Provenance, record_hash, run_record
@@ -36,7 +36,7 @@ def said(tmp_path, monkeypatch):
             json.dumps({"cells": cells, "metadata": {"agent_nb": {"version": 1, "runs": runs}}})
         )
         asks = asks or order[-1]
-        turns = Library({}).before(Cell(key=asks, id=asks), "main")
+        turns = Library({}).recorded_turns(Cell(key=asks, id=asks), "main")
         said = [
             (
                 turn.cell,
@@ -141,7 +141,7 @@ class TestOfACell:
         return library
 
     def ids(self, library):
-        return [r["id"] for r in library.of(Cell(key="a", id="a"))]
+        return [r["id"] for r in library.records_of(Cell(key="a", id="a"))]
 
     def test_what_this_kernel_made_comes_first_then_the_users_then_others(self, library):
         forged, mine, old = (
@@ -156,15 +156,15 @@ class TestOfACell:
     def test_of_two_records_of_one_id_the_users_counts(self, library):
         forged, mine = record("r1", "a", "forged", 9.0), sign_record(A, SECRET)
         found = library(forged, mine)
-        assert found.of(Cell(key="a", id="a")) == [mine]
+        assert found.records_of(Cell(key="a", id="a")) == [mine]
 
     def test_it_owns_what_it_made_and_what_the_user_signed(self, library):
         found = library()
         found.keep("a", B)
-        assert found.owns(B)
-        assert found.owns(sign_record(A, SECRET))
-        assert not found.owns(A)
-        assert not found.owns({**A, "id": "r2"})
+        assert found.is_own(B)
+        assert found.is_own(sign_record(A, SECRET))
+        assert not found.is_own(A)
+        assert not found.is_own({**A, "id": "r2"})
 
 
 @pytest.fixture
@@ -188,21 +188,21 @@ def served(tmp_path, monkeypatch):
 
 def test_a_renamed_notebook_is_found_although_another_has_its_old_name(served, tmp_path):
     (tmp_path / "old.ipynb").write_text("{}")
-    assert Library({}).path(ask=True) == tmp_path / "new.ipynb"
-    assert Library({}).path() == tmp_path / "old.ipynb"
+    assert Library({}).finder.path(ask=True) == tmp_path / "new.ipynb"
+    assert Library({}).finder.path() == tmp_path / "old.ipynb"
 
 
 def test_a_notebook_renamed_while_its_kernel_runs_is_found(served, tmp_path):
     library = Library({})
-    library.path(ask=True)
+    library.finder.path(ask=True)
     served["path"] = (tmp_path / "new.ipynb").rename(tmp_path / "newer.ipynb")
-    assert library.path() == tmp_path / "newer.ipynb"
+    assert library.finder.path() == tmp_path / "newer.ipynb"
 
 
 def test_a_server_is_not_asked_for_every_cell(served):
     library = Library({})
     for _ in range(5):
-        library.path(ask=True)
+        library.finder.path(ask=True)
     assert served["asked"] == 1
 
 
@@ -213,13 +213,13 @@ def test_a_server_that_knows_nothing_is_left_and_the_environment_counts(
     (tmp_path / "old.ipynb").write_text("{}")
     served["path"] = None
     library = Library({})
-    assert [library.path(ask=True) for _ in range(3)] == [tmp_path / "old.ipynb"] * 3
+    assert [library.finder.path(ask=True) for _ in range(3)] == [tmp_path / "old.ipynb"] * 3
     assert served["asked"] == 1
 
 
 def test_what_a_runner_has_sent_holds_for_later_cells(served, tmp_path):
     (tmp_path / "sent.ipynb").write_text("{}")
     library = Library({})
-    library.path({"notebook": str(tmp_path / "sent.ipynb")})
-    assert library.path(ask=True) == tmp_path / "sent.ipynb"
+    library.finder.path({"notebook": str(tmp_path / "sent.ipynb")})
+    assert library.finder.path(ask=True) == tmp_path / "sent.ipynb"
     assert served["asked"] == 0

@@ -90,7 +90,7 @@ def test_no_model_at_all_lists_the_ways(agent, loaded, monkeypatch):
     from agent_nb.models import choose
 
     monkeypatch.setattr(choose, "local_installed", lambda: False)
-    monkeypatch.setattr(choose, "_by_key", lambda: None)
+    monkeypatch.setattr(choose, "_choose_by_key", lambda: None)
     monkeypatch.delenv("AGENT_NB_MODEL", raising=False)
     with pytest.raises(AgentCellError, match="-m provider/name"):
         agent("")

@@ -10,7 +10,7 @@ import pytest
 from agent_nb import RUNS, Scripted
 from agent_nb.errors import ModelError
 from agent_nb.events.mapped import is_map
-from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.models.script_turn import Case, read_turn
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY, record_hash
 from agent_nb.rows.recorded_runs import Runs
@@ -22,7 +22,7 @@ class Words(Scripted):
     """A script that answers by the last word of the prompt and counts the requests."""
 
     def __init__(self, **answers):
-        cases = [Case(when=word, turns=(turn_of(said, word),)) for word, said in answers.items()]
+        cases = [Case(when=word, turns=(read_turn(said, word),)) for word, said in answers.items()]
         super().__init__(["other"], cases=cases)
         self.asked = []
         self.refused = set()
@@ -169,7 +169,9 @@ def test_a_map_is_no_turn_of_the_conversation(nb, model, df):
 
 
 def test_a_map_that_raises_leaves_the_rows_so_far(nb, df):
-    cases = [Case(when="bad", turns=(turn_of({"error": {"status": 400, "message": "no"}}, "bad"),))]
+    cases = [
+        Case(when="bad", turns=(read_turn({"error": {"status": 400, "message": "no"}}, "bad"),))
+    ]
     script = Scripted(["fine"], cases=cases)
     with pytest.raises(AgentCellError):
         nb.cell(
@@ -300,7 +302,7 @@ def test_a_stopped_large_map_replays_what_it_has(nb, empty_store, monkeypatch, t
     monkeypatch.setattr("agent_nb.rows.map.sample.ROWS", 2)
     fault = {"error": {"status": 400, "message": "no"}}
     script = Words()
-    script.cases = [Case(when="bad", turns=(turn_of(fault, "bad"),))]
+    script.cases = [Case(when="bad", turns=(read_turn(fault, "bad"),))]
     df = pd.DataFrame({"text": ["good", "bad", "ugly"]})
     line = f"-m model --map df --concurrency 1 --on-error raise --store {tmp_path / 'rows.sqlite'}"
     with pytest.raises(AgentCellError):

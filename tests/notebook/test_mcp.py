@@ -32,9 +32,9 @@ ECHO = '<execute>[{"name": "echo", "args": {"text": "hi"}}]</execute>'
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch, tmp_path):
     """Nothing was allowed in this process yet, nor by this user."""
-    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.delenv(trust.SERVERS, raising=False)
+    monkeypatch.delenv(trust.Offer.TRUST_SERVERS, raising=False)
     yield
     HUB.close()
 
@@ -79,7 +79,7 @@ def test_a_changed_entry_asks_again(folder, answer):
 def test_another_process_knows_the_permission_until_it_is_revoked(folder, answer, monkeypatch):
     answer("y")
     run_mcp_command(["allow", "small"])
-    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
     assert "small  allowed" in run_mcp_command([])
     assert run_mcp_command(["revoke", "small"]) == "small: may not start any more"
     assert "small  not allowed" in run_mcp_command([])
@@ -89,18 +89,18 @@ def test_another_process_knows_the_permission_until_it_is_revoked(folder, answer
 def test_trusting_the_folder_allows_no_server_and_a_server_not_the_folder(
     folder, answer, monkeypatch
 ):
-    monkeypatch.setenv(trust.VARIABLE, "1")
+    monkeypatch.setenv(trust.Offer.TRUST_FOLDER, "1")
     assert "small  not allowed" in run_mcp_command([])
-    monkeypatch.delenv(trust.VARIABLE)
+    monkeypatch.delenv(trust.Offer.TRUST_FOLDER)
     answer("y")
     run_mcp_command(["allow", "small"])
     assert list(trust.list_allowed()) == [(str(folder), "start the MCP server small")]
 
 
 def test_the_folders_own_env_file_does_not_allow_its_servers(folder, monkeypatch):
-    monkeypatch.setenv(trust.SERVERS, "1")
-    assert f"{trust.SERVERS} is set" in run_mcp_command([])
-    (folder / ".env").write_text(f"{trust.SERVERS}=1")
+    monkeypatch.setenv(trust.Offer.TRUST_SERVERS, "1")
+    assert f"{trust.Offer.TRUST_SERVERS} is set" in run_mcp_command([])
+    (folder / ".env").write_text(f"{trust.Offer.TRUST_SERVERS}=1")
     assert "small  not allowed" in run_mcp_command([])
 
 
@@ -290,7 +290,7 @@ def test_without_a_yes_a_headless_run_starts_nothing(folder, monkeypatch, comman
 @pytest.mark.kernel
 def test_a_test_starts_no_server_even_if_it_may(folder, monkeypatch, capsys):
     monkeypatch.setenv("PYTHONPATH", python_path())
-    monkeypatch.setenv(trust.SERVERS, "1")
+    monkeypatch.setenv(trust.Offer.TRUST_SERVERS, "1")
     mark = folder / "started"
     written(folder, "small", ["touch", str(mark)])
     direct = "from agent_nb import Agent\nawait Agent(m, ['mcp:small'], approve='auto')('go')"

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb import Scripted
-from agent_nb.models import prices
+from agent_nb.models import tariff
 from agent_nb.models.http import retry
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.completion.fitting import LISTS
@@ -37,8 +37,8 @@ def test_no_price_and_no_cost_are_no_figure(agent, capsys, usage):
 def test_a_budget_without_a_price_fails_the_cell_before_anything_is_sent(
     agent, loaded, monkeypatch
 ):
-    monkeypatch.setattr(prices, "import_library", lambda name: None)
-    monkeypatch.setattr(prices, "find_library", lambda name: None)
+    monkeypatch.setattr(tariff, "import_library", lambda name: None)
+    monkeypatch.setattr(tariff, "find_library", lambda name: None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdef")
     with pytest.raises(AgentCellError, match="the price of openai/gpt-5 is unknown"):
         agent("-m openai/gpt-5 --budget 0.10")

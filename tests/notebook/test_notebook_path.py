@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_nb.notebook.files.notebook_path import PATH_VARIABLE, notebook_path
+from agent_nb.host.launch import Launch
+from agent_nb.notebook.files.notebook_finder import NotebookFinder
 
 
 @pytest.fixture
@@ -18,19 +19,19 @@ def there(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("named", ["n.ipynb", "below/n.ipynb"])
 def test_a_relative_path_is_looked_up_at_the_kernel_and_at_its_runner(there, monkeypatch, named):
-    monkeypatch.setenv(PATH_VARIABLE, named)
-    assert notebook_path({}, {}, ask=False).resolve() == there
+    monkeypatch.setenv(Launch.NOTEBOOK, named)
+    assert NotebookFinder({}).path().resolve() == there
 
 
 def test_a_path_without_a_file_is_none(there, monkeypatch):
-    monkeypatch.setenv(PATH_VARIABLE, "other.ipynb")
-    assert notebook_path({}, {}, ask=False) is None
+    monkeypatch.setenv(Launch.NOTEBOOK, "other.ipynb")
+    assert NotebookFinder({}).path() is None
 
 
 def test_the_runner_wins_over_the_variable(there, monkeypatch, tmp_path):
-    monkeypatch.setenv(PATH_VARIABLE, str(there))
+    monkeypatch.setenv(Launch.NOTEBOOK, str(there))
     (tmp_path / "sent.ipynb").write_text("{}")
     assert (
-        notebook_path({"notebook": str(tmp_path / "sent.ipynb")}, {}, ask=False)
+        NotebookFinder({}).path({"notebook": str(tmp_path / "sent.ipynb")})
         == tmp_path / "sent.ipynb"
     )

@@ -112,3 +112,7 @@ def test_words_keep_backslashes_and_lose_quotes():
 def test_the_help_names_every_option(parser):
     text = parser.format_help()
     assert all(flag in text for flags, _ in OPTIONS for flag in flags)
+
+
+def test_a_digit_that_is_no_number_of_tokens_stays_text(options):
+    assert options("--reasoning ²").settings == {"reasoning": "²"}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_nb.notebook.cell import publish
-from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 from agent_nb.tools.results import convert_result
 
@@ -78,7 +78,7 @@ def lifted(shown):
         "outputs": copy.deepcopy(outputs(shown)),
     }
     nb = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     return {
         r["id"]
         for listed in nb["metadata"].get(METADATA_KEY, {}).get("runs", {}).values()

@@ -11,7 +11,7 @@ import pytest
 import agent_nb
 from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 
 pytestmark = [
     pytest.mark.kernel,
@@ -240,7 +240,7 @@ def test_branches_that_reran_cells_of_two_conversations_merge_and_pass(
 ):
     repository.branch(with_cell("four", theirs, recorded), with_cell("two", ours, recorded))
     repository.git("merge", "-q", "other")
-    merged = group_records(load_notebook(repository.path))
+    merged = NotebookRuns(load_notebook(repository.path)).by_cell()
     assert {name: len(listed) for name, listed in merged.items()} == {
         "one": 1,
         "two": 2,
@@ -296,8 +296,8 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     repository.commit(with_cell("two", ours, recorded))
     repository.git("stash", "pop", "-q")
     assert (
-        len(group_records(load_notebook(repository.path))["two"])
-        == len(group_records(load_notebook(repository.path))["four"])
+        len(NotebookRuns(load_notebook(repository.path)).by_cell()["two"])
+        == len(NotebookRuns(load_notebook(repository.path)).by_cell()["four"])
         == 2
     )
     repository.git("checkout", "-q", "--", ".")
@@ -307,8 +307,8 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     code, said = repository.tested(capsys)
     assert code == 0, said
     assert (
-        len(group_records(load_notebook(repository.path))["two"])
-        == len(group_records(load_notebook(repository.path))["four"])
+        len(NotebookRuns(load_notebook(repository.path)).by_cell()["two"])
+        == len(NotebookRuns(load_notebook(repository.path)).by_cell()["four"])
         == 2
     )
 
@@ -326,4 +326,4 @@ def test_where_commits_hold_no_records_a_live_rerun_is_in_the_file_alone(
     code, said = repository.tested(capsys)
     assert code == 0, said
     repository.commit(ours.read_text())
-    assert len(group_records(load_notebook(repository.path))["two"]) == 2
+    assert len(NotebookRuns(load_notebook(repository.path)).by_cell()["two"]) == 2

@@ -6,19 +6,27 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 
 import pytest
 from helpers.agent_cells import SECRET
 from helpers.scripts import calling
 
 from agent_nb import Scripted
-from agent_nb.agent.tape import NOBODY, TRUST
+from agent_nb.agent.tape import Tape
 from agent_nb.host import launch
 from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record import journal, journal_recovery
-from agent_nb.record.notebook_file import lift_records
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, events_of, record_hash
+from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.record import (
+    METADATA_KEY,
+    RECORD_MIME,
+    Provenance,
+    events_of,
+    record_hash,
+    run_record,
+)
 from agent_nb.record.signing import sign_record, signed_by, user_key
 
 CALL = calling("python", code="base + 2")
@@ -229,7 +237,7 @@ def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
     assert signed_by(nb.record, user_key())
     (path,) = journal.Journal.files()
-    assert list(journal_recovery.recover_log(path)) == list(run.log)
+    assert list(journal_recovery.RecoverableRun.recover(path)) == list(run.log)
 
 
 def test_a_replay_writes_no_journal(nb):
@@ -349,7 +357,7 @@ class TestKernelCalls:
         nb.shell.user_ns["base"] = 0
         with pytest.raises(AgentCellError) as error:
             nb.cell("go", line=self.LINE, sent={"runs": [foreign]})
-        assert str(error.value) == TRUST
+        assert str(error.value) == Tape.NOT_TRUSTED
         sent = {"runs": [foreign], "trust": True, "rerun": "replay"}
         assert nb.cell("go", line=self.LINE, sent=sent, base=40).answer == "done"
 
@@ -410,7 +418,7 @@ class TestForeignTurns:
         nb = opened(self.unsigned)
         with pytest.raises(AgentCellError) as error:
             nb.cell("ho", cell="c2", line="-m model --live")
-        assert str(error.value) == f"1 earlier {FOREIGN}, {NOBODY}"
+        assert str(error.value) == f"1 earlier {FOREIGN}, {Tape.NOBODY_TO_ASK}"
         assert "--trust-record" in str(error.value)
         assert "AGENT_NB_TRUST_RECORD" in str(error.value)
         assert nb.cell("x", line="-m model -c other", cell="c9").answer == "four", (
@@ -540,7 +548,7 @@ class TestFile:
                 }
             )
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
-        lift_records(notebook)
+        NotebookRuns(notebook).lift()
         path.write_text(json.dumps(notebook))
         return notebook
 
@@ -662,6 +670,59 @@ class TestFile:
         nb.cell("and?", line="-m model --live", cell="c2")
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
 
+    def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, path):
+        other = nb.cell("zero", cell="c7")
+        begun = run_record(other.log, Provenance(cell="c1", conversation=""))
+        begun = sign_record(begun, user_key())
+        notebook = json.loads(path.read_text())
+        notebook["cells"][0]["outputs"].append(
+            {
+                "output_type": "display_data",
+                "data": {RECORD_MIME: begun},
+                "metadata": {METADATA_KEY: {"run": begun["id"]}},
+            }
+        )
+        path.write_text(json.dumps(notebook))
+        nb.restart()
+        assert self.status(nb)["c2"] == ("recorded", "and?", "")
+
+    @pytest.fixture
+    def unanswered(self, nb, tmp_path, monkeypatch):
+        """Return a function that saves a cell without an answer and one below it, and restarts."""
+
+        def save(line, turn):
+            with suppress(AgentCellError):
+                nb.cell("first", line, cell="c1", model=Once([turn, "two", "three"]))
+            self.records = {"c1": nb.record}
+            assert nb.cell("and?", cell="c2").answer == "two"
+            self.records["c2"] = nb.record
+            path = tmp_path / "unanswered.ipynb"
+            self.save(nb, path, ("c1", line, "first"), ("c2", "-m model", "and?"))
+            nb.restart()
+            monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
+
+        return save
+
+    @pytest.mark.parametrize(
+        ("line", "turn"),
+        [
+            ("-m model", {"error": {"status": 400, "message": "no"}}),
+            ("-m model -t python --approve auto --max-turns 1", calling("python", code="1")),
+        ],
+        ids=["failed", "limit"],
+    )
+    def test_a_run_without_an_answer_counts_alike_after_a_restart(self, nb, unanswered, line, turn):
+        unanswered(line, turn)
+        assert self.status(nb)["c2"] == ("recorded", "and?", "")
+        assert nb.cell("and?", cell="c2").answer == "two"
+
+    def test_forgetting_a_cell_by_its_whole_id_keeps_those_it_begins(self, nb, path):
+        longer = nb.cell("new", cell="c10")
+        nb.command("forget c1")
+        assert nb.last[1][METADATA_KEY]["forget"] == [self.records["c1"]["id"]]
+        nb.command("forget c10")
+        assert nb.last[1][METADATA_KEY]["forget"] == [longer.id]
+
     def test_a_forgotten_run_leaves_the_file_with_the_next_save(self, nb, path):
         nb.command("forget c1")
         ids = nb.last[1][METADATA_KEY]["forget"]
@@ -681,7 +742,7 @@ class TestFile:
                 "outputs": [mark],
             }
         )
-        lift_records(notebook, json.loads(path.read_text())["metadata"][METADATA_KEY])
+        NotebookRuns(notebook).lift(json.loads(path.read_text())["metadata"][METADATA_KEY])
         assert list(notebook["metadata"][METADATA_KEY]["runs"]) == ["c2"]
         assert ids[0] not in json.dumps(
             [o["data"] for c in notebook["cells"] for o in c["outputs"]]

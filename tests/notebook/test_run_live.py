@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from helpers.scripts import calling
 
-from agent_nb.record.record import BUTTON_KEY, LIVE_KEY, METADATA_KEY, RECORD_MIME
+from agent_nb.record.outputs import RunNumbers
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 
 NUMBERS = itertools.count(1)
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
@@ -128,7 +129,7 @@ class Front:
         return next(
             content
             for _, content in reversed(self.shown)
-            if BUTTON_KEY not in content["metadata"].get(METADATA_KEY, {})
+            if RunNumbers.BUTTON not in content["metadata"].get(METADATA_KEY, {})
         )
 
     def static(self):
@@ -177,7 +178,7 @@ def buttons(front):
     return [
         (c["transient"]["display_id"], c["data"])
         for _, c in front.shown
-        if BUTTON_KEY in c["metadata"].get(METADATA_KEY, {})
+        if RunNumbers.BUTTON in c["metadata"].get(METADATA_KEY, {})
     ]
 
 
@@ -186,7 +187,7 @@ def test_a_replay_leaves_a_static_page_with_its_record_and_a_button(front):
     replayed(front, ["one", "two"])
     assert "one" in front.last["data"]["text/plain"]
     assert "replayed, recorded" in front.last["data"]["text/html"]
-    assert LIVE_KEY not in front.last["metadata"][METADATA_KEY]
+    assert RunNumbers.LIVE not in front.last["metadata"][METADATA_KEY]
     [(display, data)] = buttons(front)
     assert display != front.last["transient"]["display_id"]
     assert list(data) == [WIDGET]

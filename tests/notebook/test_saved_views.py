@@ -123,7 +123,9 @@ def test_a_notebook_cannot_name_the_journal_of_another_run(log, run):
 
 
 def test_a_journal_that_cannot_be_read_leaves_the_form(log, monkeypatch):
-    monkeypatch.setattr("agent_nb.notebook.saved_views.read_stored_events", lambda path: 1 / 0)
+    monkeypatch.setattr(
+        "agent_nb.notebook.saved_views.RecoverableRun.read_events", lambda path: 1 / 0
+    )
     assert saved(opened(log.run)) == ("as begun", True)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import record_hash
 from agent_nb.record.signing import sign_record, user_key
 
@@ -128,7 +128,7 @@ def recorded(tmp_path):
 
 @pytest.mark.long
 def test_the_record_says_it_and_a_replay_shares_them_again(recorded, capsys):
-    [record] = group_records(load_notebook(recorded))["c1"]
+    [record] = NotebookRuns(load_notebook(recorded)).by_cell()["c1"]
     assert record["events"][0]["settings"]["shared"] is True
     capsys.readouterr()
     assert main(["test", str(recorded)]) == 0, capsys.readouterr().out
@@ -138,7 +138,7 @@ def test_the_record_says_it_and_a_replay_shares_them_again(recorded, capsys):
 def test_an_older_record_replays_with_its_own(recorded, capsys):
     """Such a record does not say it; its code ran in names of the run and saw no `base`."""
     nb = load_notebook(recorded)
-    [record] = group_records(nb)["c1"]
+    [record] = NotebookRuns(nb).by_cell()["c1"]
     events = copy.deepcopy(list(record["events"]))
     del events[0]["settings"]["shared"]
     [place] = [n for n, event in enumerate(events) if event["type"] == "result"]

@@ -17,7 +17,7 @@ import asyncio, os, signal, threading, time
 from pathlib import Path
 import anyio
 from agent_nb import Agent, Scripted
-from agent_nb.agent import registry
+from agent_nb.agent import REGISTRY
 from agent_nb.models.parts import Text
 
 asked = []
@@ -49,7 +49,7 @@ def arrived():
 
 def elsewhere():
     arrived()
-    registry.reach(registry.list_open_runs()[-1]).cancel()
+    REGISTRY.reach(REGISTRY.list_open_runs()[-1]).cancel()
 
 def press():
     arrived()
@@ -273,7 +273,7 @@ from agent_nb.notebook.cell import display
 def opened(*args, **named):
     press()
     return plain(*args, **named)
-plain, patched, model = display.open_view, patch.object(display, "open_view", opened), Model(wait)
+plain, patched, model = display.LiveView.open, patch.object(display.LiveView, "open", opened), Model(wait)
 patched.start()""")
     before = journals(ready)
     ends, asked = queued(ready, "%%agent -m model --live\ngo")

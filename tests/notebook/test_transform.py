@@ -150,19 +150,20 @@ def test_installing_twice_and_uninstalling_leaves_the_shell_as_it_was():
 def test_a_line_that_follows_a_run_is_awaited_and_no_other(line, code, shell):
     manager = shell.manager
     assert (
-        "".join(transform.awaited(manager.transform_cell(line).splitlines(keepends=True))) == code
+        "".join(transform.await_attach(manager.transform_cell(line).splitlines(keepends=True)))
+        == code
     )
 
 
 def test_texts_that_look_like_it_stay_as_they_are(shell):
     cell = "text = '''\n%agent attach x\n'''\n"
-    assert transform.awaited(
+    assert transform.await_attach(
         shell.manager.transform_cell(cell).splitlines(keepends=True)
     ) == cell.splitlines(keepends=True)
 
 
 def test_the_post_transformer_comes_once_and_goes(shell):
     transform.install_transformer(shell)
-    assert shell.post == [transform.awaited]
+    assert shell.post == [transform.await_attach]
     transform.uninstall_transformer(shell)
     assert shell.post == []

@@ -18,7 +18,7 @@ from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import trust
 from agent_nb.host.trust import Offer
 from agent_nb.notebook.cell import trusting
-from agent_nb.notebook.cell.trusting import ask_permissions, question, trust_folder
+from agent_nb.notebook.cell.trusting import ask_permissions, describe_offer, trust_folder
 
 KEY = "sk-0123456789abcdef"
 POLICY = "rules: [{allow: [shell, python]}, {deny: write}]"
@@ -27,7 +27,7 @@ POLICY = "rules: [{allow: [shell, python]}, {deny: write}]"
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch):
     """Nothing was allowed in this process yet."""
-    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_what_a_run_cannot_do_without_is_asked_about_and_its_lack_an_error(tmp_p
 
 
 def test_the_question_names_file_folder_and_all_that_a_yes_allows(tmp_path):
-    text = question(
+    text = describe_offer(
         Offer.of("policy", tmp_path / "p\x1b[2J.yaml", "allows \u202e" + "x" * 1500, b"x")
     )
     assert f"in {tmp_path} allows" in text
@@ -106,7 +106,7 @@ def test_the_question_names_file_folder_and_all_that_a_yes_allows(tmp_path):
     assert "\\x1b[2J" in text
     assert "\\u202e" in text
     assert all(c.isprintable() or c == "\n" for c in text)
-    assert question(Offer.of("keys", tmp_path / ".env", "has OPENAI_API_KEY")).endswith(
+    assert describe_offer(Offer.of("keys", tmp_path / ".env", "has OPENAI_API_KEY")).endswith(
         "A yes counts in this folder, from now on."
     )
 

@@ -17,13 +17,13 @@ from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted_records
 from agent_nb.notebook.files import git
 from agent_nb.record.agent_cells import source_hash
-from agent_nb.record.countersign import SIGNATURES, merge_signatures, signed_message
+from agent_nb.record.countersign import Signatures, signed_message
 from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
-from agent_nb.record.notebook_file import lift_records, strip_records
-from agent_nb.record.ranking import rank_records
+from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.ranking import CellRecords
 from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.record import record_hash
-from agent_nb.record.recorded_calls import digest_calls
+from agent_nb.record.recorded_calls import RecordedCall
 from agent_nb.record.signers import NAMESPACE, signers_file
 from agent_nb.record.ssh_signature import Signature, armor_signature
 
@@ -201,16 +201,18 @@ class TestTesting:
         change(notebook, forged)
         assert main(["test", str(notebook)]) == 0
         listed = ours(notebook)["runs"]["cell3"]
-        assert rank_records(listed, b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
+        assert CellRecords(listed).rank(b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
 
 
 def signed_text(record, cell):
-    return signed_message(record["hash"], source_hash(source_of(cell)), digest_calls(record)[0])
+    return signed_message(
+        record["hash"], source_hash(source_of(cell)), RecordedCall.digest_all(record)[0]
+    )
 
 
 def another_record(nb, mine, cell, record):
     other = mine["runs"]["cell4"][0]["hash"]
-    mine[SIGNATURES][record["hash"]] = mine[SIGNATURES][other]
+    mine[Signatures.KEY][record["hash"]] = mine[Signatures.KEY][other]
 
 
 def another_source(nb, mine, cell, record):
@@ -221,24 +223,24 @@ def another_source(nb, mine, cell, record):
 
 def another_namespace(nb, mine, cell, record):
     said = signed_text(record, cell)
-    mine[SIGNATURES][record["hash"]] = armor_signature(ANN.sign(said, "git"))
+    mine[Signatures.KEY][record["hash"]] = armor_signature(ANN.sign(said, "git"))
 
 
 def a_namespace_written_over(nb, mine, cell, record):
     made = ANN.sign(signed_text(record, cell), "git")
-    mine[SIGNATURES][record["hash"]] = armor_signature(
+    mine[Signatures.KEY][record["hash"]] = armor_signature(
         Signature(made.key, NAMESPACE, made.algorithm, made.value)
     )
 
 
 def cut_off(nb, mine, cell, record):
-    lines = mine[SIGNATURES][record["hash"]].splitlines()
-    mine[SIGNATURES][record["hash"]] = "\n".join([*lines[:-2], lines[-1]])
+    lines = mine[Signatures.KEY][record["hash"]].splitlines()
+    mine[Signatures.KEY][record["hash"]] = "\n".join([*lines[:-2], lines[-1]])
 
 
 def somebody_elses_in_her_name(nb, mine, cell, record):
     made = BOB.sign(signed_text(record, cell), NAMESPACE)
-    mine[SIGNATURES][record["hash"]] = armor_signature(
+    mine[Signatures.KEY][record["hash"]] = armor_signature(
         Signature(ANN.public, NAMESPACE, made.algorithm, made.value)
     )
 
@@ -248,18 +250,18 @@ def another_content(nb, mine, cell, record):
 
 
 def another_content_and_hash(nb, mine, cell, record):
-    signature = mine[SIGNATURES][record["hash"]]
+    signature = mine[Signatures.KEY][record["hash"]]
     another_content(nb, mine, cell, record)
     record["hash"] = record_hash(record)
-    mine[SIGNATURES][record["hash"]] = signature
+    mine[Signatures.KEY][record["hash"]] = signature
 
 
 def no_text(nb, mine, cell, record):
-    mine[SIGNATURES] = {record["hash"]: {"ann": True}, "x": None}
+    mine[Signatures.KEY] = {record["hash"]: {"ann": True}, "x": None}
 
 
 def no_object(nb, mine, cell, record):
-    mine[SIGNATURES] = [mine[SIGNATURES][record["hash"]]]
+    mine[Signatures.KEY] = [mine[Signatures.KEY][record["hash"]]]
 
 
 HOSTILE = [
@@ -340,7 +342,7 @@ class TestSigning:
         assert main(["sign", "--yes", "--key", private(tmp_path), str(notebook)]) == 0
         assert notebook.read_bytes() == before
         assert main(["sign", "--yes", "--key", private(tmp_path, 2), str(notebook)]) == 0
-        for text in ours(notebook)[SIGNATURES].values():
+        for text in ours(notebook)[Signatures.KEY].values():
             assert text.count("BEGIN SSH SIGNATURE") == 2
         for name, one in (("ann", ANN), ("bob", BOB)):
             main(["trust", "add", name, public(one)])
@@ -351,7 +353,7 @@ class TestSigning:
         change(unsigned, another_content)
         assert main(["sign", "--yes", "--key", private(tmp_path), str(unsigned)]) == 1
         assert "it was changed after it was made and is not signed" in capsys.readouterr().out
-        assert list(ours(unsigned)[SIGNATURES]) == [ours(unsigned)["runs"]["cell4"][0]["hash"]]
+        assert list(ours(unsigned)[Signatures.KEY]) == [ours(unsigned)["runs"]["cell4"][0]["hash"]]
 
     def test_hostile_arguments_are_shown_as_plain_bounded_text(
         self, unsigned, tmp_path, terminal, capsys
@@ -380,13 +382,13 @@ class TestSigning:
     def test_calls_of_built_in_tools_that_look_are_left_out_unless_redefined(
         self,
     ):
-        from agent_nb.notebook.files.review import harmless
+        from agent_nb.notebook.files.review import list_quiet_tools
 
-        assert harmless(iter(["x = 1"])) >= {"read", "list"}
-        assert not {"python", "shell", "write"} & harmless(iter([]))
-        assert "read" not in harmless(iter(["def read(path):\n    return eval(path)"]))
+        assert list_quiet_tools(iter(["x = 1"])) >= {"read", "list"}
+        assert not {"python", "shell", "write"} & list_quiet_tools(iter([]))
+        assert "read" not in list_quiet_tools(iter(["def read(path):\n    return eval(path)"]))
         for source in ("from helpers import *", "%run helpers.py", "exec(text)"):
-            assert not harmless(iter([source]))
+            assert not list_quiet_tools(iter([source]))
 
     def test_they_are_counted(self):
         from agent_nb.notebook.files.review import Item
@@ -422,8 +424,8 @@ class TestSigning:
         main(["trust", "add", "ann", public(ANN)])
         metadata, cell = ours(notebook), load_notebook(notebook)["cells"][2]
         record = metadata["runs"]["cell3"][0]
-        named, shown = record["hash"], digest_calls(record)[0]
-        (tmp_path / "signature").write_text(metadata[SIGNATURES][named])
+        named, shown = record["hash"], RecordedCall.digest_all(record)[0]
+        (tmp_path / "signature").write_text(metadata[Signatures.KEY][named])
         command = [
             "ssh-keygen",
             "-Y",
@@ -459,41 +461,41 @@ class TestKeeping:
             load_notebook(made.with_name("unsigned.ipynb")),
             load_notebook(made)["metadata"][OURS],
         )
-        assert lift_records(loaded, signed)
-        assert loaded["metadata"][OURS][SIGNATURES] == signed[SIGNATURES]
+        assert NotebookRuns(loaded).lift(signed)
+        assert loaded["metadata"][OURS][Signatures.KEY] == signed[Signatures.KEY]
 
     def test_a_front_end_that_has_them_keeps_them_where_the_file_is_new(self, made):
         loaded = load_notebook(made)
-        before = loaded["metadata"][OURS][SIGNATURES]
-        assert lift_records(loaded, None)
-        assert loaded["metadata"][OURS][SIGNATURES] == before
+        before = loaded["metadata"][OURS][Signatures.KEY]
+        assert NotebookRuns(loaded).lift(None)
+        assert loaded["metadata"][OURS][Signatures.KEY] == before
 
     def test_signatures_of_missing_records_and_invalid_ones_are_dropped(self, made):
         nb = load_notebook(made)
         mine = nb["metadata"][OURS]
         kept, gone = (mine["runs"][cell][0]["hash"] for cell in ("cell3", "cell4"))
         del mine["runs"]["cell4"]
-        mine[SIGNATURES] |= {
-            "sha256:2:unknown": mine[SIGNATURES][gone],
-            kept: "junk" + mine[SIGNATURES][kept] + "junk",
+        mine[Signatures.KEY] |= {
+            "sha256:2:unknown": mine[Signatures.KEY][gone],
+            kept: "junk" + mine[Signatures.KEY][kept] + "junk",
         }
-        before = load_notebook(made)["metadata"][OURS][SIGNATURES][kept]
-        lift_records(nb, None)
-        assert nb["metadata"][OURS][SIGNATURES] == {kept: before}
+        before = load_notebook(made)["metadata"][OURS][Signatures.KEY][kept]
+        NotebookRuns(nb).lift(None)
+        assert nb["metadata"][OURS][Signatures.KEY] == {kept: before}
 
     def test_the_last_one_leaves_no_empty_place(self, made):
         nb = load_notebook(made)
         nb["metadata"][OURS]["runs"] = {}
-        lift_records(nb, None)
-        assert SIGNATURES not in nb["metadata"][OURS]
+        NotebookRuns(nb).lift(None)
+        assert Signatures.KEY not in nb["metadata"][OURS]
 
     def test_clearing_outputs_keeps_them_and_strip_removes_them(self, made):
         nb = load_notebook(made)
         for cell in nb["cells"]:
             cell["outputs"] = []
-        lift_records(nb, load_notebook(made)["metadata"][OURS])
-        assert len(nb["metadata"][OURS][SIGNATURES]) == 2
-        strip_records(nb)
+        NotebookRuns(nb).lift(load_notebook(made)["metadata"][OURS])
+        assert len(nb["metadata"][OURS][Signatures.KEY]) == 2
+        NotebookRuns(nb).strip()
         assert OURS not in nb["metadata"]
 
     def test_a_merge_keeps_those_of_both_sides(self, made, tmp_path):
@@ -513,21 +515,21 @@ class TestKeeping:
                 == 0
             )
         assert git.merge_files(*(tmp_path / f"{name}.ipynb" for name in ("base", "ours", "theirs")))
-        texts = ours(tmp_path / "ours.ipynb")[SIGNATURES].values()
+        texts = ours(tmp_path / "ours.ipynb")[Signatures.KEY].values()
         assert [text.count("BEGIN") for text in texts] == [2, 2]
 
     def test_a_replay_in_place_keeps_them(self, notebook, made, monkeypatch):
         monkeypatch.setenv("JUPYTER_DATA_DIR", str(made.parent / "jupyter"))
-        before = ours(notebook)[SIGNATURES]
+        before = ours(notebook)[Signatures.KEY]
         assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
-        assert ours(notebook)[SIGNATURES] == before
+        assert ours(notebook)[Signatures.KEY] == before
 
     def test_a_flood_of_signatures_is_bounded(self):
         many = "".join(
             armor_signature(Signature(ANN.public, NAMESPACE, "sha512", bytes([n]) * 64))
             for n in range(99)
         )
-        found = merge_signatures({SIGNATURES: {"sha256:2:x": many}})["sha256:2:x"]
+        found = Signatures.merge({Signatures.KEY: {"sha256:2:x": many}})["sha256:2:x"]
         assert found.count("BEGIN") == 16
 
 
@@ -536,8 +538,12 @@ def test_a_request_without_proof_names_no_signed_records():
     from agent_nb.notebook.runner_options import read_options
 
     assert (
-        trusted_records(Cell(key="c", sent=read_options({"agent_nb": {"signed": ["sha256:2:x"]}})))
+        trusted_records(
+            Cell(key="c", runner_options=read_options({"agent_nb": {"signed": ["sha256:2:x"]}}))
+        )
         == frozenset()
     )
-    assert trusted_records(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}
-    assert trusted_records(Cell(key="c", sent={"signed": "sha256:2:x"})) == frozenset()
+    assert trusted_records(Cell(key="c", runner_options={"signed": ["sha256:2:x"]})) == {
+        "sha256:2:x"
+    }
+    assert trusted_records(Cell(key="c", runner_options={"signed": "sha256:2:x"})) == frozenset()

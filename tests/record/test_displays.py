@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agent_nb.record.displays import compare_displays, list_uncompared_kinds
+from agent_nb.record.displays import DisplayPair
 
 
 def styler(data=(1, 2), colour="yellow"):
@@ -61,14 +61,14 @@ CHANGES = [(name, n) for name, (_, changes) in CASES.items() for n in range(len(
 @pytest.mark.parametrize("name", CASES)
 def test_a_display_that_is_made_again_is_the_same(name):
     make, _ = CASES[name]
-    assert compare_displays(make(), make()) == ""
-    assert list_uncompared_kinds(make(), make()) == []
+    assert DisplayPair(make(), make()).difference() == ""
+    assert DisplayPair(make(), make()).uncompared_kinds() == []
 
 
 @pytest.mark.parametrize(("name", "number"), CHANGES)
 def test_a_display_that_shows_something_else_is_a_difference(name, number):
     make, changes = CASES[name]
-    words = compare_displays(make(), make(**changes[number]))
+    words = DisplayPair(make(), make(**changes[number])).difference()
     assert words.startswith("its ")
     assert " differs: …" in words
 
@@ -90,24 +90,24 @@ def test_a_display_that_shows_something_else_is_a_difference(name, number):
     ],
 )  # fmt: skip
 def test_only_ids_that_nobody_sees_are_renamed(old, new, same):
-    assert (compare_displays({"text/html": old}, {"text/html": new}) == "") is same
+    assert (DisplayPair({"text/html": old}, {"text/html": new}).difference() == "") is same
 
 
 def test_texts_of_a_display_are_compared_by_the_masks():
     old, new = ({"text/html": f"<p>{n} ms</p>"} for n in (1, 2))
-    assert compare_displays(old, new)
-    assert compare_displays(old, new, lambda one, other: True) == ""
+    assert DisplayPair(old, new).difference()
+    assert DisplayPair(old, new).difference(lambda one, other: True) == ""
 
 
 def test_an_output_of_a_file_may_hold_its_text_as_lines():
-    assert compare_displays({"text/html": ["<p>\n", "x"]}, {"text/html": "<p>\nx"}) == ""
+    assert DisplayPair({"text/html": ["<p>\n", "x"]}, {"text/html": "<p>\nx"}).difference() == ""
 
 
 def test_a_kind_of_one_side_only_or_an_unknown_one_is_named():
     old = {"text/html": "x", "application/vnd.bokehjs_exec.v0+json": {}, "text/plain": "x"}
     new = {"image/png": "x", "text/latex": "y", "text/plain": "z"}
-    assert compare_displays(old, new) == ""
-    assert list_uncompared_kinds(old, new) == [
+    assert DisplayPair(old, new).difference() == ""
+    assert DisplayPair(old, new).uncompared_kinds() == [
         "text/html",
         "application/vnd.bokehjs_exec.v0+json",
         "text/latex",

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from agent_nb.events.columns import CALLS, RUNS, TURNS
-from agent_nb.record.find import find_records
-from agent_nb.record.packing import LARGE
-from agent_nb.record.payloads import detach_payloads
+from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 from agent_nb.rows.recorded_runs import runs
 
@@ -66,7 +65,7 @@ def test_an_equal_record_in_both_places_is_one_and_a_changed_one_is_two(make):
             "cells": [cell("c1", shown)],
             "metadata": {METADATA_KEY: {"version": 1, "runs": {"c1": [made]}}},
         }
-        assert len(find_records(notebook)) == expected
+        assert len(NotebookRuns(notebook).list_all()) == expected
 
 
 def test_cells_come_in_their_order_and_a_cells_runs_oldest_first(make, tmp_path):
@@ -76,7 +75,7 @@ def test_cells_come_in_their_order_and_a_cells_runs_oldest_first(make, tmp_path)
 
 
 def test_payloads_beside_the_runs_are_used(make, tmp_path, new_log):
-    bare, payloads = detach_payloads(make("x", result="y" * (LARGE + 1)))
+    bare, payloads = Payloads.detach(make("x", result="y" * (LARGE + 1)))
     save(tmp_path / "a.ipynb", [cell("c1")], {"c1": [bare]}, payloads)
     (run,) = runs(tmp_path / "a.ipynb")
     assert run.log.of("result")[0].content == "y" * (LARGE + 1)

@@ -14,7 +14,7 @@ from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.record import journal, journal_recovery
 from agent_nb.record.journal import Journal, remove_old_journals
-from agent_nb.record.journal_recovery import RecoverableRun, fold_deltas, recover_log
+from agent_nb.record.journal_recovery import RecoverableRun, fold_deltas
 
 KILLS = 50
 
@@ -91,7 +91,7 @@ def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
     said = {s["run"]: s["logged"] for s in map(json.loads, done.stdout.splitlines())}
     assert len(said) == KILLS
     for found in RecoverableRun.list_all(where=tmp_path):
-        log = recover_log(found.path)
+        log = RecoverableRun.recover(found.path)
         assert sum(len(x.content) for x in log if x.type in ("think", "respond")) >= said.pop(
             found.header.run
         )
@@ -104,7 +104,7 @@ def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
 def test_a_finished_run_is_recovered_as_it_was(log, tmp_path):
     writer = written(log, tmp_path)
     writer.close()
-    assert list(recover_log(writer.path)) == list(log)
+    assert list(RecoverableRun.recover(writer.path)) == list(log)
 
 
 def test_recovered_deltas_are_those_that_came(new_log, tmp_path):
@@ -129,7 +129,7 @@ def test_a_call_cut_off_in_its_arguments_is_recovered_and_cancelled(tmp_path):
     writer(e.Delta(run="r", block="1.2", of="call", name="python", text='{"co'))
     writer(e.Delta(run="r", block="1.2", of="call", text="d"))
     writer.close()
-    _, call, result, _, _ = recover_log(writer.path)
+    _, call, result, _, _ = RecoverableRun.recover(writer.path)
     assert (call.name, call.raw_args, call.incomplete) == ("python", '{"cod', True)
     assert (result.call_id, result.status) == (call.call_id, "cancelled")
 
@@ -139,13 +139,13 @@ def test_a_torn_last_line_and_foreign_lines_do_not_matter(log, tmp_path):
     writer.close()
     with writer.path.open("ab") as file:
         file.write(b'not json\n[1]\n{"type": "end", "stat')
-    assert list(recover_log(writer.path))[:4] == log[:4]
-    assert recover_log(writer.path)[-1].status == "interrupted"
+    assert list(RecoverableRun.recover(writer.path))[:4] == log[:4]
+    assert RecoverableRun.recover(writer.path)[-1].status == "interrupted"
 
 
 def test_an_empty_journal_is_an_empty_log(tmp_path):
     (tmp_path / "1-x.ndjson").write_bytes(b"")
-    assert list(recover_log(tmp_path / "1-x.ndjson")) == []
+    assert list(RecoverableRun.recover(tmp_path / "1-x.ndjson")) == []
 
 
 @pytest.mark.parametrize("rest", [b"", b"\n", b'{"type":"run_sta'])
@@ -243,7 +243,7 @@ def test_a_full_disk_ends_the_journal_with_a_warning_that_helps(tmp_path, monkey
     assert not log.faults
     monkeypatch.undo()
     log.append(e.Respond(content="still not written", block="9"))
-    assert [event.type for event in recover_log(journal.Journal.files(tmp_path)[0])] == [
+    assert [event.type for event in RecoverableRun.recover(journal.Journal.files(tmp_path)[0])] == [
         "user",
         "interrupt",
         "end",

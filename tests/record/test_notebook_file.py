@@ -8,11 +8,10 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
-from agent_nb.record import find as collect
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.ipynb import load_notebook, save_notebook, with_ids
-from agent_nb.record.notebook_file import group_records, lift_records, strip_records
-from agent_nb.record.outputs import list_run_numbers, remove_widgets
+from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.outputs import RunNumbers
 from agent_nb.record.packing import payload_key
 from agent_nb.record.signing import sign_record
 from agent_nb.record.split_merge import reassign_runs
@@ -61,7 +60,7 @@ def notebook(*cells, **meta):
 def saved(*cells, over=None, **meta):
     """Return our metadata after saving `cells` over a file with the metadata `over`."""
     nb = notebook(*cells, **meta)
-    lift_records(nb, over)
+    NotebookRuns(nb).lift(over)
     return nb["metadata"].get("agent_nb")
 
 
@@ -71,7 +70,7 @@ def ids(ours):
 
 def test_a_record_moves_to_the_metadata_and_leaves_a_small_reference():
     nb = notebook(cell("a", output(run("r1"))))
-    assert lift_records(nb)
+    assert NotebookRuns(nb).lift()
     assert ids(nb["metadata"]["agent_nb"]) == {"a": ["r1"]}
     assert nb["cells"][0]["outputs"][0]["data"] == {
         "text/plain": "hello",
@@ -81,11 +80,11 @@ def test_a_record_moves_to_the_metadata_and_leaves_a_small_reference():
 
 def test_lifting_again_changes_nothing():
     nb = notebook(cell("a", output(run("r1"))), cell("b", output(run("r2", payload="f" * 64))))
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     once = copy.deepcopy(nb)
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     assert nb == once
-    lift_records(nb, copy.deepcopy(once["metadata"]["agent_nb"]))
+    NotebookRuns(nb).lift(copy.deepcopy(once["metadata"]["agent_nb"]))
     assert nb == once
 
 
@@ -95,7 +94,7 @@ def test_a_notebook_without_anything_of_ours_is_not_touched():
         {"cell_type": "markdown", "source": "y"},
     )
     before = copy.deepcopy(nb)
-    assert not lift_records(nb)
+    assert not NotebookRuns(nb).lift()
     assert nb == before
 
 
@@ -106,7 +105,7 @@ def test_clearing_outputs_keeps_the_record_of_the_file():
 
 def test_cleared_outputs_are_reported_once_with_a_remedy():
     nb, told = notebook(cell("a", output(run("r1"))), cell("b")), {}
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     assert presave.remaining(nb, "n.ipynb", told) == ""
     nb["cells"][0]["outputs"] = []
     words = presave.remaining(nb, "n.ipynb", told)
@@ -167,9 +166,9 @@ def test_payloads_are_stored_once_and_go_with_their_last_run():
 def test_readers_find_records_lifted_or_not_with_their_payloads():
     key = "0" * 64
     nb = notebook(cell("a", output(run("r1", payload=key))))
-    before = group_records(nb)
-    lift_records(nb)
-    assert group_records(nb) == before == {"a": [run("r1", payload=key)]}
+    before = NotebookRuns(nb).by_cell()
+    NotebookRuns(nb).lift()
+    assert NotebookRuns(nb).by_cell() == before == {"a": [run("r1", payload=key)]}
 
 
 def nameless(*cells, **meta):
@@ -184,12 +183,14 @@ def test_records_of_cells_without_ids_are_lifted():
         {**cell("a", output(one)), "source": "%%agent\none"},
         {**cell("b", output(two)), "source": "%%agent\ntwo"},
     )
-    assert lift_records(nb)
+    assert NotebookRuns(nb).lift()
     assert not any("id" in c for c in nb["cells"])
     for c in nb["cells"]:
         c["outputs"] = []
     nb["cells"].insert(0, {k: v for k, v in cell("c").items() if k != "id"})
-    assert {name: [r["id"] for r in listed] for name, listed in group_records(nb).items()} == {
+    assert {
+        name: [r["id"] for r in listed] for name, listed in NotebookRuns(nb).by_cell().items()
+    } == {
         "cell-2": ["r1"],
         "cell-3": ["r2"],
     }
@@ -198,13 +199,13 @@ def test_records_of_cells_without_ids_are_lifted():
 def test_records_stay_where_a_save_drops_the_ids_of_cells():
     """Nothing counts as gone: a file of nbformat 4.4 has no ids, whatever made its records."""
     nb = notebook({**cell("a", output(made("r1", "%%agent\none"))), "source": "%%agent\none"})
-    lift_records(nb)
+    NotebookRuns(nb).lift()
     for _ in range(4):
         previous = copy.deepcopy(nb["metadata"]["agent_nb"])
         for c in nb["cells"]:
             c.pop("id", None)
-        lift_records(nb, previous)
-    assert [r["id"] for listed in group_records(nb).values() for r in listed] == ["r1"]
+        NotebookRuns(nb).lift(previous)
+    assert [r["id"] for listed in NotebookRuns(nb).by_cell().values() for r in listed] == ["r1"]
 
 
 def test_a_made_up_id_is_never_that_of_another_cell():
@@ -218,7 +219,7 @@ def test_a_made_up_id_is_never_that_of_another_cell():
 def test_metadata_of_a_newer_version_is_left_alone():
     nb = notebook(cell("a", output(run("r1"))), agent_nb={"version": 99, "runs": "new form"})
     before = copy.deepcopy(nb)
-    assert not lift_records(nb)
+    assert not NotebookRuns(nb).lift()
     assert nb == before
 
 
@@ -242,7 +243,7 @@ def test_junk_in_the_file_or_the_outputs_hurts_nothing(junk):
         "no cell",
         agent_nb=junk,
     )
-    lift_records(nb, junk)
+    NotebookRuns(nb).lift(junk)
     assert ids(nb["metadata"]["agent_nb"])["a"] == ["r1"]
     assert nb["cells"][0]["outputs"][1]["data"][MIME] == junk
 
@@ -255,11 +256,11 @@ def test_unknown_fields_of_our_metadata_are_kept():
 
 def test_strip_leaves_no_trace_of_a_record():
     nb = notebook(cell("a", output(run("r1"), agent_nb={"run": "r1"})))
-    lift_records(nb)
-    assert strip_records(nb) == 3
+    NotebookRuns(nb).lift()
+    assert NotebookRuns(nb).strip() == 3
     assert "agent" not in json.dumps(nb).replace("%%agent", "")
     assert nb["cells"][0]["outputs"][0]["data"] == {"text/plain": "hello"}
-    assert strip_records(nb) == 0
+    assert NotebookRuns(nb).strip() == 0
 
 
 def test_summaries_are_read_in_the_order_of_the_notebook():
@@ -267,7 +268,7 @@ def test_summaries_are_read_in_the_order_of_the_notebook():
         cell("b", output(run("r1"), agent_nb={"run": "r1"})),
         cell("a", output(run("r2"), agent_nb={"run": "r2"})),
     )
-    assert list_run_numbers(nb) == [("b", {"run": "r1"}), ("a", {"run": "r2"})]
+    assert RunNumbers.list_all(nb) == [("b", {"run": "r1"}), ("a", {"run": "r2"})]
 
 
 def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
@@ -354,7 +355,7 @@ def test_the_server_hook_never_raises(tmp_path, monkeypatch):
     manager, logged = Manager(tmp_path), []
     log = SimpleNamespace(exception=lambda *a: logged.append(a))
     presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
-    monkeypatch.setattr(presave, "lift_records", lambda *_: 1 / 0)
+    monkeypatch.setattr(presave.NotebookRuns, "lift", lambda *_: 1 / 0)
     manager.hook(
         model=model(notebook(cell("a", output(run("r1"))))),
         path="n.ipynb",
@@ -395,11 +396,11 @@ def test_the_live_view_of_a_run_that_goes_on_is_saved_beside_its_form():
     said = {"output_type": "stream", "name": "stdout", "text": "x"}
     nb = notebook(cell("c", said, live("r1", **{"text/html": "static"}), said))
     for _ in range(2):  # a page that opens saves what it loaded
-        remove_widgets(nb, lambda run: run == "r1")
+        NotebookRuns(nb).remove_widgets(lambda run: run == "r1")
         [_, form, view, _] = nb["cells"][0]["outputs"]
         assert (form["data"], view) == ({"text/html": "static"}, live("r1"))
         assert form["metadata"] == view["metadata"]
-    assert remove_widgets(nb, lambda run: run == "another") == 1
+    assert NotebookRuns(nb).remove_widgets(lambda run: run == "another") == 1
     assert nb["cells"][0]["outputs"] == [said, form, said]
 
 
@@ -408,7 +409,7 @@ def test_a_view_that_only_claims_to_be_live_stays_where_it_is():
     unmarked = live("r1")
     unmarked["metadata"] = {}
     nb = notebook(cell("c", forged, unmarked))
-    assert remove_widgets(nb) == 0
+    assert NotebookRuns(nb).remove_widgets() == 0
     assert nb["cells"][0]["outputs"] == [forged, unmarked]
 
 
@@ -423,7 +424,7 @@ def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
     marked = {**button, "data": {**widget, "text/plain": "a picture"}}
     theirs = {**button, "metadata": {}}
     nb = notebook(cell("a", said, button, theirs, marked, {**button, "data": {}}))
-    assert remove_widgets(nb) == 2
+    assert NotebookRuns(nb).remove_widgets() == 2
     assert nb["cells"][0]["outputs"] == [said, theirs, marked]
 
 
@@ -476,7 +477,7 @@ def test_what_was_forgotten_stays_so_when_a_front_end_sends_what_it_had():
     assert ours["runs"] == {}
     for cells in ([cell("a", shown), cell("b")], [cell("a"), cell("b")]):
         nb = notebook(*cells, agent_nb=copy.deepcopy(loaded))
-        lift_records(nb, ours)
+        NotebookRuns(nb).lift(ours)
         ours = nb["metadata"]["agent_nb"]
         assert len(ours["forgotten"]) == 1
         assert '"events"' not in json.dumps(nb)
@@ -511,7 +512,7 @@ def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
     first = saved(agent("a", "Dig a hole.\nThen fill it.", copy.deepcopy(full)))
     parts = [agent("new", "Dig a hole."), code("a", "Then fill it.", full)]
     nb = notebook(*copy.deepcopy(parts))
-    lift_records(nb, first)
+    NotebookRuns(nb).lift(first)
     ours = nb["metadata"]["agent_nb"]
     assert ids(ours) == {"new": ["r1"]}
     assert nb["cells"][1]["outputs"][0]["data"][MIME] == {"version": 1, "ref": "r1"}
@@ -588,7 +589,7 @@ def test_a_record_with_an_unknown_prompt_is_not_inherited(events):
         code("a", "Fill."),
         agent_nb={"version": 1, "runs": {"a": [odd], "gone": [odd]}},
     )
-    lift_records(lift_nb)
+    NotebookRuns(lift_nb).lift()
     assert "h" not in lift_nb["metadata"]["agent_nb"]["runs"]
 
 
@@ -686,11 +687,11 @@ def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
     }
     nb = notebook(cell("a", shown))
     before = copy.deepcopy(nb)
-    assert not lift_records(nb)
+    assert not NotebookRuns(nb).lift()
     assert nb == before
-    assert group_records(nb) == {}
-    assert collect.find_records(nb) == []
-    assert strip_records(nb) > 0
+    assert NotebookRuns(nb).by_cell() == {}
+    assert NotebookRuns(nb).list_all() == []
+    assert NotebookRuns(nb).strip() > 0
 
 
 def test_a_record_left_in_the_place_of_a_run_that_never_began_is_named():
@@ -751,11 +752,11 @@ def test_a_record_goes_with_its_text_when_ids_are_numbered_anew(before, sources,
     }
     ours = over(listed)
     nb = notebook(*numbered(*sources), agent_nb=copy.deepcopy(ours))
-    assert {c: [r["id"] for r in found] for c, found in group_records(nb).items()} == after
+    assert {c: [r["id"] for r in found] for c, found in NotebookRuns(nb).by_cell().items()} == after
     # the file holds the previous save, the page what it loaded
     for _ in range(3):
         nb["metadata"]["agent_nb"] = copy.deepcopy(over(listed))
-        lift_records(nb, ours)
+        NotebookRuns(nb).lift(ours)
         ours = nb["metadata"]["agent_nb"]
         assert ids(ours) == after
         assert "gone" not in ours
@@ -836,15 +837,15 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
             **{"nbdime-conflicts": sides},
         )
 
-    assert [r["id"] for r in group_records(merged())["a"]] == ["r2", "r1"]
-    assert [found.record["id"] for found in collect.find_records(merged())] == ["r1", "r2"]
+    assert [r["id"] for r in NotebookRuns(merged()).by_cell()["a"]] == ["r2", "r1"]
+    assert [found.record["id"] for found in NotebookRuns(merged()).list_all()] == ["r1", "r2"]
     lifted, stripped = merged(), merged()
-    assert lift_records(lifted)
+    assert NotebookRuns(lifted).lift()
     assert (ids(lifted["metadata"]["agent_nb"]), "nbdime-conflicts" in lifted["metadata"]) == (
         {"a": ["r2", "r1"]},
         False,
     )
-    assert strip_records(stripped) == 2
+    assert NotebookRuns(stripped).strip() == 2
     assert stripped["metadata"] == {}
 
 
@@ -861,6 +862,6 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
 )
 def test_other_output_is_not_a_record(aside):
     nb = notebook(cell("a"), **{"nbdime-conflicts": aside})
-    assert group_records(nb) == {}
-    lift_records(nb)
-    strip_records(nb)
+    assert NotebookRuns(nb).by_cell() == {}
+    NotebookRuns(nb).lift()
+    NotebookRuns(nb).strip()

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.record.packing import (
-    LARGE,
-    Home,
-    Packer,
-    Unpacker,
-    find_payload_keys,
-    payload_key,
-)
+from agent_nb.record.packing import LARGE, Home, Packer, Payloads, Unpacker, payload_key
 from agent_nb.wire.json_text import encode_canonical
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -132,4 +125,7 @@ def test_other_values_become_text():
 
 
 def test_references_are_found_at_any_depth():
-    assert find_payload_keys({"a": [{"$payload": "k1"}, {"b": {"$payload": "k2"}}]}) == {"k1", "k2"}
+    assert Payloads.find_keys({"a": [{"$payload": "k1"}, {"b": {"$payload": "k2"}}]}) == {
+        "k1",
+        "k2",
+    }

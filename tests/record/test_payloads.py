@@ -4,9 +4,8 @@ import json
 
 from agent_nb import events as e
 from agent_nb.record import packing
-from agent_nb.record.find import find_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.packing import LARGE, Payloads
-from agent_nb.record.payloads import attach_payloads, detach_payloads, payload_faults
 from agent_nb.record.record import METADATA_KEY, events_of, run_record
 from agent_nb.record.signing import is_intact, is_own_record, sign_record
 
@@ -18,7 +17,7 @@ def large_run():
 
 def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
     record = sign_record(large_run(), b"key")
-    bare, payloads = detach_payloads(record)
+    bare, payloads = Payloads.detach(record)
     notebook = json.loads(
         json.dumps(
             {"cells": [], "metadata": {METADATA_KEY: {"runs": {"c": [bare]}, "payloads": payloads}}}
@@ -32,7 +31,7 @@ def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
         return plain(packed, like)
 
     monkeypatch.setattr(packing, "payload_key", counted)
-    ((_, found),) = find_records(notebook)
+    ((_, found),) = NotebookRuns(notebook).list_all()
     assert is_own_record(found, b"key")
     assert is_intact(found)
     assert events_of(found)[0].payload == "x" * (LARGE + 1)
@@ -40,17 +39,17 @@ def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
 
 
 def test_a_whole_record_carries_what_it_needs_and_nothing_else():
-    bare, payloads = detach_payloads(large_run())
-    whole = attach_payloads(bare, {**payloads, "f" * 64: "of another run"})
+    bare, payloads = Payloads.detach(large_run())
+    whole = Payloads.attach(bare, {**payloads, "f" * 64: "of another run"})
     assert whole["payloads"] == payloads
-    assert attach_payloads(whole) == whole
+    assert Payloads.attach(whole) == whole
 
 
 def test_the_payload_of_a_record_wins_over_one_beside_it():
     record = large_run()
     (key,) = record["payloads"]
-    assert payload_faults(attach_payloads(record, {key: "changed"})) == []
-    assert payload_faults(detach_payloads(record)[0], {key: "changed"}) == [
+    assert Payloads.list_faults(Payloads.attach(record, {key: "changed"})) == []
+    assert Payloads.list_faults(Payloads.detach(record)[0], {key: "changed"}) == [
         f"the payload {key[:12]}… was changed"
     ]
 

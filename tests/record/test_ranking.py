@@ -5,14 +5,7 @@ import time
 
 import pytest
 
-from agent_nb.record.ranking import (
-    TOLERANCE,
-    rank_records,
-    read_start_time,
-    select_records,
-    sort_newest_first,
-    sort_oldest_first,
-)
+from agent_nb.record.ranking import TOLERANCE, CellRecords, read_start_time
 from agent_nb.record.signing import is_own_record, sign_record
 
 KEY, OTHER = b"this user's secret", b"somebody else's"
@@ -49,7 +42,7 @@ def test_an_invalid_start_counts_as_the_oldest(value):
     assert read_start_time({"started": value}) == 0.0
     assert read_start_time({}) == 0.0
     assert names(
-        sort_newest_first([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}])
+        CellRecords([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}]).newest_first()
     ) == [
         "old",
         "odd",
@@ -60,13 +53,15 @@ def test_so_does_the_future_unless_clocks_may_differ_so_much():
     now = time.time()
     assert read_start_time({"started": now + TOLERANCE * 2}) == 0.0
     assert read_start_time({"started": now + TOLERANCE / 2}) > now
-    assert names(sort_newest_first([made("future", 9e9), made("now", now), made("old", 1)])) == [
+    assert names(
+        CellRecords([made("future", 9e9), made("now", now), made("old", 1)]).newest_first()
+    ) == [
         "now",
         "old",
         "future",
     ]
     assert names(
-        sort_oldest_first([made("future", 9e9), made("now", now), made("later", 9.5e9)])
+        CellRecords([made("future", 9e9), made("now", now), made("later", 9.5e9)]).oldest_first()
     ) == [
         "future",
         "later",
@@ -81,8 +76,8 @@ def test_the_users_own_come_first_and_each_class_by_its_start():
         made("other", 5.0, OTHER),
         made("b", 2.0, KEY),
     ]
-    assert names(rank_records(records, KEY)) == ["b", "a", "forged", "other"]
-    assert names(rank_records(records, b"")) == ["forged", "other", "b", "a"]
+    assert names(CellRecords(records).rank(KEY)) == ["b", "a", "forged", "other"]
+    assert names(CellRecords(records).rank(b"")) == ["forged", "other", "b", "a"]
 
 
 def test_a_record_of_the_user_that_was_changed_is_not_the_users():
@@ -96,7 +91,7 @@ def test_a_record_of_the_user_that_was_changed_is_not_the_users():
         {"signature": 7},
     ):
         assert not is_own_record({**own, **change}, KEY)
-        assert rank_records([{**own, **change}, own], KEY)[0] == own
+        assert CellRecords([{**own, **change}, own]).rank(KEY)[0] == own
 
 
 def test_a_record_with_a_swapped_payload_is_not_the_users():
@@ -130,5 +125,5 @@ def test_an_empty_key_owns_nothing():
 )
 def test_others_never_push_out_the_users_own_and_their_newest_finds_room(own, others, stay):
     records = [*(made(f"m{n}", n, KEY) for n in own), *(made(f"o{n}", n) for n in others)]
-    assert names(select_records(records, KEY)) == stay
-    assert names(select_records(records[::-1], KEY)) == stay
+    assert names(CellRecords(records).select_kept(KEY)) == stay
+    assert names(CellRecords(records[::-1]).select_kept(KEY)) == stay

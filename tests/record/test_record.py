@@ -19,14 +19,14 @@ from agent_nb import events as e
 from agent_nb.events.completion import complete_log
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
-from agent_nb.record.find import find_records
-from agent_nb.record.fingerprint import inputs_of
-from agent_nb.record.match import match_record
-from agent_nb.record.packing import LARGE
-from agent_nb.record.payloads import attach_payloads, detach_payloads
+from agent_nb.notebook.files.verdicts import find_secrets
+from agent_nb.record.fingerprint import Digests
+from agent_nb.record.match import Match
+from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import Provenance, events_of, log_of, record_hash, run_record
 from agent_nb.record.signing import is_intact, sign_record, signed_by
-from agent_nb.record.verify import check_metadata, check_record, secrets_in
+from agent_nb.record.verify import check_metadata, check_record
 from agent_nb.view.state.fold import RunView
 from agent_nb.wire.json_text import encode_canonical
 
@@ -106,7 +106,7 @@ def test_nothing_in_a_foreign_record_raises(value):
 @pytest.mark.parametrize("events", [True, 7, 1e999, {"a": 1}, "words", ["\ud800"]])
 def test_what_is_no_list_of_events_is_a_run_without_any(log, events):
     record = {**run_record(log), "events": events}
-    assert match_record([record], {"prompt": "x"}).record is None
+    assert Match.find([record], Digests(prompt="x")).record is None
     assert any("not a record" in problem for problem in check_record(record))
 
 
@@ -157,7 +157,7 @@ def test_arguments_that_differ_from_their_text_are_stored_as_they_are():
 
 def test_large_payloads_are_stored_once_beside_the_run(new_log):
     record = run_record(new_log(turns=4, result="y" * (LARGE + 1)))
-    bare, payloads = detach_payloads(record)
+    bare, payloads = Payloads.detach(record)
     assert len(payloads) == 1
     assert len(json.dumps(bare)) < 20_000
     assert events_of(bare, payloads) == list(new_log(turns=4, result="y" * (LARGE + 1)))
@@ -165,8 +165,8 @@ def test_large_payloads_are_stored_once_beside_the_run(new_log):
 
 def test_attach_undoes_detach_and_takes_only_needed_payloads(new_log):
     record = run_record(new_log(result="y" * (LARGE + 1)))
-    bare, payloads = detach_payloads(record)
-    assert attach_payloads(bare, {**payloads, "f" * 64: "of another run"}) == record
+    bare, payloads = Payloads.detach(record)
+    assert Payloads.attach(bare, {**payloads, "f" * 64: "of another run"}) == record
 
 
 def test_a_payload_inside_a_payload_is_kept():
@@ -261,12 +261,12 @@ def test_the_id_of_a_run_is_text_that_every_format_can_write(log):
 
 def test_secrets_are_looked_for_beside_half_a_character():
     record = {"events": [{"type": "user", "content": "\ud800 hunter2"}]}
-    found = secrets_in(record, None, lambda text: ["a word"] * ("hunter2" in text))
+    found = find_secrets(record, lambda text: ["a word"] * ("hunter2" in text))
     assert found == ["event 1 (user): a word"]
 
 
 def test_check_says_when_a_payload_is_missing_or_changed(new_log):
-    bare, payloads = detach_payloads(run_record(new_log(result="y" * (LARGE + 1))))
+    bare, payloads = Payloads.detach(run_record(new_log(result="y" * (LARGE + 1))))
     (key,) = payloads
     assert any("missing" in p for p in check_record(bare))
     assert any("was changed" in p for p in check_record(bare, {key: "z"}))
@@ -274,8 +274,8 @@ def test_check_says_when_a_payload_is_missing_or_changed(new_log):
 
 
 def test_secrets_are_found_by_place_and_not_repeated(log):
-    found = secrets_in(
-        run_record(log), None, lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else []
+    found = find_secrets(
+        run_record(log), lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else []
     )
     assert found == ["event 2 (user): OPENAI_API_KEY"]
 
@@ -289,7 +289,7 @@ def test_the_schema_file_is_what_its_script_writes(tmp_path):
 
 def test_the_schema_accepts_a_record(new_log):
     jsonschema = pytest.importorskip("jsonschema")
-    bare, payloads = detach_payloads(
+    bare, payloads = Payloads.detach(
         saved(run_record(new_log(result="y" * (LARGE + 1)), Provenance(cell="c1")))
     )
     jsonschema.Draft202012Validator(load_schema()).validate(
@@ -511,7 +511,7 @@ def test_no_two_texts_have_one_hash(pair, size):
     assert is_intact(one)
     assert is_intact(other)
     assert not is_intact({**one, "events": other["events"], "payloads": other.get("payloads", {})})
-    assert len({inputs_of(text)["prompt"] for text in pair}) == 2
+    assert len({Digests.of_inputs(text)["prompt"] for text in pair}) == 2
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_the_records_of_the_examples_verify_as_they_were_made():
     found = [
         item.record
         for path in EXAMPLES.glob("*.ipynb")
-        for item in find_records(json.loads(path.read_text(encoding="utf-8")))
+        for item in NotebookRuns(json.loads(path.read_text(encoding="utf-8"))).list_all()
     ]
     assert found
     assert all(is_intact(record) for record in found)

@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from agent_nb import events as e
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
+from agent_nb.notebook.files.run_diff import list_comparable_parts
 from agent_nb.record import recorded_calls
-from agent_nb.record.countersign import add_signature, describe_signatures
-from agent_nb.record.diff import list_comparable_parts
-from agent_nb.record.inner_records import ROWS_KIND
+from agent_nb.record.countersign import Signatures
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of, run_record
-from agent_nb.record.recorded_calls import count_equal, digest_calls, list_calls
-from agent_nb.rows.map.known_rows.recorded import fold_records
+from agent_nb.record.recorded_calls import RecordedCall
 
 
 def call(name, code, *, span="", status="ok", started=True, approved=None):
@@ -34,13 +33,13 @@ def record(*parts, rows=None):
         for event in part:
             log.append(event)
     if rows:
-        log.append(e.State(kind=ROWS_KIND, payload=fold_records(rows)))
+        log.append(e.State(kind=InnerRecords.KIND, payload=InnerRecords(rows).to_payload()))
     log.append(e.End())
     return run_record(log, cap=10**8)
 
 
 def listed(made):
-    return [(c.rows, c.agents, c.args["code"]) for c in list_calls(events_of(made))]
+    return [(c.rows, c.agents, c.args["code"]) for c in RecordedCall.list_all(events_of(made))]
 
 
 def test_calls_are_found_in_records_inside_records_inside_records():
@@ -76,14 +75,14 @@ def test_the_arguments_are_those_that_were_approved():
 def test_equal_calls_count_together_in_rows_only():
     row = record(call("python", "same"))
     whole = record(call("python", "same"), rows={str(n): row for n in range(5)})
-    found = count_equal(list_calls(events_of(whole)))
+    found = RecordedCall.count_equal(RecordedCall.list_all(events_of(whole)))
     assert [(bool(c.rows), count) for c, count in found] == [(False, 1), (True, 5)]
 
 
 def test_spans_that_stand_in_each_other_end():
     a = e.Call(call_id="a", name="a", span="b")
     b = e.Call(call_id="b", name="b", span="a")
-    assert {c for _, c, _ in ((1, c.agents, 2) for c in list_calls([a, b]))} == set()
+    assert {c for _, c, _ in ((1, c.agents, 2) for c in RecordedCall.list_all([a, b]))} == set()
     assert len(recorded_calls.LogCalls([a, b]).around("a")) == 2
 
 
@@ -91,10 +90,10 @@ def test_what_cannot_be_listed_is_not_signed(monkeypatch):
     monkeypatch.setattr(recorded_calls, "MOST", 3)
     whole = record(rows={str(n): record() for n in range(4)})
     with pytest.raises(UsageError, match="more records inside"):
-        digest_calls(whole)
+        RecordedCall.digest_all(whole)
     with pytest.raises(UsageError, match="more records inside"):
-        add_signature({}, whole, "", object())
-    assert describe_signatures({}, whole, "", []) == []
+        Signatures({}).add(whole, "", object())
+    assert Signatures({}).describe(whole, "", []) == []
 
 
 def test_records_inside_records_have_a_bottom():
@@ -102,7 +101,7 @@ def test_records_inside_records_have_a_bottom():
     for _ in range(recorded_calls.DEEPEST + 1):
         made = record(rows={"r": made})
     with pytest.raises(UsageError, match="more records inside"):
-        list_calls(events_of(made))
+        RecordedCall.list_all(events_of(made))
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=6), st.randoms())
@@ -110,17 +109,17 @@ def test_the_digest_knows_each_call_and_no_order_of_rows(codes, random):
     rows = {str(n): record(call("python", code)) for n, code in enumerate(codes)}
     shuffled = list(rows.items())
     random.shuffle(shuffled)
-    shown, inside = digest_calls(record(rows=rows))
-    assert (shown, inside) == digest_calls(record(rows=dict(shuffled)))
+    shown, inside = RecordedCall.digest_all(record(rows=rows))
+    assert (shown, inside) == RecordedCall.digest_all(record(rows=dict(shuffled)))
     assert inside == bool(codes)
     more = record(rows={**rows, "more": record(call("python", "d"))})
-    assert digest_calls(more)[0] != shown
+    assert RecordedCall.digest_all(more)[0] != shown
 
 
 def test_the_digest_is_the_same_in_another_home(monkeypatch):
     made = record(call("python", "open('/home/me/x')"))
     monkeypatch.setenv("HOME", "/home/me")
     at_home = run_record(events_of(made))
-    shown = digest_calls(at_home)[0]
+    shown = RecordedCall.digest_all(at_home)[0]
     monkeypatch.setenv("HOME", "/home/you")
-    assert digest_calls(at_home)[0] == shown
+    assert RecordedCall.digest_all(at_home)[0] == shown

@@ -15,14 +15,15 @@ from agent_nb.agent import history as context
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import UsageError
-from agent_nb.record.fingerprint import find_changed_inputs, inputs_hash, inputs_of
-from agent_nb.record.match import match_record, select_cell_records
+from agent_nb.notebook.files.cell_records import select_cell_records
+from agent_nb.record.fingerprint import Digests
+from agent_nb.record.match import Match
 from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import sign_record
 from agent_nb.record.verify import check_record
 from agent_nb.tools.base import Decision
-from agent_nb.tools.standing import STANDING, Standing
+from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from agent_nb.view.state.fold import RunView
 
 KEY = b"this user's secret"
@@ -110,7 +111,7 @@ TAMPERED = {
 
 class TestMatching:
     def test_the_same_inputs_are_recorded(self):
-        assert match_record([record()], agent().inputs("go")).status == "recorded"
+        assert Match.find([record()], agent().inputs("go")).status == "recorded"
 
     @pytest.mark.parametrize(
         ("name", "inputs"),
@@ -125,16 +126,16 @@ class TestMatching:
         ],
     )
     def test_a_changed_input_is_stale_and_named(self, name, inputs):
-        found = match_record([record()], inputs())
+        found = Match.find([record()], inputs())
         assert (found.status, found.changed) == ("stale", (name,))
         assert name in str(found)
 
     def test_nothing_on_record_is_unrecorded(self):
-        assert match_record([], agent().inputs("go")).status == "unrecorded"
+        assert Match.find([], agent().inputs("go")).status == "unrecorded"
 
     def test_limits_and_approval_do_not_count(self):
         assert (
-            match_record([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status
+            Match.find([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status
             == "recorded"
         )
 
@@ -143,13 +144,13 @@ class TestMatching:
         dialect = agent().dialect
         monkeypatch.setattr(type(dialect), "instructions", lambda *_: "entirely new instructions")
         monkeypatch.setattr(context, "write_messages", lambda *_: [])
-        found = match_record([stored], agent().inputs("go"))
+        found = Match.find([stored], agent().inputs("go"))
         assert found.status == "recorded"
         assert play(found.record).played.drift is None
 
     def test_a_home_folder_in_the_prompt_matches_under_another_home(self):
-        mine = inputs_of("read /home/ann/x", home="/home/ann")
-        assert mine == inputs_of("read /Users/bob/x", home="/Users/bob")
+        mine = Digests.of_inputs("read /home/ann/x", home="/home/ann")
+        assert mine == Digests.of_inputs("read /Users/bob/x", home="/Users/bob")
 
     def test_the_conversation_counts_by_what_was_said(self):
         before = [
@@ -162,20 +163,19 @@ class TestMatching:
         same = [
             msgspec.structs.replace(x, ts=99.0, run="other") for x in before if x.type != "think"
         ]
-        assert inputs_of("p", history=[before]) == inputs_of("p", history=[same])
+        assert Digests.of_inputs("p", history=[before]) == Digests.of_inputs("p", history=[same])
         other = [e.User(content="q"), e.Respond(content="b")]
-        assert find_changed_inputs(
-            inputs_of("p", history=[before]), inputs_of("p", history=[other])
-        ) == ("conversation",)
+        one, two = (Digests.of_inputs("p", history=[log]) for log in (before, other))
+        assert two.list_changes(one) == ("conversation",)
 
     def test_a_late_agent_needs_no_model_and_no_key_to_match(self):
         stored = record(model=None)
         late = Agent("openai/gpt-5", [python, weather], secrets={}, late=True)
-        assert match_record([stored], late.inputs("go")).changed == ("model",)
+        assert Match.find([stored], late.inputs("go")).changed == ("model",)
 
     def test_a_tampered_record_does_not_count(self):
         stored = json.loads(json.dumps(record()).replace("base + 2", "base + 9"))
-        found = match_record([stored], agent().inputs("go"))
+        found = Match.find([stored], agent().inputs("go"))
         assert found.status == "tampered"
         assert "hash" in found.problem
         with pytest.raises(UsageError, match="hash"):
@@ -184,7 +184,7 @@ class TestMatching:
     @pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
     def test_whatever_was_changed_it_is_tampered_and_neither_stale_nor_played(self, change):
         stored = change(record())
-        assert match_record([stored], agent().inputs("go")).status == "tampered"
+        assert Match.find([stored], agent().inputs("go")).status == "tampered"
         assert any("does not have the hash" in problem for problem in check_record(stored))
 
     @pytest.mark.parametrize("body", ["other text " * 10_000, None])
@@ -193,8 +193,8 @@ class TestMatching:
         (key,) = stored["payloads"]
         changed = {**stored, "payloads": {} if body is None else {key: body}}
         inputs = agent([f"long {'answer ' * 20_000}"]).inputs("go")
-        assert match_record([stored], inputs).status == "recorded"
-        assert match_record([changed], inputs).status == "tampered"
+        assert Match.find([stored], inputs).status == "recorded"
+        assert Match.find([changed], inputs).status == "tampered"
         with pytest.raises(UsageError, match="changed after it was made"):
             Tape.of(changed, trust=True)
 
@@ -206,25 +206,25 @@ class TestMatching:
 
     def test_an_older_record_that_is_whole_is_played_instead(self):
         old = record()
-        assert match_record([{**record(), "hash": ""}, old], agent().inputs("go")).record == old
+        assert Match.find([{**record(), "hash": ""}, old], agent().inputs("go")).record == old
 
     def test_only_a_run_that_ended_well_counts_unless_asked_for(self):
         stored = record(["ok"])
         failed = record([{"error": {"status": 401, "message": "no"}}])
         inputs = agent([{"error": {"status": 401, "message": "no"}}]).inputs("go")
-        assert match_record([failed], inputs).status == "stale"
-        assert match_record([failed], inputs, statuses=None).status == "recorded"
-        assert match_record([failed, stored], agent(["ok"]).inputs("go")).record == stored
+        assert Match.find([failed], inputs).status == "stale"
+        assert Match.find([failed], inputs, statuses=None).status == "recorded"
+        assert Match.find([failed, stored], agent(["ok"]).inputs("go")).record == stored
 
     def test_the_newest_matching_record_is_taken(self):
         first, second = record(), record()
-        assert match_record([second, first], agent().inputs("go")).record == second
+        assert Match.find([second, first], agent().inputs("go")).record == second
 
     def test_the_hash_covers_every_input(self):
-        base = inputs_of(
+        base = Digests.of_inputs(
             "p", model="m", tools=["t"], settings={"system": "s"}, history=[[e.User(content="x")]]
         )
-        assert len({inputs_hash(base), *(inputs_hash({**base, name: "0"}) for name in base)}) == 6
+        assert len({base.hash, *(Digests({**base, name: "0"}).hash for name in base)}) == 6
 
 
 RUNS = {
@@ -557,10 +557,10 @@ class TestTrust:
 
         played = play(self.forged(), ask=ask, live=True).played
         assert all(e.scope != "kernel" for e in played.log.of("approval"))
-        assert STANDING.names == []
+        assert KERNEL_PERMISSIONS.names == []
 
     def test_a_permission_for_the_session_does_not_cover_foreign_calls(self, monkeypatch):
-        monkeypatch.setattr(Standing, "allows", lambda *_: True)
+        monkeypatch.setattr(KernelPermissions, "allows", lambda *_: True)
         asked = []
 
         async def ask(question):
@@ -690,7 +690,7 @@ class TestGoingOnLive:
     def test_the_new_record_matches_next_time(self):
         _, _, run = self.drifted()
         again = sign_record(run_record(run.log), KEY)
-        assert match_record([again], agent().inputs("go")).status == "recorded"
+        assert Match.find([again], agent().inputs("go")).status == "recorded"
         assert play(again).played.drift is None
 
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.pictures import attached, png
 
 from agent_nb import events as e
-from agent_nb.record.fingerprint import INPUTS, inputs_of
+from agent_nb.record.fingerprint import INPUTS, Digests
 from agent_nb.record.run_inputs import RunInputs
 
 PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"x" * 67).decode()}
@@ -132,7 +132,7 @@ def test_the_digests_are_those_by_which_records_are_found():
     given = RunInputs(
         prompt="go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN]
     )
-    assert given.digests == inputs_of(
+    assert given.digests == Digests.of_inputs(
         "go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN]
     )
 

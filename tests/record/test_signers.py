@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from agent_nb.errors import UsageError
 from agent_nb.record import signers
-from agent_nb.record.signers import (
-    NAMESPACE,
-    Signer,
-    add_signer,
-    load_signers,
-    read_signers,
-    remove_signers,
-    signers_file,
-)
+from agent_nb.record.signers import NAMESPACE, Signer, read_signers, signers_file
 from agent_nb.record.ssh_signature import encode_public_key, fingerprint_key
 
 KEY, OTHER = encode_public_key(b"\1" * 32), encode_public_key(b"\2" * 32)
@@ -29,7 +21,7 @@ RSA = "ssh-rsa " + base64.b64encode(struct.pack(">I", 7) + b"ssh-rsa").decode()
 
 def listed(tmp_path, text):
     (tmp_path / "signers").write_text(text)
-    return load_signers(str(tmp_path / "signers"))
+    return Signer.load_all(str(tmp_path / "signers"))
 
 
 @pytest.mark.parametrize(
@@ -110,28 +102,28 @@ def test_dates_are_those_of_openssh():
 
 
 def test_an_added_signer_counts_until_removed(tmp_path):
-    assert load_signers() == []
+    assert Signer.load_all() == []
     (tmp_path / "ann.pub").write_text(f"{LINE} ann@work\n")
-    assert add_signer("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
-    assert add_signer("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
+    assert Signer.add("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
+    assert Signer.add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
         "bob", OTHER
     )
-    add_signer(
+    Signer.add(
         "bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}"
     )  # adding it again changes nothing
-    assert load_signers() == [Signer("ann", KEY), Signer("bob", OTHER)]
+    assert Signer.load_all() == [Signer("ann", KEY), Signer("bob", OTHER)]
     assert signers_file().stat().st_mode & 0o077 == 0
-    assert remove_signers("ann") == [Signer("ann", KEY)]
-    assert remove_signers(fingerprint_key(OTHER)) == [Signer("bob", OTHER)]
-    assert load_signers() == []
+    assert Signer.remove("ann") == [Signer("ann", KEY)]
+    assert Signer.remove(fingerprint_key(OTHER)) == [Signer("bob", OTHER)]
+    assert Signer.load_all() == []
 
 
 def test_removing_leaves_the_other_lines(tmp_path):
-    add_signer("ann", LINE)
+    Signer.add("ann", LINE)
     signers_file().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
     with pytest.raises(UsageError, match=r"no signer eve\. There are: ann,anna, old"):
-        remove_signers("eve")
-    remove_signers("anna")
+        Signer.remove("eve")
+    Signer.remove("anna")
     assert signers_file().read_text() == f"# the team\nold {RSA}\n"
 
 
@@ -152,19 +144,19 @@ def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, g
     monkeypatch.chdir(tmp_path)
     (tmp_path / "PRIVATE").write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
     (tmp_path / "TWO").write_text(f"{LINE}\n{LINE}")
-    add_signer("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")
+    Signer.add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")
     with pytest.raises(UsageError, match=why):
-        add_signer(name, given)
-    assert [signer.name for signer in load_signers()] == ["bob"]
+        Signer.add(name, given)
+    assert [signer.name for signer in Signer.load_all()] == ["bob"]
 
 
 def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monkeypatch):
     # older versions of platformdirs use XDG_CONFIG_HOME unchanged
     monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")
     with pytest.raises(UsageError, match="relative path"):
-        load_signers()
+        Signer.load_all()
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path):
     with pytest.raises(UsageError, match="File not found"):
-        load_signers(str(tmp_path / "none"))
+        Signer.load_all(str(tmp_path / "none"))

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from agent_nb.record.ranking import rank_records
+from agent_nb.record.ranking import CellRecords
 from agent_nb.record.record import run_record
 from agent_nb.record.signing import (
     covers_record,
@@ -61,7 +61,7 @@ def test_a_malformed_hash_counts_for_nobody(log, named):
     assert not is_own_record(record, KEY)
     assert not names_signer(record, KEY)
     assert not covers_record(frozenset({"sha256:00"}), record)
-    assert rank_records([record], KEY, frozenset({"sha256:00"})) == [record]
+    assert CellRecords([record]).rank(KEY, frozenset({"sha256:00"})) == [record]
 
 
 def test_trust_covers_all_none_or_the_hashes_it_names(log):

@@ -7,7 +7,7 @@ import pytest
 from helpers.paths import EXAMPLES
 
 from agent_nb.rows.recorded_runs import runs
-from agent_nb.runner.notebook_check import Options, check_notebook
+from agent_nb.runner.notebook_check import CheckOptions, check_notebook
 
 EXAMPLES = sorted(EXAMPLES.glob("[!.]*.ipynb"))
 NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]
@@ -19,7 +19,7 @@ READABLE = {"text/html", "text/plain", "text/markdown"}
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_an_example_replays_from_its_record(path):
-    report = check_notebook(path, Options(trust=True))
+    report = check_notebook(path, CheckOptions(trust=True))
     assert report.ok, str(report)
     assert not report.skipped  # the tests are installed with what the examples need
 

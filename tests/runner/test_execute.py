@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.host import launch
-from agent_nb.record.notebook_file import group_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import RECORD_MIME, log_of
 from agent_nb.runner import cell_client, kernels
 from agent_nb.runner.cell_client import Client
@@ -174,11 +174,11 @@ def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
 
 STOPPER = """
 import threading, time
-from agent_nb.agent import registry
+from agent_nb.agent import REGISTRY
 def stop():
-    while not (runs := registry.list_open_runs()) or not len(runs[-1]):
+    while not (runs := REGISTRY.list_open_runs()) or not len(runs[-1]):
         time.sleep(0.01)
-    registry.reach(runs[-1]).cancel()
+    REGISTRY.reach(runs[-1]).cancel()
 threading.Thread(target=stop, daemon=True).start()
 """
 
@@ -189,7 +189,7 @@ def test_a_stopped_cell_fails_the_notebook_and_no_later_cell_runs(notebook, caps
     assert "AgentStopped: stopped (from elsewhere)" in capsys.readouterr().err
     written = read(path.with_name("n.run.ipynb"))
     assert [cell["execution_count"] for cell in written["cells"][1:]] == [1, 2, 3, None]
-    (record,) = [runs[-1] for runs in group_records(written).values()]
+    (record,) = [runs[-1] for runs in NotebookRuns(written).by_cell().values()]
     assert (record["status"], log_of(record)[-1].status) == ("interrupted", "interrupted")
 
 
@@ -251,7 +251,7 @@ def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
     assert main(["run", str(path)]) == 0
     assert "cell 3 · ok" in capsys.readouterr().out
     nb = read(path.with_name("n.run.ipynb"))
-    assert group_records(nb) == {}
+    assert NotebookRuns(nb).by_cell() == {}
     assert RECORD_MIME not in json.dumps(nb)
 
 
@@ -272,7 +272,7 @@ def test_plain_nbclient_works_and_keeps_the_record_in_the_output(notebook):
     path = notebook(AGENT)
     nb = nbformat.read(path, as_version=4)
     NotebookClient(nb, resources={"metadata": {"path": str(path.parent)}}).execute()
-    assert [log_of(r[0])[-1].status for r in group_records(nb).values()] == ["ok"]
+    assert [log_of(r[0])[-1].status for r in NotebookRuns(nb).by_cell().values()] == ["ok"]
 
 
 @pytest.mark.long
@@ -395,7 +395,7 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
 def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
     notebook, monkeypatch, capsys, deaths, failed
 ):
-    started, plain = [], kernels.launched_by_us
+    started, plain = [], kernels.use_own_launcher
 
     def launched(manager):
         plain(manager)
@@ -408,7 +408,7 @@ def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
             ]
 
     for module in (cell_client, kernels):
-        monkeypatch.setattr(module, "launched_by_us", launched)
+        monkeypatch.setattr(module, "use_own_launcher", launched)
     assert main(["run", "--live", str(notebook(AGENT))]) == failed
     assert len(started) == 3
     told = capsys.readouterr().err

@@ -14,7 +14,7 @@ from agent_nb.errors import UsageError
 from agent_nb.host import launch
 from agent_nb.runner import kernels
 from agent_nb.runner.execution_options import ExecutionOptions
-from agent_nb.runner.kernels import Ahead, choose_kernel, kernel_of
+from agent_nb.runner.kernels import EarlyKernels, choose_kernel, find_kernel
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """
@@ -52,13 +52,13 @@ def notebooks(tmp_path):
 @pytest.fixture
 def started(monkeypatch):
     """Return the kernels that were started ahead, by notebook."""
-    found, plain = [], Ahead._start
+    found, plain = [], EarlyKernels._start
 
     def start(self, notebook):
         found.append((notebook, plain(self, notebook)))
         return found[-1][1]
 
-    monkeypatch.setattr(Ahead, "_start", start)
+    monkeypatch.setattr(EarlyKernels, "_start", start)
     return found
 
 
@@ -75,7 +75,7 @@ class TestWhichOne:
         ],
     )
     def test_a_missing_kernel_in_python_is_replaced_by_the_default_one(self, metadata):
-        assert kernel_of({"metadata": metadata}) == ("python3", "of-somebody-else")
+        assert find_kernel({"metadata": metadata}) == ("python3", "of-somebody-else")
 
     @pytest.mark.parametrize(
         "metadata",
@@ -90,14 +90,14 @@ class TestWhichOne:
             UsageError,
             match=r"'of-somebody-else' is not installed\. Installed: .*python3.*--kernel",
         ):
-            kernel_of({"metadata": metadata})
+            find_kernel({"metadata": metadata})
 
     @pytest.mark.parametrize(
         "metadata",
         [None, [], {"kernelspec": []}, {"kernelspec": {"name": None}}, {"language_info": 1}],
     )
     def test_a_notebook_that_names_none_gets_the_default_one(self, metadata):
-        assert kernel_of({"metadata": metadata}) == ("python3", "")
+        assert find_kernel({"metadata": metadata}) == ("python3", "")
 
     @pytest.mark.long
     @pytest.mark.kernel
@@ -144,7 +144,7 @@ class TestAhead:
     @pytest.mark.long
     def test_one_is_started_while_another_runs_and_ends_with_the_command(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
-        with Ahead([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
+        with EarlyKernels([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
             for path in (a, b):
                 kernel = ahead.take(path, choose_kernel(path, {}))
                 assert alive(kernel)
@@ -155,7 +155,7 @@ class TestAhead:
     @pytest.mark.long
     def test_a_kernel_that_no_longer_fits_the_notebook_is_not_used(self, notebooks, started):
         a, b = notebooks("a", "b")
-        with Ahead(
+        with EarlyKernels(
             [a, b], lambda path: choose_kernel(path, {}, ExecutionOptions(zone="UTC"))
         ) as ahead:
             ahead.take(a, choose_kernel(a, {}))
@@ -167,7 +167,7 @@ class TestAhead:
     @pytest.mark.long
     def test_a_kernel_ahead_serves_only_its_notebook(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
-        with Ahead([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
+        with EarlyKernels([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
             ahead.take(a, choose_kernel(a, {})).stop()
             assert ahead.take(c, choose_kernel(c, {})) is None
 

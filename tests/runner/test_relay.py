@@ -26,7 +26,7 @@ SCRIPT = [{"text": "Hello, you.", "chunk": 4, "usage": {"input": 5, "output": 3}
 
 
 def cell(path):
-    return Cell(key="c", sent={"stream": path})
+    return Cell(key="c", runner_options={"stream": path})
 
 
 def a_run(log):

@@ -14,7 +14,6 @@ from agent_nb.runner.report import (
     Problem,
     Report,
     render_junit,
-    report_to_builtins,
     summarize_reports,
 )
 
@@ -84,13 +83,13 @@ def test_the_cheapest_command_that_helps_is_named():
 
 
 def test_json_gives_each_problem_with_cell_kind_and_message():
-    found = json.loads(json.dumps(report_to_builtins(WARNED)))
+    found = json.loads(json.dumps(WARNED.to_builtins()))
     assert (found["ok"], found["problems"]) == (True, [])
     assert found["warnings"] == [
         {"cell": 2, "kind": "changed", "message": "cell 2: `double` changed"}
     ]
-    assert report_to_builtins(BAD)["problems"][0].keys() == {"cell", "kind", "message"}
-    assert report_to_builtins(BAD)["advice"] == list(BAD.advice)
+    assert BAD.to_builtins()["problems"][0].keys() == {"cell", "kind", "message"}
+    assert BAD.to_builtins()["advice"] == list(BAD.advice)
 
 
 def test_several_notebooks_are_summed_up():

@@ -16,7 +16,7 @@ from helpers.scripts import calling
 
 import agent_nb
 from agent_nb import Agent, Scripted, tool
-from agent_nb.agent import registry
+from agent_nb.agent import REGISTRY, Announced, Questions
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
 from agent_nb.external.attached_run import attach
@@ -101,7 +101,7 @@ def test_recorded_runs_are_published_where_asked():
 def test_a_replay_of_a_published_run_is_the_same_run(serving):
     done = run(run_of("Hello."))
     again = agent_nb.EventLog.from_ndjson(done.log.to_ndjson())
-    found = registry.Announced(again, "", registry.Questions(), None)
+    found = Announced(again, "", Questions(), None)
     serving._publish(found)
     assert serving.runs.count(done.id) == 1
 
@@ -126,7 +126,7 @@ def test_a_question_is_answered_by_whoever_follows(serving):
         attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
         answered = asyncio.create_task(_approve(attached))
         while not serving._hub.listeners(stream.log.run):
-            stream._announced = stream._announced or registry.announce(
+            stream._announced = stream._announced or REGISTRY.announce(
                 stream.log, questions=stream.questions, cancel=stream.stop
             )
             await asyncio.sleep(0.01)

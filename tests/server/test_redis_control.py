@@ -13,7 +13,7 @@ from helpers.scripts import calling
 import agent_nb
 from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as ev
-from agent_nb.agent import registry
+from agent_nb.agent import REGISTRY
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
 from agent_nb.external.attached_run import attach
@@ -167,7 +167,7 @@ def run(coroutine):
 async def asked(server, answer, *, script=(CALL, "Done."), **options):
     """Run an agent in the kernel; `answer(attached, event)` answers its question from elsewhere."""
     stream = Agent(Scripted(list(script)), tools=[touch], **options)("go")
-    stream._announced = registry.announce(
+    stream._announced = REGISTRY.announce(
         stream.log, questions=stream.questions, cancel=stream.stop
     )
     attached = attach(f"{server.url}/runs/{stream.log.run}", server.token)

@@ -279,7 +279,7 @@ def test_the_same_run_from_two_kernels_is_one_and_mixes_with_no_other(hubs, redi
 
 
 def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
     monkeypatch.setattr("agent_nb.server.redis.mirrors.IDLE", 0.05)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
@@ -309,7 +309,7 @@ def test_a_run_whose_kernel_is_gone_is_away_and_cannot_be_controlled(hubs, redis
 
 
 def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")
@@ -335,7 +335,7 @@ def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, mo
 def test_deltas_go_beyond_the_buffer_and_at_the_end_and_all_expires(
     hubs, redis_server, monkeypatch
 ):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
     url = redis_server.url
     kernel = hubs(url, keep=40, limits=Limits(deltas=0.0, lifetime=500))
     log = EventLog("r")
@@ -588,7 +588,7 @@ def test_what_redis_lost_between_two_events_is_published_again(hubs, redis_serve
 
 
 def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 3)

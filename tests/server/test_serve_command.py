@@ -447,7 +447,7 @@ def test_a_server_serves_and_answers_the_runs_of_a_kernel_through_redis(
 KERNEL = """
 import asyncio, json
 import agent_nb
-from agent_nb.agent import registry
+from agent_nb.agent import REGISTRY
 
 @agent_nb.tool(effect="outside")
 def touch(name: str) -> str:
@@ -458,7 +458,7 @@ async def main():
     with agent_nb.serve() as serving:
         call = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
         stream = agent_nb.Agent(agent_nb.Scripted([call, "Done."]), tools=[touch])("go")
-        kept = registry.announce(stream.log, questions=stream.questions, cancel=stream.stop)
+        kept = REGISTRY.announce(stream.log, questions=stream.questions, cancel=stream.stop)
         print(stream.log.run, flush=True)
         while not serving._hub.listeners(stream.log.run):
             await asyncio.sleep(0.01)

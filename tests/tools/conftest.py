@@ -10,7 +10,7 @@ import pytest
 from helpers.tool_calls import MainThread, Record, run_calls
 
 from agent_nb.tools.base import Decision, Outcome, Question
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def outcome() -> Callable[..., Outcome]:
     """Call one tool with keyword arguments and return its outcome."""
 
     def call(tool: Any, _options: dict[str, Any] | None = None, /, **args: Any) -> Outcome:
-        toolset = resolve_tools([tool])
+        toolset = Toolset.resolve([tool])
         return run_calls(toolset, (toolset.names[0], args), **(_options or {}))[0][0]
 
     return call

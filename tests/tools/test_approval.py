@@ -20,13 +20,13 @@ from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Question, Tool, ToolContext
 from agent_nb.tools.decorator import as_tool as as_python_tool
 from agent_nb.tools.decorator import tool
+from agent_nb.tools.kernel_permissions import KernelPermissions
 from agent_nb.tools.mcp.described import ListedTool, as_tool
 from agent_nb.tools.mcp.server import Server
 from agent_nb.tools.policy_file import load_policy, parse
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
-from agent_nb.tools.standing import Standing
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 Run = Callable[..., Any]
 
@@ -157,12 +157,12 @@ def test_an_answer_holds_for_its_scope(
 
 
 class TestForThisNotebook:
-    def gate(self, mode: str, ask: Any, standing: Standing) -> Approver:
+    def gate(self, mode: str, ask: Any, standing: KernelPermissions) -> Approver:
         return Approver(load_policy(mode), ask, standing)
 
     def test_a_yes_counts_for_the_tool_in_later_runs(self, run: Run, asker: Any) -> None:
         standing, ask = (
-            Standing(),
+            KernelPermissions(),
             asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click")),
         )
         for text in "xy":
@@ -176,12 +176,14 @@ class TestForThisNotebook:
 
     def test_it_stands_in_no_event(self, run: Run, asker: Any) -> None:
         ask = asker(Decision(True, scope="kernel", by="click"))
-        _, record = run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", ask, Standing()))
+        _, record = run(
+            TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", ask, KernelPermissions())
+        )
         assert [d["scope"] for d in record.of("decided")] == ["tool"]
 
     def test_once_revoked_it_is_asked_about_again(self, run: Run, asker: Any) -> None:
         standing, ask = (
-            Standing(),
+            KernelPermissions(),
             asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click")),
         )
         gate = self.gate("ask", ask, standing)
@@ -192,7 +194,7 @@ class TestForThisNotebook:
         assert (outcomes[0].status, len(ask.questions)) == ("denied", 2)
 
     def test_a_denial_by_policy_always_wins(self, run: Run, asker: Any) -> None:
-        standing = Standing()
+        standing = KernelPermissions()
         run(
             TOOLS,
             ("send", {"text": "x"}),
@@ -204,7 +206,7 @@ class TestForThisNotebook:
         assert outcomes[0].status == "denied"
 
     def test_a_no_is_not_kept(self, run: Run, asker: Any) -> None:
-        standing = Standing()
+        standing = KernelPermissions()
         run(
             TOOLS,
             ("send", {"text": "x"}),
@@ -221,7 +223,7 @@ class TestForThisNotebook:
         assert ([o.status for o in outcomes], len(ask.questions)) == (["ok", "ok"], 1)
 
     def test_another_tool_of_the_same_name_is_asked_about(self) -> None:
-        standing, known = Standing(), resolve_tools([send])["send"]
+        standing, known = KernelPermissions(), Toolset.resolve([send])["send"]
         standing.allow(known)
         other = msgspec.structs.replace(
             known, spec=msgspec.structs.replace(known.spec, description="Send it to everybody.")
@@ -266,7 +268,7 @@ def test_other_calls_run_while_a_question_is_open(run: Run, record: Any) -> None
 
     async def main() -> None:
         kept.append(record())
-        runner = ToolRunner(resolve_tools(TOOLS), approver=approver("ask", ask), limit=1)
+        runner = ToolRunner(Toolset.resolve(TOOLS), approver=approver("ask", ask), limit=1)
         await runner.run([Job("1", "send", {"text": "x"}), Job("2", "look", {})], kept[0])
 
     anyio.run(main)
@@ -295,7 +297,7 @@ def test_an_open_question_ends_when_the_run_is_stopped(record: Any) -> None:
 
     async def main() -> Any:
         kept = record()
-        runner = ToolRunner(resolve_tools(TOOLS), approver=approver("ask", ask))
+        runner = ToolRunner(Toolset.resolve(TOOLS), approver=approver("ask", ask))
         jobs = [Job("1", "send", {"text": "x"}), Job("2", "send", {"text": "y"})]
         task = asyncio.create_task(runner.run(jobs, kept))
         await kept.seen("requested")
@@ -442,7 +444,7 @@ def offer(**changes: Any) -> Tool:
     ids="-".join,
 )
 def test_a_remembered_yes_is_for_one_tool_of_one_server(change: dict[str, Any]) -> None:
-    standing = Standing()
+    standing = KernelPermissions()
     standing.allow(offer())
     assert standing.allows(offer())
     assert standing.allows(offer(env={"TOKEN": "renewed"}))
@@ -459,7 +461,7 @@ def define(text: str, file: str) -> Any:
 
 
 def test_a_remembered_yes_is_for_the_code_of_a_python_tool() -> None:
-    standing = Standing()
+    standing = KernelPermissions()
     first = "def act(path: str) -> str:\n    return path\n"
     standing.allow(as_python_tool(define(first, "one")))
     assert standing.allows(as_python_tool(define(first, "two"))), "a cell that ran again"
@@ -471,7 +473,7 @@ def test_a_yes_for_an_agent_is_for_its_tools() -> None:
     def make(*tools: Any) -> Tool:
         return Agent(Scripted([]), tools, name="helper").as_tool()
 
-    standing = Standing()
+    standing = KernelPermissions()
     standing.allow(make(look))
     assert standing.allows(make(look))
     assert not standing.allows(make(look, send))

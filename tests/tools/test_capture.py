@@ -18,7 +18,7 @@ from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.tools import capture
-from agent_nb.tools.capture import capture_output, write_to_capture
+from agent_nb.tools.capture import OutputCapture
 from agent_nb.wire.redact import Redaction
 
 KEY = "value-of-a-secret-key"
@@ -32,7 +32,7 @@ def said() -> list[str]:
 
 
 def test_a_print_goes_to_the_capture_and_not_to_the_stream(said: list[str], capsys: Any) -> None:
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         print("inside", 1)
         sys.stderr.writelines(["a", "b"])
     print("after")
@@ -42,14 +42,14 @@ def test_a_print_goes_to_the_capture_and_not_to_the_stream(said: list[str], caps
 
 def test_stdout_and_stderr_can_be_told_apart(said: list[str]) -> None:
     errors: list[str] = []
-    with capture_output(said.append, errors.append):
+    with OutputCapture(said.append, errors.append):
         print("out")
         print("err", file=sys.stderr)
     assert ("".join(said), "".join(errors)) == ("out\n", "err\n")
 
 
 def test_through_goes_to_the_streams_too(said: list[str], capsys: Any) -> None:
-    with capture_output(said.append, through=True):
+    with OutputCapture(said.append, through=True):
         print("both")
     assert ("".join(said), capsys.readouterr().out) == ("both\n", "both\n")
 
@@ -59,12 +59,12 @@ def test_the_streams_and_threads_are_what_they_were_afterwards(
 ) -> None:
     # a thread that another test abandoned may still hold a capture
     monkeypatch.setattr(capture, "_open", [])
-    monkeypatch.setattr(capture, "_undo", [])
+    monkeypatch.setattr(capture, "_restore", [])
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     before = sys.stdout, sys.stdout.write, threading.Thread.start, ThreadPoolExecutor.submit
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         assert sys.stdout is before[0]
-        with capture_output(said.append):
+        with OutputCapture(said.append):
             pass
         assert sys.stdout.write != before[1]
     assert (
@@ -80,7 +80,7 @@ def test_whoever_replaced_the_write_meanwhile_keeps_it(
 ) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         ours = sys.stdout.write
         sys.stdout.write = lambda text: ours(text.upper())  # type: ignore[method-assign]
     print("after")
@@ -92,7 +92,7 @@ def test_a_stream_that_cannot_be_heard_is_left_alone(
     stream: Any, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         print("still heard")
     assert "".join(said) == "still heard\n"
     assert sys.stderr is stream
@@ -101,7 +101,7 @@ def test_a_stream_that_cannot_be_heard_is_left_alone(
 def test_a_logging_handler_that_holds_the_stream_is_heard(said: list[str], capsys: Any) -> None:
     log = logging.Logger("held")
     log.addHandler(logging.StreamHandler(sys.stderr))
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         log.warning("careful")
     log.warning("afterwards")
     assert "".join(said) == "careful\n"
@@ -148,7 +148,7 @@ def test_threads_that_the_code_starts_belong_to_it(
     where: Any, said: list[str], capsys: Any
 ) -> None:
     POOL.submit(int).result()  # its thread is older than the capture
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         where(lambda: print("from a thread"))
     where(lambda: print("later"))
     assert set("".join(said).splitlines()) == {"from a thread"}
@@ -165,7 +165,7 @@ def test_a_thread_that_outlives_the_code_prints_where_it_always_did(
         go.wait(20)
         print("second")
 
-    with capture_output(said.append):
+    with OutputCapture(said.append):
         thread = threading.Thread(target=work)
         thread.start()
         while not said:
@@ -179,7 +179,7 @@ def test_tasks_at_the_same_time_are_told_apart() -> None:
     said: dict[str, list[str]] = {"a": [], "b": []}
 
     async def work(name: str) -> None:
-        with capture_output(said[name].append):
+        with OutputCapture(said[name].append):
             for n in range(5):
                 print(name, n)
                 await asyncio.sleep(0)
@@ -194,9 +194,11 @@ def test_tasks_at_the_same_time_are_told_apart() -> None:
 
 
 def test_what_is_said_for_another_stream_goes_to_the_capture_or_nowhere(said: list[str]) -> None:
-    with capture_output(print, said.append):
-        assert write_to_capture("\r50%")
-    assert not write_to_capture("nobody")
+    with OutputCapture(print, said.append):
+        capture = OutputCapture.current()
+        assert capture is not None
+        capture.err("\r50%")
+    assert OutputCapture.current() is None
     assert said == ["\r50%"]
 
 
@@ -295,7 +297,7 @@ def test_other_contexts_are_not_held_back_while_a_tool_prints(capsys: Any) -> No
     go = threading.Event()
     other = threading.Thread(target=lambda: (go.wait(20), print(KEY[:3], end="")))
     other.start()
-    with capture_output(str, through=True, redaction=Redaction(SECRETS)):
+    with OutputCapture(str, through=True, redaction=Redaction(SECRETS)):
         print("v", end="")  # may be the start of a key
         go.set()
         other.join()
@@ -307,7 +309,7 @@ def test_threads_of_others_write_without_keys_while_a_tool_runs(capsys: Any) -> 
     go = threading.Event()
     other = threading.Thread(target=lambda: (go.wait(20), print("older", KEY)))
     other.start()
-    with capture_output(str, redaction=Redaction(SECRETS)):
+    with OutputCapture(str, redaction=Redaction(SECRETS)):
         go.set()
         other.join()
     print(KEY)

@@ -6,10 +6,10 @@ import json
 import msgspec
 import pytest
 
-from agent_nb.record.figure_data import FIGURE_KEY, LARGEST, read_figure_data
-from agent_nb.record.pictures import compare_pictures
+from agent_nb.record.figure_data import LARGEST, FigureData
+from agent_nb.record.pictures import PictureComparison
 from agent_nb.tools.figure_artists import figure_data
-from agent_nb.tools.pictures import make_picture
+from agent_nb.tools.pictures import Figures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -179,7 +179,7 @@ def figure(code, **settings):
         names = dict(SAFE)
         exec(code, names)  # our own
         try:
-            return make_picture(names["fig"])
+            return Figures.draw(names["fig"])
         finally:
             plt.close("all")
 
@@ -194,9 +194,9 @@ def before():
 def test_a_change_of_what_a_figure_shows_is_named(before, name):
     code, old, new, words = CHANGES[name]
     assert old in code
-    assert compare_pictures(before[code], figure(code.replace(old, new))).difference.startswith(
-        words
-    )
+    assert PictureComparison.of_pair(
+        before[code], figure(code.replace(old, new))
+    ).difference.startswith(words)
 
 
 @pytest.mark.few(8)
@@ -206,19 +206,19 @@ def test_how_a_figure_is_rendered_does_not_count(before, code, settings):
     fresh = figure(code, **settings)
     if "hashsalt" not in str(settings) and code not in (SOLID,):
         assert fresh["data"] != before[code]["data"]
-    assert compare_pictures(before[code], fresh) == compare_pictures("", "")
+    assert PictureComparison.of_pair(before[code], fresh) == PictureComparison.of_pair("", "")
 
 
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 def test_the_data_of_a_figure_are_whole_and_survive_a_record(before, code):
-    data = json.loads(json.dumps(before[code][FIGURE_KEY]))
-    assert read_figure_data(data).partly is False
+    data = json.loads(json.dumps(before[code][FigureData.KEY]))
+    assert FigureData.read(data).partly is False
     assert len(json.dumps(data)) < LARGEST
 
 
 def test_equal_pixels_are_equal_before_any_data(before):
-    other = {**before[LINES], FIGURE_KEY: before[BARS][FIGURE_KEY]}
-    assert compare_pictures(before[LINES], other) == compare_pictures("", "")
+    other = {**before[LINES], FigureData.KEY: before[BARS][FigureData.KEY]}
+    assert PictureComparison.of_pair(before[LINES], other) == PictureComparison.of_pair("", "")
 
 
 def test_numbers_off_by_a_ten_millionth_of_their_range_are_equal(before):
@@ -226,12 +226,12 @@ def test_numbers_off_by_a_ten_millionth_of_their_range_are_equal(before):
         "figsize=(4, 3)", "figsize=(4, 3.0)"
     )
     fresh = {**figure(noise), "data": before[BARS]["data"]}
-    assert compare_pictures(before[LINES], fresh).difference == ""
+    assert PictureComparison.of_pair(before[LINES], fresh).difference == ""
 
 
 def test_texts_are_compared_by_the_masks(before):
     fresh = figure(LINES.replace("0.04", "0.05"))
-    assert compare_pictures(before[LINES], fresh, lambda old, new: True).difference == ""
+    assert PictureComparison.of_pair(before[LINES], fresh, lambda old, new: True).difference == ""
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -239,10 +239,10 @@ def test_texts_are_compared_by_the_masks(before):
 def test_without_common_data_the_pixels_are_compared_and_it_says_so(before, side, lost):
     pair = [copy.deepcopy(before[LINES]), figure(LINES.replace("0.04", "0.05"))]
     if lost == "the data":
-        del pair[side][FIGURE_KEY]
+        del pair[side][FigureData.KEY]
     else:
-        pair[side][FIGURE_KEY]["library"] = "matplotlib 1.0"
-    found = compare_pictures(*pair)
+        pair[side][FigureData.KEY]["library"] = "matplotlib 1.0"
+    found = PictureComparison.of_pair(*pair)
     assert (found.difference, found.unseen) == ("", "")
     assert found.note.endswith("its pixels are compared, and one in a hundred may differ")
 
@@ -260,8 +260,8 @@ def test_without_common_data_the_pixels_are_compared_and_it_says_so(before, side
     ],
 )
 def test_forged_data_do_not_count(before, forged):
-    found = compare_pictures(
-        {**before[LINES], FIGURE_KEY: forged}, figure(LINES.replace("0.04", "0.05"))
+    found = PictureComparison.of_pair(
+        {**before[LINES], FigureData.KEY: forged}, figure(LINES.replace("0.04", "0.05"))
     )
     assert found.difference == ""
     assert "without data" in found.note
@@ -270,9 +270,12 @@ def test_forged_data_do_not_count(before, forged):
 def test_a_figure_of_many_artists_stays_small_and_is_compared():
     code = "fig, ax = plt.subplots()\nfor n in range(400): ax.plot(np.arange(200) * n)"
     fig = figure(code)
-    assert len(json.dumps(fig[FIGURE_KEY])) <= LARGEST
+    assert len(json.dumps(fig[FigureData.KEY])) <= LARGEST
     other = figure(code.replace("* n)", "* n + (n == 300))"))
-    assert compare_pictures(fig, other).difference == "line 301: its numbers or colours changed"
+    assert (
+        PictureComparison.of_pair(fig, other).difference
+        == "line 301: its numbers or colours changed"
+    )
 
 
 def test_a_value_that_is_no_figure_has_no_data():
@@ -285,6 +288,6 @@ def test_a_value_that_is_no_figure_has_no_data():
 
 def test_an_artist_that_cannot_be_read_makes_the_data_partly_all():
     code = "fig, ax = plt.subplots()\nfrom matplotlib.artist import Artist\nclass Mine(Artist): pass\nax.add_artist(Mine())"
-    assert msgspec.convert(figure(code)[FIGURE_KEY], dict)["partly"] is True
-    found = compare_pictures(figure(code), figure(f"{code}\nax.set_title('x')"))
+    assert msgspec.convert(figure(code)[FigureData.KEY], dict)["partly"] is True
+    found = PictureComparison.of_pair(figure(code), figure(f"{code}\nax.set_title('x')"))
     assert found.difference == "title is new"

@@ -16,7 +16,7 @@ from agent_nb.errors import Cancelled, ToolError
 from agent_nb.tools import files, paths, text_excerpt
 from agent_nb.tools.base import ToolContext
 from agent_nb.tools.files import list_, read, write
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 Call = Callable[..., Any]
 
@@ -151,7 +151,7 @@ def test_a_folder_is_listed_and_a_file_is_read(context: ToolContext) -> None:
     with pytest.raises(ToolError, match="Use read"):
         list_("notes.txt", context=context)
     with pytest.raises(ToolError, match="Is a directory"):
-        resolve_tools("write")["write"].preview({"file": "data", "content": "x"}, context)  # type: ignore[misc]
+        Toolset.resolve("write")["write"].preview({"file": "data", "content": "x"}, context)  # type: ignore[misc]
 
 
 ATTACKS = [
@@ -400,7 +400,7 @@ def test_a_write_that_fails_leaves_the_old_file(
 
 
 def test_the_preview_of_a_write_is_a_diff(folder: Path, context: ToolContext) -> None:
-    preview = resolve_tools("write")["write"].preview
+    preview = Toolset.resolve("write")["write"].preview
     assert preview is not None
     changed = preview({"file": "notes.txt", "content": "one\n2\nthree\n"}, context)
     assert changed.splitlines()[:2] == ["--- notes.txt", "+++ notes.txt"]
@@ -422,7 +422,7 @@ def test_the_preview_of_a_write_is_a_diff(folder: Path, context: ToolContext) ->
 
 
 def test_only_write_has_effects() -> None:
-    assert {t.name: t.effect for t in resolve_tools("files")} == {
+    assert {t.name: t.effect for t in Toolset.resolve("files")} == {
         "list": "none",
         "read": "none",
         "write": "outside",
@@ -430,7 +430,7 @@ def test_only_write_has_effects() -> None:
 
 
 def test_what_models_see_of_the_file_tools() -> None:
-    specs = {t.name: t.spec.parameters for t in resolve_tools("files")}
+    specs = {t.name: t.spec.parameters for t in Toolset.resolve("files")}
     assert specs["list"]["properties"]["path"]["default"] == "."
     assert specs["read"]["required"] == ["file"]
     assert list(specs["read"]["properties"]) == ["file", "offset", "limit"]

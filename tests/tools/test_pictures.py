@@ -8,7 +8,7 @@ import pytest
 from helpers.pictures import attached, png
 
 from agent_nb.tools.base import Pictured, Update
-from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, taken_out
+from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, replace_pictures
 from agent_nb.tools.results import convert_result, convert_update
 
 PICTURE = png()
@@ -94,7 +94,7 @@ def test_pictures_inside_lists_and_objects_leave_words_there() -> None:
 
 def test_a_value_without_pictures_stays_the_same_object() -> None:
     value = {"rows": [[1, 2], (3, b"bytes")]}
-    assert taken_out(value, Figures()) is value
+    assert replace_pictures(value, Figures()) is value
 
 
 def test_a_result_keeps_so_many_pictures_and_says_which_it_does_not_keep() -> None:

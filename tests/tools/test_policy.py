@@ -15,9 +15,9 @@ from agent_nb.host import trust
 from agent_nb.tools.decorator import as_tool
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.policy_file import load_policy, parse
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
-TOOLS = resolve_tools("files,shell,python")
+TOOLS = Toolset.resolve("files,shell,python")
 POLICY = """
 default: ask
 rules:
@@ -236,7 +236,7 @@ def test_a_policy_that_the_user_gives_counts(
     if how == "variable":
         monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
     elif how == "named":
-        monkeypatch.setattr(trust, "_named", {str(tmp_path / "p.yaml")})
+        monkeypatch.setattr(trust, "_named_files", {str(tmp_path / "p.yaml")})
     mode, folder = {
         "absolute": (str(tmp_path / "p.yaml"), notebooks),
         "home": ("~/p.yaml", notebooks),

@@ -13,7 +13,7 @@ from agent_nb.errors import UsageError
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.policy_check import check_rules
 from agent_nb.tools.policy_file import parse
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 
 @tool(effect="outside", name="post")
@@ -35,7 +35,7 @@ def helper(path: str) -> str:
 
 def check(rules: str, tools: Any = (), namespace: Any = None, mentioned: Any = tuple) -> Policy:
     return check_rules(
-        parse(f"rules: [{rules}]", "p.yaml"), resolve_tools(tools), namespace, mentioned
+        parse(f"rules: [{rules}]", "p.yaml"), Toolset.resolve(tools), namespace, mentioned
     )
 
 

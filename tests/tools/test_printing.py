@@ -15,7 +15,7 @@ import pytest
 
 from agent_nb.tools import execution
 from agent_nb.tools.base import ToolContext
-from agent_nb.tools.capture import mark_shown
+from agent_nb.tools.capture import OutputCapture
 from agent_nb.tools.decorator import tool
 
 Run = Callable[..., Any]
@@ -24,7 +24,7 @@ Run = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def in_a_view() -> Iterator[None]:
     """A view shows what the tools print."""
-    with mark_shown():
+    with OutputCapture.mark_shown():
         yield
 
 
@@ -177,7 +177,7 @@ def test_a_tool_that_was_left_behind_is_not_heard_any_more(run: Run, capsys: Any
 def test_a_print_does_not_raise_when_the_call_is_to_stop(record: Any) -> None:
     from agent_nb.tools.runner import ToolRunner
     from agent_nb.tools.running_call import Job
-    from agent_nb.tools.toolset import resolve_tools
+    from agent_nb.tools.toolset import Toolset
 
     ended: list[str] = []
 
@@ -192,7 +192,9 @@ def test_a_print_does_not_raise_when_the_call_is_to_stop(record: Any) -> None:
         with anyio.move_on_after(20) as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(
-                    lambda: ToolRunner(resolve_tools([prints])).run([Job("c1", "prints", {})], kept)
+                    lambda: ToolRunner(Toolset.resolve([prints])).run(
+                        [Job("c1", "prints", {})], kept
+                    )
                 )
                 await kept.seen("started")
                 scope.cancel()

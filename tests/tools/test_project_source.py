@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.tools.project_source import digest_project_code, find_project
+from agent_nb.tools.project_source import ProjectSearch, find_project
 from agent_nb.tools.source import code_of
 
 FILES = {
@@ -145,7 +145,7 @@ def load(tmp_path, monkeypatch):
 def digest(module, name, folder):
     call, _, method = name.partition("().")
     function = getattr(module, call)
-    return digest_project_code(getattr(function(), method) if method else function, folder).digest
+    return ProjectSearch.read(getattr(function(), method) if method else function, folder).digest
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -183,12 +183,12 @@ def test_packages_installed_in_a_project_do_not_count(load, tmp_path, monkeypatc
     module = load()
     inside = tmp_path / ".venv" / "lib" / "site-packages" / "prices.py"
     monkeypatch.setattr(module, "__file__", str(inside))
-    assert digest_project_code(module.price, tmp_path).digest == ""
+    assert ProjectSearch.read(module.price, tmp_path).digest == ""
 
 
 def test_the_library_of_an_interpreter_in_a_project_does_not_count():
     library = Path(json.__file__).resolve().parent.parent
-    assert digest_project_code(json.dumps, library).digest == ""
+    assert ProjectSearch.read(json.dumps, library).digest == ""
 
 
 def test_the_earlier_rules_find_what_they_found(load, tmp_path):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_nb.tools.base import ToolContext, Update
-from agent_nb.tools.capture import capture_output
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.capture import OutputCapture
+from agent_nb.tools.toolset import Toolset
 
 Run = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def test_in_a_notebook_the_host_runs_the_cell(run: Run, host: Any) -> None:
 
 
 def test_it_changes_the_kernel_and_has_no_time_limit_of_its_own() -> None:
-    tool = resolve_tools("python")["python"]
+    tool = Toolset.resolve("python")["python"]
     assert tool.effect == "kernel"
     assert tool.timeout == float("inf")
     assert list(tool.spec.parameters["properties"]) == ["code"]
@@ -109,7 +109,7 @@ def test_only_the_tools_own_context_is_captured() -> None:
     inside, go = threading.Event(), threading.Event()
 
     def work() -> None:
-        with capture_output(said.append):
+        with OutputCapture(said.append):
             print("inside")
             inside.set()
             go.wait()
@@ -128,7 +128,7 @@ def test_only_the_tools_own_context_is_captured() -> None:
 
 def test_a_stream_stays_in_place_because_print_holds_no_reference_to_it() -> None:
     stream = sys.stdout
-    with capture_output(lambda text: None):
+    with OutputCapture(lambda text: None):
         assert sys.stdout is stream
 
 
@@ -151,5 +151,5 @@ def test_prints_of_the_report_are_not_taken_for_output_of_the_code(
 
 
 def test_the_function_is_still_a_function() -> None:
-    made: Any = resolve_tools("python")["python"].invoke
+    made: Any = Toolset.resolve("python")["python"].invoke
     assert made("2 * 3", ToolContext()).content == 6

@@ -22,7 +22,7 @@ from agent_nb.tools.decorator import as_tool, tool
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
-from agent_nb.tools.toolset import Toolset, resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 Run = Callable[..., Any]
 
@@ -320,7 +320,7 @@ def test_context_variables_reach_tools_and_reports_run_outside_the_tools(
 
     async def main() -> list[Outcome]:
         mark.set("caller")
-        return await ToolRunner(resolve_tools([f, g])).run(
+        return await ToolRunner(Toolset.resolve([f, g])).run(
             [Job("1", "f", {}), Job("2", "g", {})], Report()
         )
 
@@ -475,7 +475,7 @@ def test_a_cancelled_anyio_scope_stops_a_batch_and_ends_every_call(record: Any) 
         kept = record()
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await ToolRunner(resolve_tools([add])).run([Job("1", "add", {"a": 1})], kept)
+            await ToolRunner(Toolset.resolve([add])).run([Job("1", "add", {"a": 1})], kept)
         assert scope.cancelled_caught
         return kept
 
@@ -486,7 +486,7 @@ def test_a_second_cancel_while_stopping_still_ends_every_call(record: Any) -> No
     async def main() -> Any:
         kept = record()
         task = asyncio.create_task(
-            ToolRunner(resolve_tools([stubborn_thread, stubborn_task])).run(
+            ToolRunner(Toolset.resolve([stubborn_thread, stubborn_task])).run(
                 [Job("1", "stubborn_thread", {}), Job("2", "stubborn_task", {})], kept
             )
         )
@@ -521,7 +521,7 @@ def test_a_stopped_tool_is_told_and_a_loop_that_reports_ends_by_itself(
 
     async def main() -> Any:
         kept = record()
-        await cancel_when(kept, 1, ToolRunner(resolve_tools([loops])), [Job("1", "loops", {})])
+        await cancel_when(kept, 1, ToolRunner(Toolset.resolve([loops])), [Job("1", "loops", {})])
         return kept
 
     kept = anyio.run(main)
@@ -540,7 +540,7 @@ def test_what_a_tool_still_returns_when_it_is_stopped_is_kept_as_cancelled(recor
 
     async def main() -> Any:
         kept = record()
-        await cancel_when(kept, 1, ToolRunner(resolve_tools([partly])), [Job("1", "partly", {})])
+        await cancel_when(kept, 1, ToolRunner(Toolset.resolve([partly])), [Job("1", "partly", {})])
         return kept
 
     (outcome,) = anyio.run(main).of("end")
@@ -576,7 +576,9 @@ def test_a_cancelled_generator_is_closed(record: Any) -> None:
             closed.set()
 
     async def main() -> None:
-        await cancel_when(record(), 1, ToolRunner(resolve_tools([steps])), [Job("1", "steps", {})])
+        await cancel_when(
+            record(), 1, ToolRunner(Toolset.resolve([steps])), [Job("1", "steps", {})]
+        )
 
     anyio.run(main)
     assert closed.wait(20)
@@ -591,7 +593,7 @@ def test_python_code_that_loops_without_looking_up_is_ended_in_its_thread(record
             pass
 
     async def main() -> None:
-        await cancel_when(record(), 1, ToolRunner(resolve_tools([spin])), [Job("1", "spin", {})])
+        await cancel_when(record(), 1, ToolRunner(Toolset.resolve([spin])), [Job("1", "spin", {})])
 
     anyio.run(main)
     for thread in threads:
@@ -604,13 +606,13 @@ def test_a_tool_that_never_returns_does_not_keep_the_interpreter_alive() -> None
 import anyio, threading
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 class Report:
     def started(self, c): print("started")
     def update(self, c, n): pass
     def end(self, c, o): print(o.status)
 def stuck(): threading.Event().wait()
-anyio.run(ToolRunner(resolve_tools([stuck]), timeout=0.05).run, [Job("1", "stuck", {})], Report())
+anyio.run(ToolRunner(Toolset.resolve([stuck]), timeout=0.05).run, [Job("1", "stuck", {})], Report())
 """
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
@@ -672,7 +674,7 @@ def test_a_report_that_raises_does_not_hang_the_batch(record: Any) -> None:
     def f() -> None: ...
 
     async def main() -> None:
-        runner = ToolRunner(resolve_tools([f]), approver=Approver(Policy("allow")))
+        runner = ToolRunner(Toolset.resolve([f]), approver=Approver(Policy("allow")))
         await runner.run([Job("1", "f", {}), Job("2", "f", {})], Broken())
 
     with pytest.raises(RuntimeError, match="report"):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from nowhere import Missing
 
 
+CONTEXT = ToolContext()
+
+
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -261,6 +264,80 @@ def test_an_optional_parameter_that_json_cannot_express_is_left_out() -> None:
     def f(a: int, value: Opaque | None = None, call: Callable[[], None] = print) -> None: ...
 
     assert list(properties(f)) == ["a"]
+
+
+def call(function: Callable[..., Any], **sent: Any) -> Any:
+    """Call a function with what a model sends, and with a context if it takes one."""
+    made = arguments(function)
+    own = {made.context_parameter: CONTEXT} if made.context_parameter else {}
+    args, named = made.split({**made.validate(sent), **own})
+    return function(*args, **named)
+
+
+def test_a_parameter_left_out_keeps_its_position() -> None:
+    def star(a: int, b: Opaque | None = None, *rest: int) -> Any:
+        return a, b, rest
+
+    def slash(a: int, b: Opaque | None = None, /, c: int = 3) -> Any:
+        return a, b, c
+
+    assert call(star, a=1, rest=[7, 8]) == (1, None, (7, 8))
+    assert call(functools.partial(star, 1), rest=["7"]) == (1, None, (7,))
+    assert call(slash, a=1, c=4) == (1, None, 4)
+
+
+def test_the_context_is_passed_where_its_parameter_stands() -> None:
+    def star(a: int, ctx: ToolContext, *rest: int) -> Any:
+        return a, ctx, rest
+
+    def slash(ctx: ToolContext, /, a: int) -> Any:
+        return a, ctx
+
+    def named(a: int, *rest: int, b: Opaque | None = None, ctx: ToolContext) -> Any:
+        return a, rest, b, ctx
+
+    class Box:
+        def __call__(self, a: int, ctx: ToolContext, *rest: int, **more: int) -> Any:
+            return a, ctx, rest, more
+
+        put = __call__
+
+    assert call(star, a=1, rest=[7, 8]) == (1, CONTEXT, (7, 8))
+    assert call(slash, a=1) == (1, CONTEXT)
+    assert call(named, a=1, rest=[2]) == (1, (2,), None, CONTEXT)
+    for method in (Box(), Box().put):
+        assert call(method, a=1, rest=[2], z=3) == (1, CONTEXT, (2,), {"z": 3})
+
+
+def test_a_missing_context_is_named_by_the_call() -> None:
+    def f(a: int, ctx: ToolContext, *rest: int) -> None: ...
+
+    args, named = arguments(f).split({"a": 1})
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'ctx'"):
+        f(*args, **named)
+
+
+@pytest.mark.parametrize("name", ["ctx", "value", "key"])
+def test_a_hidden_parameter_cannot_be_set_through_kwargs(name: str) -> None:
+    def f(ctx: ToolContext, key: str, value: Opaque | None = None, **more: int) -> None: ...
+
+    made = arguments(functools.partial(f, key="hidden"))
+    assert made.validate({"x": "1"}) == {"x": 1}
+    with pytest.raises(ToolError, match=f"{name}: is not a parameter"):
+        made.validate({"x": 1, name: 2})
+
+
+def test_extra_keywords_may_have_any_name() -> None:
+    def f(a: int = 1, **more: int) -> None: ...
+
+    assert arguments(f).validate({"p0": 5, "": 6}) == {"p0": 5, "": 6}
+
+
+def test_a_context_in_place_of_many_arguments_is_refused() -> None:
+    def f(*contexts: ToolContext) -> None: ...
+
+    with pytest.raises(UsageError, match=r"'contexts' of tool 'f' is a .*ToolContext"):
+        arguments(f)
 
 
 def test_a_function_without_a_readable_signature_is_a_usage_error() -> None:

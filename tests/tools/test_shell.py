@@ -11,7 +11,7 @@ import pytest
 
 from agent_nb.tools.base import Outcome, ToolContext
 from agent_nb.tools.shell import environment, shell
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 Run = Callable[..., Any]
 
@@ -172,5 +172,5 @@ def test_what_counts_as_a_secret_variable(name: str, value: str) -> None:
 
 
 def test_it_is_asked_about_and_names_its_command() -> None:
-    tool = resolve_tools("shell")["shell"]
+    tool = Toolset.resolve("shell")["shell"]
     assert (tool.effect, tool.command) == ("outside", "command")

@@ -9,7 +9,7 @@ import pytest
 from agent_nb.errors import MissingExtra, UsageError
 from agent_nb.host import plugins
 from agent_nb.tools.decorator import as_tool, tool
-from agent_nb.tools.toolset import Toolset, available, resolve_tools
+from agent_nb.tools.toolset import Toolset, available
 
 
 def one(n: int) -> int:
@@ -21,7 +21,7 @@ def two() -> None: ...
 
 
 def test_order_is_kept_and_repeats_of_the_same_tool_are_one() -> None:
-    assert resolve_tools(["two", "one", "two"], {"one": one, "two": two}).names == ("two", "one")
+    assert Toolset.resolve(["two", "one", "two"], {"one": one, "two": two}).names == ("two", "one")
 
 
 def test_two_different_tools_of_one_name_are_refused() -> None:
@@ -30,7 +30,7 @@ def test_two_different_tools_of_one_name_are_refused() -> None:
 
 
 def test_names_functions_tools_and_toolsets_mix() -> None:
-    found = resolve_tools(
+    found = Toolset.resolve(
         ["list, read", one, as_tool(two), Toolset([as_tool(lambda: None, "three")])]
     )
     assert found.names == ("list", "read", "one", "two", "three")
@@ -38,8 +38,8 @@ def test_names_functions_tools_and_toolsets_mix() -> None:
 
 
 def test_a_file_name_brings_all_its_tools_and_a_tool_name_one() -> None:
-    assert resolve_tools("files").names == ("list", "read", "write")
-    assert resolve_tools("write").names == ("write",)
+    assert Toolset.resolve("files").names == ("list", "read", "write")
+    assert Toolset.resolve("write").names == ("write",)
 
 
 def test_available_lists_the_tools_of_every_plug_in() -> None:
@@ -52,34 +52,34 @@ def test_available_lists_the_tools_of_every_plug_in() -> None:
 def test_a_function_of_the_namespace_comes_before_a_built_in() -> None:
     def read(page: int) -> None: ...
 
-    assert list(resolve_tools("read", {"read": read})["read"].spec.parameters["properties"]) == [
+    assert list(Toolset.resolve("read", {"read": read})["read"].spec.parameters["properties"]) == [
         "page"
     ]
 
 
 def test_a_variable_that_is_no_function_does_not_hide_a_built_in() -> None:
-    assert resolve_tools("list", {"list": [1, 2]})["list"].icon == "folder"
+    assert Toolset.resolve("list", {"list": [1, 2]})["list"].icon == "folder"
 
 
 def test_a_function_is_named_as_in_the_notebook_and_a_tool_as_declared() -> None:
     @tool(name="declared")
     def f() -> None: ...
 
-    assert resolve_tools("alias", {"alias": one}).names == ("alias",)
-    assert resolve_tools("f", {"f": f}).names == ("declared",)
-    assert resolve_tools("declared", {"f": f}).names == ("declared",)
+    assert Toolset.resolve("alias", {"alias": one}).names == ("alias",)
+    assert Toolset.resolve("f", {"f": f}).names == ("declared",)
+    assert Toolset.resolve("declared", {"f": f}).names == ("declared",)
 
 
 def test_an_unknown_name_gives_near_ones() -> None:
     with pytest.raises(UsageError, match="Did you mean my_function"):
-        resolve_tools("my_fnction", {"my_function": one})
+        Toolset.resolve("my_fnction", {"my_function": one})
     with pytest.raises(UsageError, match=r"Did you mean python.*Built in: add_cell, list, python"):
-        resolve_tools("pyton")
+        Toolset.resolve("pyton")
 
 
 def test_a_name_of_something_else_says_what_it_is() -> None:
     with pytest.raises(UsageError, match="'frame' is a dict, not a function"):
-        resolve_tools("frame", {"frame": {}})
+        Toolset.resolve("frame", {"frame": {}})
 
 
 def test_an_entry_point_is_found_by_its_name_and_by_its_tools(
@@ -102,25 +102,25 @@ def test_an_entry_point_is_found_by_its_name_and_by_its_tools(
         "list_entry_points",
         lambda group: [Broken(), Entry()] if group == "agent_nb.tools" else [],
     )
-    assert resolve_tools("extra").names == ("one",)
-    assert resolve_tools("one").names == ("one",)
+    assert Toolset.resolve("extra").names == ("one",)
+    assert Toolset.resolve("one").names == ("one",)
     assert available()["broken"] == ()
     with pytest.raises(MissingExtra):
-        resolve_tools("broken")
+        Toolset.resolve("broken")
 
 
 def test_the_combinators_return_new_toolsets() -> None:
-    base = resolve_tools([one, two])
+    base = Toolset.resolve([one, two])
     assert base.filter(lambda t: t.name != "one").names == ("two",)
     assert base.prefix("my_").names == ("my_one", "my_two")
     assert base.rename({"one": "first"}).names == ("first", "two")
-    assert (base + resolve_tools("list")).names == ("one", "two", "list")
+    assert (base + Toolset.resolve("list")).names == ("one", "two", "list")
     assert base.names == ("one", "two")
     assert base.rename({"one": "first"})["first"].spec.description == "One."
 
 
 def test_renaming_what_is_not_there_or_onto_another_is_an_error() -> None:
-    base = resolve_tools([one, two])
+    base = Toolset.resolve([one, two])
     with pytest.raises(UsageError, match="no tool 'zero'"):
         base.rename({"zero": "x"})
     with pytest.raises(UsageError, match="named 'two'"):

@@ -16,13 +16,13 @@ from helpers.hostile_objects import HITS, hostile
 from agent_nb import Agent, Scripted
 from agent_nb.agent.dependencies import Reader, digest_dependencies
 from agent_nb.agent.replay import replay
-from agent_nb.agent.tape import Tape, TapeApprover, must_rerun
+from agent_nb.agent.tape import Tape, TapeApprover
 from agent_nb.record.record import run_record
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
-from agent_nb.tools.toolset import available, resolve_tools
+from agent_nb.tools.toolset import Toolset, available
 
 Run = Callable[..., Any]
 KEY = "my-own-key-" + "a1B2" * 8
@@ -49,7 +49,7 @@ def ask(run: Run, name: str = "", /, _kernel: Any = None, **args: Any) -> Any:
 
 
 def test_it_is_built_in_and_asks_for_a_name_and_a_number_of_rows() -> None:
-    tool = resolve_tools("variables")["variables"]
+    tool = Toolset.resolve("variables")["variables"]
     assert available()["variables"] == ("variables",)
     assert list(tool.spec.parameters["properties"]) == ["name", "rows"]
     assert "required" not in tool.spec.parameters
@@ -106,7 +106,9 @@ def test_what_ipython_put_there_is_hidden(run: Run, monkeypatch: pytest.MonkeyPa
 
 def test_without_a_notebook_it_sees_what_python_has_set(record: Any) -> None:
     async def main() -> list[Any]:
-        runner = ToolRunner(resolve_tools("python, variables"), approver=Approver(Policy("allow")))
+        runner = ToolRunner(
+            Toolset.resolve("python, variables"), approver=Approver(Policy("allow"))
+        )
         await runner.run([Job("a", "python", {"code": "found = [1, 2]"})], record())
         return await runner.run([Job("b", "variables", {})], record())
 
@@ -151,8 +153,8 @@ def test_nobody_is_asked_and_a_rule_may_deny(run: Run, asker: Any) -> None:
 
 
 def test_it_runs_again_in_a_replay_and_counts_as_our_own_tool() -> None:
-    tools = resolve_tools("variables")
-    assert must_rerun(tools["variables"])
+    tools = Toolset.resolve("variables")
+    assert Tape.must_rerun(tools["variables"])
     assert tools["variables"].effect == "reads"
     assert digest_dependencies(tools, Reader(folder=".")) == {}
 
@@ -170,7 +172,7 @@ def played(record: Any, kernel: Kernel) -> Any:
     async def main() -> Any:
         tape = Tape.of(record, trust=True)
         approver = TapeApprover(tape, Policy())
-        runner = ToolRunner(resolve_tools("variables"), approver=approver, host=kernel)
+        runner = ToolRunner(Toolset.resolve("variables"), approver=approver, host=kernel)
         return await replay(record, runner, trust=True)
 
     return anyio.run(main)

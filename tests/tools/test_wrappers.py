@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from agent_nb.tools.command_line import spellings
 from agent_nb.tools.policy_file import parse
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 from agent_nb.tools.wrappers import WRAPPERS
 
-SHELL = resolve_tools("shell")["shell"]
+SHELL = Toolset.resolve("shell")["shell"]
 
 
 def judged(rules: str, command: str) -> str:

@@ -318,6 +318,15 @@ def test_an_unchanged_card_yields_the_identical_node(rich):
     ] == [True] * (len(first.sections) - 2)
 
 
+def test_another_note_about_edited_arguments_is_drawn_at_once(begun):
+    begun.call("k1", "write", {"a": 1})
+    begun(e.Approval(call_id="k1", stage="requested", args={"a": 1}))
+    view, layout = RunView().extend(begun.log), Layout()
+    for note in ("This is not JSON.", "Arguments are a JSON object."):
+        where = {"now": begun.now, "live": True, "can_click": True, "editing": frozenset({"k1"})}
+        assert note in str(layout.page(view, Context(**where, notes={"k1": note})))
+
+
 def test_every_kind_of_card_has_its_file():
     kinds = {
         "user",
@@ -394,7 +403,7 @@ def test_the_gist_of_a_result(content, display, gist):
 def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
     """Install a card for the tool `plot`, as an entry point would."""
     real = plugins.load_plugin
-    monkeypatch.setattr(base, "_custom", lambda: frozenset({f"{part}-plot"}))
+    monkeypatch.setattr(base, "_names_of_parts", lambda: frozenset({f"{part}-plot"}))
     monkeypatch.setattr(
         base,
         "load_plugin",
@@ -427,7 +436,7 @@ def test_an_installed_card_draws_the_whole_of_an_ended_call_only(begun, monkeypa
 
 
 def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
-    monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
+    monkeypatch.setattr(base, "_names_of_parts", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
         base,
         "load_plugin",

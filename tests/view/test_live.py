@@ -10,7 +10,7 @@ from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import make_bundle
 from agent_nb.view.display import WIDGET
-from agent_nb.view.live import LiveView, ViewOptions, open_view
+from agent_nb.view.live import LiveView, ViewOptions
 
 
 class Front:
@@ -44,7 +44,7 @@ def replayed(view: LiveView, seen: list[e.Event], log: EventLog) -> None:
 @pytest.mark.parametrize("kind", ["widgets", "html"])
 def test_a_closed_view_is_the_static_bundle_in_the_same_display(front, rich, kind):
     log = EventLog()
-    view = open_view(log, ViewOptions(kind=kind), publish=front)
+    view = LiveView.open(log, ViewOptions(kind=kind), publish=front)
     replayed(view, rich.seen, log)
     assert len({display for _, _, display, _ in front.sent}) == 1
     assert front.sent[0][3] is False
@@ -55,7 +55,7 @@ def test_a_closed_view_is_the_static_bundle_in_the_same_display(front, rich, kin
 
 def test_live_widgets_carry_the_static_forms_too(front):
     log = EventLog()
-    view = open_view(log, ViewOptions(kind="widgets"), publish=front)
+    view = LiveView.open(log, ViewOptions(kind="widgets"), publish=front)
     assert {WIDGET, "text/html", "text/markdown", "text/plain"} == set(front.sent[0][0])
     view.close({})
 
@@ -65,14 +65,14 @@ def test_a_view_of_a_running_run_starts_with_the_events_so_far(front, kind):
     log = EventLog()
     log.append(e.RunStart(model="some/model"))
     log.append(e.User(content="Which prices look wrong?"))
-    view = open_view(log, ViewOptions(kind=kind), publish=front)
+    view = LiveView.open(log, ViewOptions(kind=kind), publish=front)
     assert "Which prices look wrong?" in front.sent[0][0]["text/html"]
     view.close({})
 
 
 def test_a_saved_page_of_a_running_run_says_that_it_is_unfinished(front):
     log = EventLog()
-    view = open_view(log, ViewOptions(kind="html", hz=1000), publish=front)
+    view = LiveView.open(log, ViewOptions(kind="html", hz=1000), publish=front)
     log.append(e.RunStart(model="m"))
     view.renderer.stop()
     assert {str(metadata) for _, metadata, _, _ in front.sent} == {
@@ -87,7 +87,7 @@ def test_a_saved_page_of_a_running_run_says_that_it_is_unfinished(front):
 @pytest.mark.parametrize("kind", ["widgets", "html"])
 def test_a_page_says_what_to_do_if_its_kernel_is_gone(front, kind, journal, said):
     log = EventLog()
-    view = open_view(log, ViewOptions(kind=kind, journal=journal), publish=front)
+    view = LiveView.open(log, ViewOptions(kind=kind, journal=journal), publish=front)
     page = front.sent[0][0]
     assert said + (log.run if journal else "") in page["text/plain"]
     assert "unfinished" in page["text/plain"]
@@ -100,27 +100,29 @@ def test_a_page_says_what_to_do_if_its_kernel_is_gone(front, kind, journal, said
 
 def test_the_advice_for_a_dead_kernel_names_the_followed_run(front):
     first, second = EventLog(), EventLog()
-    view = open_view(first, publish=front)
+    view = LiveView.open(first, publish=front)
     view.follow(second, journal=True)
     assert f"%agent recover {second.run}" in front.sent[-1][0]["text/plain"]
     view.close({})
 
 
 def test_a_view_can_replace_a_page(front):
-    view = open_view(EventLog(), ViewOptions(display_id="there"), publish=front)
+    view = LiveView.open(EventLog(), ViewOptions(display_id="there"), publish=front)
     assert front.sent[0][2:] == ("there", True)
     view.close({})
 
 
 def test_an_unwatched_short_run_is_painted_at_its_start_and_its_end(front, rich):
     log = EventLog()
-    replayed(open_view(log, ViewOptions(kind="html", seen=False), publish=front), rich.seen, log)
+    replayed(
+        LiveView.open(log, ViewOptions(kind="html", seen=False), publish=front), rich.seen, log
+    )
     assert [update for *_, update in front.sent] == [False, True]
     assert front.sent[-1][0] == make_bundle(log)
 
 
 def test_closing_twice_swaps_once(front):
-    view = open_view(EventLog(), ViewOptions(kind="html"), publish=front)
+    view = LiveView.open(EventLog(), ViewOptions(kind="html"), publish=front)
     view.close({"text/plain": "a"})
     count = len(front.sent)
     view.close({"text/plain": "b"})
@@ -129,7 +131,7 @@ def test_closing_twice_swaps_once(front):
 
 def test_the_static_bundle_is_published_even_if_painting_failed(front, monkeypatch, rich):
     log = EventLog()
-    view = open_view(log, ViewOptions(kind="widgets"), publish=front)
+    view = LiveView.open(log, ViewOptions(kind="widgets"), publish=front)
     monkeypatch.setattr(view._painter, "paint", lambda *_: 1 / 0)
     replayed(view, rich.seen, log)
     assert isinstance(view.fault, ZeroDivisionError)
@@ -140,7 +142,7 @@ def test_the_static_bundle_is_published_even_if_painting_failed(front, monkeypat
 def test_text_streams_the_whole_run_and_publishes_nothing(front, rich):
     out: list[str] = []
     log = EventLog()
-    view = open_view(log, ViewOptions(kind="text"), publish=front, write=out.append)
+    view = LiveView.open(log, ViewOptions(kind="text"), publish=front, write=out.append)
     replayed(view, rich.seen, log)
     assert "What the prices say" in "".join(out)
     assert front.sent == []
@@ -155,7 +157,7 @@ def test_the_header_shows_the_badge(rich):
 
 def test_actions_can_be_a_mapping(front):
     pressed: list[str] = []
-    view = open_view(
+    view = LiveView.open(
         EventLog(),
         ViewOptions(kind="widgets", can_click=True),
         publish=front,

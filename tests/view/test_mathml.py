@@ -145,9 +145,8 @@ def test_the_author_of_a_text_cannot_forge_the_mark_of_a_formula():
 def test_a_standalone_page_has_the_formulas_of_grown_texts_typeset():
     grown = Text()
     grown.append("It is $x^2$.")
-    with html.typeset_formulas():
-        assert "<msup>" in html.draw_html(Prose(grown))
-        assert "<msup>" in html.draw_html(Prose("It is $x^2$."))
+    assert "<msup>" in html.draw_html(Prose(grown), typeset=True)
+    assert "<msup>" in html.draw_html(Prose("It is $x^2$."), typeset=True)
     assert "$x^2$" in html.draw_html(Prose(grown))
 
 
@@ -164,8 +163,7 @@ def test_a_standalone_page_has_the_formulas_of_grown_texts_typeset():
 )
 def test_tex_in_a_value_is_typeset(tex, tag):
     (node,) = values.value_nodes("", {"text/latex": tex, "text/plain": "words"})
-    with html.typeset_formulas():
-        made = html.draw_html(node)
+    made = html.draw_html(node, typeset=True)
     assert tag in made
     assert "$" not in Elements(made).text
 

@@ -178,10 +178,10 @@ def installed(
         (tmp_path / "my_package" / "__init__.py").touch()
         (tmp_path / "my_package" / "cards.py").write_text(code)
         monkeypatch.syspath_prepend(str(tmp_path))
-        base._custom.cache_clear()
+        base._names_of_parts.cache_clear()
 
     yield install
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
     for name in ("my_package", "my_package.cards"):
         sys.modules.pop(name, None)
 

@@ -27,7 +27,7 @@ from agent_nb.view.state.plans import Plans
 from agent_nb.view.state.retries import Retries
 from agent_nb.view.state.text import Output, Text
 from agent_nb.view.state.text_cards import TextCards
-from agent_nb.view.state.think_cards import first_piece
+from agent_nb.view.state.think_cards import first_delta
 from agent_nb.view.state.usage import Usage
 
 # versions, links, tables of methods, and what only sorts the events to come
@@ -37,7 +37,7 @@ SKIP = {
     "_by_alias",
     "_calls",
     "_thoughts",
-    "_taken",
+    "_handlers",
     "_deltas",
     "_previous",
     "_blocks",
@@ -192,7 +192,7 @@ def test_a_thought_without_pieces_lasts_from_the_event_before(begun):
 
 
 def test_unreadable_pieces_count_as_unrecorded():
-    assert first_piece("!!") is None
+    assert first_delta("!!") is None
 
 
 @pytest.mark.parametrize("status", ["ok", "error", "denied", "cancelled", "timeout"])
@@ -354,6 +354,6 @@ def test_arguments_can_be_read_while_they_are_written():
         ]
     )
     (card,) = view.cards
-    assert card.known == {"file": "a.txt", "content": "Dear A"}
+    assert card.readable_args == {"file": "a.txt", "content": "Dear A"}
     view.apply(e.Delta(block="1.1", of="call", text="x" * 5000))
-    assert card.known == {}
+    assert card.readable_args == {}

@@ -13,7 +13,7 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted
 from agent_nb import events as e
 from agent_nb.events.event_json import decode_event, encode_event
-from agent_nb.events.text import TYPED
+from agent_nb.events.text import Answer
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.respond import card as respond
 from agent_nb.view.draw import html, terminal, text
@@ -115,7 +115,9 @@ def log(value, name="list[Row]", **settings):
     return [
         e.RunStart(seq=1, settings={"output": {"name": name, "schema": {}}, **settings}),
         e.User(seq=2, content="go"),
-        e.Respond(seq=3, block="1.1", turn=1, content=json.dumps(value), extra={TYPED: name}),
+        e.Respond(
+            seq=3, block="1.1", turn=1, content=json.dumps(value), extra={Answer.TYPED: name}
+        ),
         e.End(seq=4),
     ]
 
@@ -186,6 +188,17 @@ def test_json_that_is_being_written_is_code_and_words_are_prose():
     assert isinstance(respond(card, Context(live=True)), Code)
     view.apply(e.Delta(block="2.1", of="respond", text="Let me see", turn=2))
     assert isinstance(respond(view.answer, Context(live=True)), Prose)
+
+
+def test_a_text_without_letters_is_no_json_code():
+    view = RunView()
+    view.apply(log([])[0])
+    for text_ in ("", "\n "):
+        view.apply(e.Delta(block="1.1", of="respond", text=text_, turn=1))
+        assert not view.answer.is_json_code
+        assert isinstance(respond(view.answer, Context(live=True)), Prose)
+    view.apply(e.Delta(block="1.1", of="respond", text="[", turn=1))
+    assert view.answer.is_json_code
 
 
 def test_the_terminal_shows_the_table_once_and_no_raw_json():

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from agent_nb.tools.values import Collector
-from agent_nb.wire.console import Console, is_bar, read_progress, render_screen
+from agent_nb.wire.console import Console, is_bar
 
 BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
 UP = "\x1b[A"
@@ -45,8 +45,8 @@ LEFT = {
 
 @pytest.mark.parametrize(("text", "left"), LEFT.values(), ids=LEFT)
 def test_what_stays_on_the_screen(text: str, left: str) -> None:
-    assert render_screen(text) == left
-    assert render_screen(left) == left
+    assert Console.render_screen(text) == left
+    assert Console.render_screen(left) == left
 
 
 @pytest.mark.parametrize("text", [text for text, _ in LEFT.values()], ids=LEFT)
@@ -56,8 +56,8 @@ def test_however_the_text_is_cut_the_same_stays(text: str) -> None:
         return "".join(console.feed(p) for p in pieces) + console.rest
 
     for at in range(len(text) + 1):
-        assert taken([text[:at], text[at:]]) == render_screen(text)
-    assert taken(list(text)) == render_screen(text)
+        assert taken([text[:at], text[at:]]) == Console.render_screen(text)
+    assert taken(list(text)) == Console.render_screen(text)
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -113,7 +113,7 @@ def test_a_line_without_end_is_not_held_back() -> None:
     ],
 )
 def test_what_a_line_says_of_the_way(line: str, fraction: float | None, message: str) -> None:
-    assert read_progress(line) == (fraction, message)
+    assert Console.read_progress(line) == (fraction, message)
     assert is_bar(line) is ("[00:" in line)
 
 
@@ -122,7 +122,7 @@ def statuses(text: str) -> list[tuple[float | None, str]]:
     seen = []
     for piece in text.split("|break|"):
         console.feed(piece)
-        seen.append(read_progress(console.status))
+        seen.append(Console.read_progress(console.status))
     return [said for said, _ in itertools.groupby(seen)]
 
 

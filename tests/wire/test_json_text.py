@@ -5,7 +5,8 @@ import math
 import msgspec
 import pytest
 
-from agent_nb.wire.json_text import dumps, encode_canonical, lenient_loads, loads, partial_args
+from agent_nb.view.state.cards import read_partial_arguments
+from agent_nb.wire.json_text import dumps, encode_canonical, lenient_loads, loads
 
 
 def test_strict_reading_refuses_what_lenient_reading_takes():
@@ -29,5 +30,5 @@ def test_canonical_text_has_sorted_keys_and_no_spaces():
 
 
 def test_growing_arguments_are_read_as_far_as_they_go():
-    assert partial_args('{"path": "a/b') == {"path": "a/b"}
-    assert partial_args("") == partial_args("[1") == {}
+    assert read_partial_arguments('{"path": "a/b') == {"path": "a/b"}
+    assert read_partial_arguments("") == read_partial_arguments("[1") == {}

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agent_nb.wire.picture_size import (
-    describe_figure,
-    describe_unsent,
+    describe_picture,
     measure_picture,
     size_of,
     size_words,
@@ -62,7 +61,7 @@ def test_an_attachment_without_a_picture_has_no_size(data):
 
 def test_words_of_a_picture():
     picture = attached(png(700, 300))
-    assert describe_figure(2, picture) == "[figure 2: 700×300 pixels]"
-    assert describe_figure(2, {}) == "[figure 2]"
-    words = describe_unsent("figure 1", picture, "a picture the model cannot see")
+    assert describe_picture(2, picture) == "[figure 2: 700×300 pixels]"
+    assert describe_picture(2, {}) == "[figure 2]"
+    words = describe_picture("figure 1", picture, "a picture the model cannot see")
     assert words == "[a picture the model cannot see: figure 1, 700×300]"

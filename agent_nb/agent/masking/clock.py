@@ -134,8 +134,13 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         """Return whether `ls` writes the time `new`, read in this run, as the date `old` later."""
         same = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
         plain = new.parts.get("time") and not new.parts.get("year") and not old.parts.get("time")
-        year = datetime.fromtimestamp(self.began, self._local).year
-        return bool(same and plain) and old.parts.get("year") in (str(year), str(year - 1))
+        if not (same and plain):
+            return False
+        try:
+            year = datetime.fromtimestamp(self.began, self._local).year
+        except (ValueError, OverflowError, OSError):  # a record may say anything
+            return False
+        return old.parts.get("year") in (str(year), str(year - 1))
 
     def _any(self, parts: Parts) -> bool:
         try:

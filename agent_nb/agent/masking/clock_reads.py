@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...tools import ProjectSearch, parse_source
+from ...tools import ProjectSearch
 from .durations import LINES, Measures
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
@@ -73,7 +73,7 @@ def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
 
 def _reads(text: str) -> bool:
     """Return whether a text itself names a clock."""
-    tree = parse_source(_without_magics(text))
+    tree = ProjectSearch.parse(_without_magics(text))
     called: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -114,7 +114,7 @@ def _dotted(node: ast.AST, called: dict[str, str]) -> str:
 
 def _without_magics(text: str) -> str:
     """Return a piece of code that Python can parse; the names in lines of IPython stay."""
-    return text if parse_source(text).body else _OTHER_LINE.sub(_line, text)
+    return text if ProjectSearch.parse(text).body else _OTHER_LINE.sub(_line, text)
 
 
 def _line(call: re.Match[str]) -> str:

@@ -23,15 +23,15 @@ from typing import Any
 
 import msgspec
 
-from ...record import SIGN, Home, digest_value
+from ...record import Home, digest_value
 
 WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"
-_PATH = re.compile(rf"[/{SIGN}]|[A-Za-z]:[\\/]")
+_PATH = re.compile(rf"[/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _ITEM = r"[^\\/\s'\"<>:,;()\[\]]+"
 _PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
 _OUTSIDE = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")  # of a path
-_BEGIN = re.compile(rf"[\\/{SIGN}]|[A-Za-z]:[\\/]")
+_BEGIN = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST = 1024  # characters of a path before the name of a folder of packages
 _NAME = re.compile(rf"[\\/](?P<name>{_ITEM})")
 _RANDOM = 8  # characters that `tempfile` makes up

@@ -25,17 +25,16 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from ...wire import encode_canonical, render_screen
+from ...wire import Console, encode_canonical
 from . import folders
 from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, Named
 
-PATTERN_PREFIX = "pattern "  # prefix of the names of the project's rules
 LONGEST_SET = 20_000  # characters
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
@@ -103,6 +102,8 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A pattern that the notebook's project excludes from comparison, and its replacement."""
 
+    NAME_PREFIX: ClassVar[str] = "pattern "  # of its name among the masked differences
+
     pattern: str
     replace: str = "…"
 
@@ -150,7 +151,7 @@ class _Comparison:
         self.masked: list[tuple[str, str, str]] = []
         self._before, self._now, self._measures = before, now, measures
         patterns = (
-            (f"{PATTERN_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
+            (f"{Rule.NAME_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
         )
         self._patterns = tuple(patterns)
         self._rules = (*(_TIMES if measures.clock or measures.commands else ()), *_RULES)
@@ -190,7 +191,7 @@ class _Comparison:
     def _plain(self, text: str) -> tuple[str, list[Masked]]:
         """Return a text with what is masked alike on both sides, and what that was."""
         masked: list[Masked] = []
-        text = render_screen(text) if "\r" in text else text
+        text = Console.render_screen(text) if "\r" in text else text
         text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
         for name, pattern, plain in self._patterns:
             text = _replaced(text, name, pattern, plain, masked)

@@ -48,6 +48,8 @@ _ROOT = ("$defs",)
 class InvalidOutput(ValueError):  # noqa: N818  (it names what is wrong with the answer)
     """An answer that is not a value of the type; the message is for the model."""
 
+    CODE = "invalid_output"  # of the error event
+
 
 class NotJson(InvalidOutput):
     """An answer that is not JSON at all."""

@@ -1,15 +1,16 @@
-"""How a request asks for a typed answer: the provider's schema mode, a final tool, or text.
+"""How a request asks for a typed answer: by the provider's schema mode, a final tool, or in text.
 
 Why: providers differ, and the loop must not. Each request is built for the way that is open now.
 
 Rules
-- `schema`: the model takes the schema with the request (`takes_output`), and its dialect is native.
-- `tool`: other native dialects. The final tool is the answer, never a call: it is not in the
-  toolset, needs no approval, and its name differs from those of all tools.
+- `schema`: the model accepts the schema with the request (`takes_output`), and its dialect is
+  native.
+- `tool`: other native dialects. The final tool's arguments are the answer; its call is not run. The
+  tool is not in the toolset, needs no approval, and its name differs from those of all tools.
 - `text`: dialects that write calls as text. The schema is in the instructions, and in the grammar
-  where the model takes one.
-- A refused schema, or one that the server ignored (an answer that is not JSON), closes the first
-  way for the rest of the run; the model object remembers a refusal for later runs.
+  if the model supports one.
+- If the server refuses the schema or ignores it (the answer is not JSON), the first way is disabled
+  for the rest of the run; the model object remembers a refusal for later runs.
 """
 
 from __future__ import annotations
@@ -27,30 +28,34 @@ LAST_TURN = (
     "This is your last turn: answer the user now with what you know, without calling a tool."
 )
 
-_AGAIN = "Write the whole corrected answer as JSON, without other words."
+_CORRECT_JSON = "Write the whole corrected answer as JSON, without other words."
 
 
-class Way(msgspec.Struct, frozen=True):
-    """What a request says of the answer's type.
+class OutputWay(msgspec.Struct, frozen=True):
+    """How one request asks for the answer.
 
-    `schema` goes to the provider, `tools` are offered beside the run's own (`final` is the name of
-    theirs), `instructions` stand in the system text, `last` ends the last request that the limits
-    allow, and `again` ends the message about an invalid answer.
+    `schema`: sent to the provider. `tools`: offered beside the run's own. `final_tool`: the name of
+    the tool that takes the answer, "" if there is none. `instructions`: part of the system message.
+    `last_turn`: ends the last request that the limits allow. `correction`: ends the message about
+    an invalid answer.
     """
 
     schema: OutputSchema | None = None
     tools: tuple[ToolSpec, ...] = ()
-    final: str = ""
+    final_tool: str = ""
     instructions: str = ""
-    last: str = LAST_TURN
-    again: str = ""
+    last_turn: str = LAST_TURN
+    correction: str = ""
 
 
-UNTYPED = Way()
+UNTYPED = OutputWay()
 
 
-class Ways:
-    """The ways that are open to one run, for the type `output` (None: any text is an answer)."""
+class OutputWays:
+    """Chooses how the requests of one run ask for an answer of the type `output`.
+
+    `output`: None: any text is an answer. `tools`: those of the run.
+    """
 
     def __init__(
         self, output: OutputSchema | None, model: Model, tools: Collection[ToolSpec]
@@ -58,38 +63,38 @@ class Ways:
         self.output = output
         self._model = model
         self._names = {spec.name for spec in tools}
-        self._closed = False
+        self._schema_disabled = False
 
-    def close_schema(self) -> bool:
+    def disable_schema(self) -> bool:
         """Ask without the provider's schema mode from now on; return whether that is a change."""
-        was, self._closed = self._closed, True
-        return not was
+        changes, self._schema_disabled = not self._schema_disabled, True
+        return changes
 
-    def way(self, dialect: Dialect) -> Way:
-        """Return how the next request asks."""
+    def choose(self, dialect: Dialect) -> OutputWay:
+        """Return how the next request, in `dialect`, asks."""
         if self.output is None:
             return UNTYPED
         if not dialect.native:
-            return _text(self.output)
-        takes = getattr(self._model, "takes_output", None)
-        if takes is not None and not self._closed and takes(self.output):
-            return _schema(self.output)
-        return _tool(self.output, self._names)
+            return _ask_in_text(self.output)
+        takes_output = getattr(self._model, "takes_output", None)
+        if takes_output is not None and not self._schema_disabled and takes_output(self.output):
+            return _ask_by_schema(self.output)
+        return _ask_by_tool(self.output, self._names)
 
 
-def _schema(output: OutputSchema) -> Way:
-    return Way(
+def _ask_by_schema(output: OutputSchema) -> OutputWay:
+    return OutputWay(
         schema=output,
         instructions="When you know the answer, write it as JSON of the required format, without other words.",
-        again=_AGAIN,
+        correction=_CORRECT_JSON,
     )
 
 
-def _tool(output: OutputSchema, names: Collection[str]) -> Way:
+def _ask_by_tool(output: OutputSchema, other_names: Collection[str]) -> OutputWay:
     name = FINAL
-    while name in names:
+    while name in other_names:
         name += "_"
-    return Way(
+    return OutputWay(
         tools=(
             ToolSpec(
                 name,
@@ -97,15 +102,15 @@ def _tool(output: OutputSchema, names: Collection[str]) -> Way:
                 output.schema,
             ),
         ),
-        final=name,
+        final_tool=name,
         instructions=f"When you know the answer, call the tool {name} with it, alone. Do not write the answer as text.",
-        last=f"This is your last turn: call {name} now with what you know, and no other tool.",
-        again=f"Call {name} again, alone, with the whole corrected answer.",
+        last_turn=f"This is your last turn: call {name} now with what you know, and no other tool.",
+        correction=f"Call {name} again, alone, with the whole corrected answer.",
     )
 
 
-def _text(output: OutputSchema) -> Way:
-    return Way(
+def _ask_in_text(output: OutputSchema) -> OutputWay:
+    return OutputWay(
         instructions=f"Your answer to the user is JSON without other words, not Markdown. Its JSON Schema: {dumps(output.schema)}",
-        again=_AGAIN,
+        correction=_CORRECT_JSON,
     )

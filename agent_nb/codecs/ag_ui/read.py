@@ -129,12 +129,12 @@ class AgUiReader:
         events: list[Event] = []
         for call in calls if isinstance(calls, list) else ():
             wire_id = text_of(object_of(call), "id")
-            if not isinstance(call, dict) or self._calls.seen(wire_id):
+            if not isinstance(call, dict) or self._calls.state_of(wire_id):
                 continue
             function = object_of(call.get("function"))
             name = text_of(function, "name")
             args, raw = arguments_of(function.get("arguments"))
-            call_id, synthetic = self._calls.call(name, wire_id)
+            call_id, synthetic = self._calls.open_call(name, wire_id)
             events.append(
                 self._run.derived(
                     Call, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
@@ -145,10 +145,10 @@ class AgUiReader:
     def _past_result(self, message: Obj, text: str) -> list[Event]:
         """Return the result in a message, unless it has come."""
         wire_id = text_of(message, "toolCallId")
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return []
-        name, error = self._calls.name(wire_id), text_of(message, "error")
-        match = self._calls.result(name, wire_id)
+        name, error = self._calls.tool_of(wire_id), text_of(message, "error")
+        match = self._calls.match_result(name, wire_id)
         fields: Obj = {"call_id": match.call_id, "name": name, "content": error or text}
         return [
             *self._run.implicit_call(match, wire_id, name=name),
@@ -208,12 +208,12 @@ class AgUiReader:
 
     def _result(self, obj: Obj) -> list[Event]:
         wire_id = text_of(obj, "toolCallId")
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
-        name = self._calls.name(wire_id)
+        name = self._calls.tool_of(wire_id)
         block = self._texts.take(TOOL.key(obj))
         called = [self._blocks.complete(block, {})] if block is not None else []
-        match = self._calls.result(name, wire_id)
+        match = self._calls.match_result(name, wire_id)
         span = {k: v for k, v in _place(obj).items() if k == "span"}
         fields: Obj = {"call_id": match.call_id, "name": name, "content": obj.get("content", "")}
         return [

@@ -120,10 +120,10 @@ class RunReader:
 
     def _call(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
-        if self._calls.seen(wire_id) == "open":
+        if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
         args, raw = arguments_of(obj.get("toolArgs"))
-        call_id, synthetic = self._calls.call(name, wire_id)
+        call_id, synthetic = self._calls.open_call(name, wire_id)
         return [
             self._run.line(
                 Call, obj, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
@@ -132,7 +132,7 @@ class RunReader:
 
     def _progress(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
-        match = self._calls.news(name, wire_id or ("" if name else self._calls.oldest()))
+        match = self._calls.match_line(name, wire_id or ("" if name else self._calls.oldest()))
         implicit = self._implicit(match, wire_id, name)
         inner = child_event(obj)
         if inner is not None and not self._is_over(match.call_id, inner[0]):
@@ -142,9 +142,9 @@ class RunReader:
 
     def _result(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
-        match = self._calls.result(name, wire_id)
+        match = self._calls.match_result(name, wire_id)
         implicit = self._implicit(match, wire_id, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
         left = self._leave(match.call_id)
@@ -231,7 +231,7 @@ class RunReader:
         if (wire_id, prompt) in self._questions or not wire_id:
             return []
         self._questions.add((wire_id, prompt))
-        match = self._calls.news("", wire_id)
+        match = self._calls.match_line("", wire_id)
         implicit = self._implicit(match, wire_id, "")
         return [*implicit, self._derived(Approval, call_id=match.call_id, reason=prompt)]
 

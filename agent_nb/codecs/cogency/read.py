@@ -129,7 +129,7 @@ class CogencyReader:
         body = object_of(content if isinstance(content, dict) else parse_json(content))
         args = body.get("args")
         name = text_of(body, "name")
-        call_id, _ = self._calls.call(name)
+        call_id, _ = self._calls.open_call(name)
         self._batch.append(call_id)
         raw = (
             arguments_of(args)[1]
@@ -221,12 +221,12 @@ class CogencyReader:
         """Return the id and tool of the call that ended, and the call itself if it is implicit."""
         calls = self._calls
         if name and calls.is_open(name):
-            return calls.result(name).call_id, name, []
+            return calls.match_result(name).call_id, name, []
         if not name and (call_id := calls.oldest()):
-            name = calls.name(call_id)
-            calls.next()
+            name = calls.tool_of(call_id)
+            calls.take_oldest()
             return call_id, name, []
-        match = calls.result(name)
+        match = calls.match_result(name)
         return match.call_id, name, self._run.implicit_call(match, "", name=name, ts=time_of(obj))
 
     def _metric(self, obj: Obj) -> list[Event]:
@@ -241,7 +241,7 @@ class CogencyReader:
         if not isinstance(payload, dict):
             return [self._formed(Error, obj, "text", message=text_of(obj, "content"))]
         tool = text_of(payload, "tool")
-        call_id = self._calls.news(tool).call_id if self._calls.is_open(tool) else ""
+        call_id = self._calls.match_line(tool).call_id if self._calls.is_open(tool) else ""
         return [self._run.line(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
 
     def _interrupt(self, obj: Obj) -> list[Event]:

@@ -202,7 +202,7 @@ class Session:
         out = self._heard([*self._texts.close(), *self._tools.pending()])
         out += self._heard(self._reasoning(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")
-        if not self._answer.knows(text):
+        if not self._answer.includes(text):
             out += self._heard([self._missing(text)])
         out += self._used(frame)
         status = _STATUS.get(stop, "ok") if isinstance(stop, str) else self._ended_how()
@@ -216,7 +216,7 @@ class Session:
 
     def _reasoning(self, text: str) -> list[Event]:
         """Return what of the thoughts is only in the reply."""
-        if self._thoughts.knows(text):
+        if self._thoughts.includes(text):
             return []
         return [self._run.derived(Think, content=self._thoughts.missing(text)[0])]
 

@@ -50,7 +50,7 @@ class ToolFrames:
         """Return the one of them that has this name or id."""
         if not name and not call_id:
             return self.pending()
-        if call_id and self._calls.seen(call_id):
+        if call_id and self._calls.state_of(call_id):
             return []
         block = self._pieces.take(name, call_id)
         return [self._from_chunks(block, name, call_id, args)] if block is not None else []
@@ -60,8 +60,8 @@ class ToolFrames:
     ) -> Event:
         """Return the call of a block; what the frame after it says fills its gaps."""
         self._blocks.take(block.key)
-        block.name_it(name)
-        call_id, synthetic = self._calls.call(block.name, id_of(block) or call_id)
+        block.set_name(name)
+        call_id, synthetic = self._calls.open_call(block.name, id_of(block) or call_id)
         whole = parse_json(block.text)
         whole = args if whole is None else whole
         fields: Obj = {
@@ -85,11 +85,11 @@ class ToolFrames:
     def _call(self, frame: Obj) -> list[Event]:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         args, raw = arguments_of(frame.get("arguments"))
-        if self._calls.seen(wire_id) == "open":
+        if self._calls.state_of(wire_id) == "open":
             return [*self._pending(name, wire_id), *self._unknown(frame)]
         block = self._pieces.take(name, wire_id)
         wire = wire_id or (id_of(block) if block is not None else "")
-        call_id, synthetic = self._calls.call(name, wire)
+        call_id, synthetic = self._calls.open_call(name, wire)
         fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
         if block is None:
             return [self._run.line(Call, frame, raw_args=raw, **fields)]
@@ -112,7 +112,7 @@ class ToolFrames:
     def _started(self, frame: Obj) -> list[Event]:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         out = self._pending(name, wire_id)
-        match = self._calls.news(name, wire_id)
+        match = self._calls.match_line(name, wire_id)
         out += self._implicit(frame, match)
         fields: Obj = {"call_id": match.call_id, "name": name}
         return [*out, self._run.line(Started, frame, match.note, **fields)]
@@ -123,17 +123,17 @@ class ToolFrames:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         running = not wire_id and self._calls.is_open(name)
         out = [] if running else self._pending(name, wire_id)
-        match = self._calls.news(name, wire_id)
+        match = self._calls.match_line(name, wire_id)
         out += self._implicit(frame, match)
         fields: Obj = {"call_id": match.call_id, "text": frame["content"]}
         return [*out, self._run.line(Progress, frame, match.note, **fields)]
 
     def _ended(self, frame: Obj) -> list[Event]:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return self._unknown(frame)
         out = self._pending(name, wire_id)
-        match = self._calls.result(name, wire_id)
+        match = self._calls.match_result(name, wire_id)
         out += self._implicit(frame, match)
         text, whole = frame.get("result", ""), frame.get("raw_result")
         fields: Obj = {
@@ -152,7 +152,7 @@ class ToolFrames:
             text_of(frame, "call_id"),
         )
         out = self._pending(name, wire_id, args)
-        match = self._calls.news(name, wire_id)
+        match = self._calls.match_line(name, wire_id)
         out += self._implicit(frame, match, args)
         fields: Obj = {"call_id": match.call_id, "args": object_of(args)}
         return [*out, self._run.line(Approval, frame, match.note, **fields)]

@@ -186,7 +186,7 @@ class Task:
     def _complete_task(self, obj: Obj) -> list[Event]:
         out = self._end_request()
         text = text_of(obj, "content")
-        if not self._streamed.knows(text):
+        if not self._streamed.includes(text):
             out.append(self._reply(*self._streamed.missing(text)))
         status = self._ended_how()
         status = "ok" if status in ("", "awaiting") else status

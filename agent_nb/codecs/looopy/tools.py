@@ -42,7 +42,7 @@ class ToolEvents:
         It is the oldest to a tool of the agent's name (alone, or between `__`), else to `tool`,
         else the only one; calls in `used`, which run one already, come last.
         """
-        calls = sorted(self._calls.open().items(), key=lambda call: call[0] in used)
+        calls = sorted(self._calls.open_calls().items(), key=lambda call: call[0] in used)
         own = [call_id for call_id, name in calls if agent in name.split("__")]
         own = own or [call_id for call_id, name in calls if tool and name == tool]
         only = [call_id for call_id, _ in calls] if len(calls) == 1 else []
@@ -58,7 +58,7 @@ class ToolEvents:
         """Return a result for each call whose question is open, made by `derived`."""
         out: list[Event] = []
         for call_id, obj in self.questions.items():
-            name, prompt = self._calls.name(call_id), text_of(obj, "prompt")
+            name, prompt = self._calls.tool_of(call_id), text_of(obj, "prompt")
             message = f"It waits for an answer: {prompt}" if prompt else "It waits for an answer."
             out.append(
                 derived(Result, call_id=call_id, name=name, status="cancelled", content=message)
@@ -68,10 +68,10 @@ class ToolEvents:
 
     def _call(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(wire_id) == "open":
+        if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
         args, raw = arguments_of(obj.get("arguments"))
-        call_id, synthetic = self._calls.call(name, wire_id)
+        call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
         return [self._run.line(Call, obj, raw_args=raw, **fields)]
 
@@ -93,16 +93,16 @@ class ToolEvents:
 
     def _started(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
-        match = self._calls.news(name, wire_id)
+        match = self._calls.match_line(name, wire_id)
         if wire_id and not self._first_start(match.call_id):
             return self._unknown(obj)
         implicit = self._implicit(obj, match)
         return [*implicit, self._run.line(Started, obj, call_id=match.call_id, name=name)]
 
     def _progress(self, obj: Obj) -> list[Event]:
-        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
+        match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit, data = self._implicit(obj, match), obj.get("metadata")
         fields: Obj = {
             "fraction": share_of(obj.get("progress")),
@@ -113,9 +113,9 @@ class ToolEvents:
 
     def _ended(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
-        match = self._calls.result(name, wire_id)
+        match = self._calls.match_result(name, wire_id)
         self.questions.pop(match.call_id, None)
         implicit = self._implicit(obj, match)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
@@ -129,7 +129,7 @@ class ToolEvents:
         return [*implicit, self._run.line(Result, obj, call_id=match.call_id, **fields)]
 
     def _question(self, obj: Obj) -> list[Event]:
-        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
+        match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit, args = self._implicit(obj, match), object_of(obj.get("toolArguments"))
         self.questions[match.call_id] = obj
         prompt = text_of(obj, "prompt")

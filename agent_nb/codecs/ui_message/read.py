@@ -144,7 +144,7 @@ class UiMessageReader:
     def _call(self, obj: Obj) -> list[Event]:
         """Read the whole input of a call; in `tool-input-error` it is not what the tool takes."""
         wire_id, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
-        call_id, synthetic = self._calls.call(name, wire_id)
+        call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {
             "call_id": call_id,
             "name": name,
@@ -157,7 +157,7 @@ class UiMessageReader:
         out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
         reason = text_of(obj, "errorText")
         if failed and reason != CUT:
-            self._calls.result(name, call_id)
+            self._calls.match_result(name, call_id)
             result: Obj = {"call_id": call_id, "name": name, "status": "error", "content": reason}
             out.append(self._run.derived(Result, **result))
         return out
@@ -177,14 +177,14 @@ class UiMessageReader:
     def _output(self, obj: Obj) -> list[Event]:
         wire_id = text_of(obj, "toolCallId")
         if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
-            match = self._calls.news("", wire_id)
+            match = self._calls.match_line("", wire_id)
             fields = {"call_id": match.call_id, **read_output(obj.get("output"))}
             report = self._run.line(Progress, obj, **fields)
             return [*self._run.implicit_call(match, wire_id), report]
-        if self._calls.seen(wire_id) == "over":
+        if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
-        name = self._calls.name(wire_id)
-        match = self._calls.result(name, wire_id)
+        name = self._calls.tool_of(wire_id)
+        match = self._calls.match_result(name, wire_id)
         status, content = _OUTPUTS[obj["type"]](obj)
         fields = {"call_id": match.call_id, "name": name, "status": status, "content": content}
         implicit = self._run.implicit_call(match, wire_id)
@@ -192,7 +192,7 @@ class UiMessageReader:
 
     def _approval(self, obj: Obj) -> list[Event]:
         wire_id = text_of(obj, "toolCallId")
-        match = self._calls.news("", wire_id)
+        match = self._calls.match_line("", wire_id)
         approval = self._run.line(Approval, obj, call_id=match.call_id)
         return [*self._run.implicit_call(match, wire_id), approval]
 

@@ -53,6 +53,8 @@ def _arguments(raw: str) -> tuple[dict[str, Any], str]:
 
 
 class _Slot:
+    """A call in progress; `done` once it was returned."""
+
     __slots__ = ("done", "id", "index", "name", "pieces")
 
     def __init__(self, index: int, call_id: str) -> None:
@@ -69,6 +71,7 @@ class _Slot:
     def add(self, call_id: str, name: str, args: str) -> None:
         """Add one fragment."""
         self.id = self.id or call_id
+        # a name may come in pieces before the arguments, and be repeated as a whole
         if name != self.name and not self.pieces:
             self.name += name
         if args:
@@ -79,7 +82,7 @@ class _Slot:
         self.done = True
         return call_part(self.name, self.raw, call_id=self.id, index=self.index, broken=broken)
 
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the arguments so far are valid; no arguments are."""
         return not _arguments(self.raw)[1]
 
@@ -99,7 +102,7 @@ class CallTable:
     def add(self, index: Any, call_id: str, name: str, args: str) -> CallDelta | None:
         """Add one fragment; return its delta, or None if it adds nothing."""
         slot = self._find(index, call_id, name)
-        fresh = slot is None
+        new = slot is None
         if slot is None:
             slot = self._open(index, call_id)
         if slot.done:
@@ -109,14 +112,14 @@ class CallTable:
         slot.add(call_id, name, args)
         return (
             CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
-            if args or fresh or name
+            if args or new or name
             else None
         )
 
     def finish(self) -> list[Call]:
         """Return the calls if all are complete, else none (see `close`)."""
         waiting = [slot for slot in self._slots if not slot.done]
-        if not all(slot.complete() for slot in waiting):
+        if not all(slot.is_complete() for slot in waiting):
             return []
         return [slot.close("") for slot in waiting]
 
@@ -125,6 +128,7 @@ class CallTable:
         return [slot.close(broken) for slot in self._slots if not slot.done]
 
     def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:
+        """Return the call that a fragment continues, None if it begins one; see the rules."""
         if index is not None:
             slot = self._by_index.get(index)
             return None if slot is None or _begins(slot, call_id, name) else slot
@@ -149,4 +153,4 @@ def _begins(slot: _Slot, call_id: str, name: str) -> bool:
         return False
     if call_id and slot.id:
         return True
-    return bool(slot.pieces) and slot.complete()
+    return bool(slot.pieces) and slot.is_complete()

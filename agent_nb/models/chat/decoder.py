@@ -16,13 +16,12 @@ Rules
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from ...wire import Frame, Halves, lenient_loads
+from ...wire import Frame, SurrogatePairs, lenient_loads
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
-from ..http.values import flatten_text, to_text, usage_part
+from ..http.values import flatten_text, to_json, to_text, usage_part
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
 from .extras import Extras
@@ -30,9 +29,10 @@ from .fast_path import Choice, read_plain_choice
 from .reasoning_details import Details
 
 PROVIDER = "openai"
-LENGTH = "The call was cut off at the limit of tokens."
-_CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
-MISSES = 3  # in a row, after which the fast path is dropped
+_TOO_LONG = "The call was cut off at the limit of tokens."
+# fields of a call that are read; others go back with it
+_CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
+MISSES = 3  # chunks in a row that are not plain, after which the fast path is not tried
 
 
 class ChatDecoder(FrameDecoder):
@@ -42,16 +42,16 @@ class ChatDecoder(FrameDecoder):
         super().__init__(status)
         self._calls = CallTable()
         self._details = Details()
-        self._halves = Halves()
-        self._head = False
-        self._tail = False
-        self._choice: Any = None
-        self._reason = ""
-        self._usage: dict[str, Any] | None = None
-        self._field = ""
+        self._halves = SurrogatePairs()
+        self._head = False  # the head was emitted
+        self._tail = False  # the last chunk, with nothing but usage, has come
+        self._choice: Any = None  # index of the one choice that is read
+        self._reason = ""  # why the answer ended
+        self._usage: dict[str, Any] | None = None  # as emitted last
+        self._field = ""  # name of the field that reasoning comes in
         self._misses = 0
         self._extras = Extras(PROVIDER)
-        self._call_extras: dict[str, dict[str, Any]] = {}
+        self._call_extras: dict[str, dict[str, Any]] = {}  # call id -> its other fields
 
     @property
     def complete(self) -> bool:
@@ -59,15 +59,16 @@ class ChatDecoder(FrameDecoder):
         return self.done or bool(self._reason) or self._tail
 
     def _finish(self, out: list[Part]) -> None:
-        self._held(out)
+        self._release(out)
         broken = "" if self.complete and not self.failed else CUT
         self._resend(out)
-        out.extend(self._calls.close(broken or (LENGTH if self._reason == "length" else "")))
+        out.extend(self._calls.close(broken or (_TOO_LONG if self._reason == "length" else "")))
 
-    def _plain(self, choice: Choice, out: list[Part]) -> bool:
+    def _read_plain(self, choice: Choice, out: list[Part]) -> bool:
         """Read a plain chunk on the fast path; return False if it needs the general one."""
         delta = choice.delta
         thought = delta.reasoning_content or delta.reasoning
+        # the first piece of reasoning names its field, and the first chunk its choice
         if choice.index != self._choice or (thought and not self._field):
             return False
         if thought:
@@ -84,7 +85,7 @@ class ChatDecoder(FrameDecoder):
         data = frame.data
         if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
             choice = read_plain_choice(data)
-            if choice is not None and self._plain(choice, out):
+            if choice is not None and self._read_plain(choice, out):
                 self._misses = 0
                 return
             self._misses += 1
@@ -139,7 +140,7 @@ class ChatDecoder(FrameDecoder):
         if isinstance(message, dict) and delta is None:
             self._delta(message, out, whole=True)
         if isinstance(choice.get("text"), str):
-            self._say(Text, choice["text"], out)
+            self._say(choice["text"], out)
         self._use(choice.get("usage"), out)
         out.extend(self._extras.take(choice))
         if reason := choice.get("finish_reason"):
@@ -147,6 +148,7 @@ class ChatDecoder(FrameDecoder):
         return choice.get("error")
 
     def _delta(self, delta: dict[str, Any], out: list[Part], *, whole: bool = False) -> None:
+        """Read a delta, or with `whole` a message that was not streamed."""
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         details = delta.get("reasoning_details")
         if details:
@@ -157,23 +159,25 @@ class ChatDecoder(FrameDecoder):
         content = delta.get("content")
         if isinstance(content, str):
             if content:
-                self._say(Text, content, out)
+                self._say(content, out)
         elif content:
             self._content(content, out)
         if delta.get("refusal"):
-            self._say(Text, to_text(delta["refusal"]), out)
+            self._say(to_text(delta["refusal"]), out)
         if calls := delta.get("tool_calls"):
             self._fragments(calls, out, whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
             self._fragments([{"index": 0, "function": legacy}], out, whole=False)
         out.extend(self._extras.take(delta))
 
-    def _say(self, kind: type[Text], text: str, out: list[Part]) -> None:
+    def _say(self, text: str, out: list[Part]) -> None:
+        """Emit text, without half a character at its end."""
         text = self._halves.feed("text", text)
         if text:
-            out.append(kind(text))
+            out.append(Text(text))
 
     def _think(self, thought: Any, delta: dict[str, Any], out: list[Part]) -> None:
+        """Emit reasoning; the first piece names the field of `delta` that it came in."""
         text = self._halves.feed(
             "thought", thought if isinstance(thought, str) else flatten_text(thought)
         )
@@ -197,24 +201,19 @@ class ChatDecoder(FrameDecoder):
                     out,
                 )
             elif kind in ("text", "output_text", "refusal"):
-                self._say(Text, flatten_text(piece), out)
+                self._say(flatten_text(piece), out)
             else:
                 out.append(Extra(PROVIDER, "content", piece))
 
     def _fragments(self, calls: Any, out: list[Part], *, whole: bool) -> None:
+        """Read fragments of calls; in a whole message a call without an index has its position."""
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if not isinstance(call, dict):
                 continue
             function = call.get("function")
             function = function if isinstance(function, dict) else call
             args = function.get("arguments")
-            raw = (
-                args
-                if isinstance(args, str)
-                else ""
-                if args is None
-                else json.dumps(args, ensure_ascii=False)
-            )
+            raw = args if isinstance(args, str) else "" if args is None else to_json(args)
             index = call.get("index")
             index = index if isinstance(index, int | str) else None
             call_id = to_text(call.get("id"))
@@ -226,7 +225,7 @@ class ChatDecoder(FrameDecoder):
             )
             if delta is not None:
                 out.append(delta)
-            if call.keys() - _CALL_QUIET:
+            if call.keys() - _CALL_FIELDS:
                 self._call_extra(call, delta.call_id if delta is not None else call_id)
 
     def _call_extra(self, call: dict[str, Any], call_id: str) -> None:
@@ -234,15 +233,19 @@ class ChatDecoder(FrameDecoder):
         extras = {
             key: value
             for key, value in call.items()
-            if key not in _CALL_QUIET and value is not None
+            if key not in _CALL_FIELDS and value is not None
         }
         if extras and call_id:
             self._call_extras.setdefault(call_id, {}).update(extras)
 
     def _finished(self, reason: str, out: list[Part]) -> None:
+        """Emit the reason, and before it the calls if all are complete.
+
+        Otherwise they stay open for further fragments, until the body ends.
+        """
         whole = self._calls.finish()
         if whole:
-            self._held(out)
+            self._release(out)
             self._resend(out)
             out.extend(whole)
         if reason != self._reason:
@@ -260,10 +263,11 @@ class ChatDecoder(FrameDecoder):
             out.append(Resend(PROVIDER, payload))
 
     def _use(self, usage: Any, out: list[Part]) -> None:
+        """Emit usage that differs from the one before."""
         if isinstance(usage, dict) and usage and usage != self._usage:
             self._usage = usage
             out.append(usage_part(usage))
 
-    def _held(self, out: list[Part]) -> None:
+    def _release(self, out: list[Part]) -> None:
         for kind, text in self._halves.close():
             out.append(Text(text) if kind == "text" else Thought(text))

@@ -11,6 +11,7 @@ from typing import Any
 from ..http.values import is_empty
 from ..parts import Extra
 
+# fields that are read elsewhere, or are the protocol's own
 KNOWN = frozenset({
     "id", "object", "created", "model", "choices", "usage", "x_groq", "error", "provider",
     "system_fingerprint", "service_tier", "obfuscation", "index", "delta", "message",
@@ -18,7 +19,7 @@ KNOWN = frozenset({
     "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel",
     "name", "type", "padding", "p", "timings", "status_code", "token_ids", "prompt_token_ids",
 })  # fmt: skip
-MOST = 100
+MOST = 100  # values of one field
 
 
 class Extras:

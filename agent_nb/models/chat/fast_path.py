@@ -4,7 +4,9 @@ Why: each token brings one piece of text, reasoning or arguments, and bookkeepin
 reads it in a third of the time, without building the rest of the object. Any other chunk (an
 unknown field, usage, an end, an id) is refused here and takes the general path, so nothing is lost.
 
-Rules: `read_plain_choice` never raises; None means that the chunk is not plain.
+Rules
+- `read_plain_choice` never raises; None means that the chunk is not plain.
+- A field of type None must be null or missing: any value of it makes the chunk not plain.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-_JOINED = ("text", "summary", "data")
+from ..http.values import to_text
+
+_JOINED = ("text", "summary", "data")  # fields whose fragments are joined
 
 
 class Details:
@@ -28,13 +30,15 @@ class Details:
             fragments if isinstance(fragments, list) else [fragments]
         ):
             if isinstance(fragment, dict):
+                key = (
+                    fragment.get("index", position),
+                    fragment.get("type"),
+                    # only encrypted items are told apart by their id
+                    fragment.get("data") and fragment.get("id"),
+                )
+                # a server may send anything here: what cannot be a key becomes text
                 self._merge(
-                    (
-                        fragment.get("index", position),
-                        fragment.get("type"),
-                        fragment.get("data") and fragment.get("id"),
-                    ),
-                    fragment,
+                    tuple(to_text(v) if isinstance(v, dict | list) else v for v in key), fragment
                 )
                 texts.append(_readable(fragment))
         return "".join(texts)

@@ -36,6 +36,7 @@ from ..settings import add_extra_body, check_settings, list_stops, read_effort
 from ..strict_schema import OPENAI, make_strict
 from .decoder import PROVIDER
 
+# settings that the API has under the same names
 PLAIN = ("temperature", "top_p", "seed")
 
 
@@ -107,7 +108,7 @@ def _reasoning(value: Any, *, router: bool) -> dict[str, Any]:
 
 
 def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Yield the messages of the API."""
+    """Yield the messages of the API; see the rules for results and their pictures."""
     for message in history:
         if message.role == "assistant":
             yield _assistant(message)
@@ -160,6 +161,7 @@ def _piece(block: Block) -> dict[str, Any] | None:
 
 
 def _assistant(message: Message) -> dict[str, Any]:
+    """Return a message of the model, with its reasoning if it calls tools."""
     calls = [block for block in message.blocks if isinstance(block, CallBlock)]
     encoded: dict[str, Any] = {
         "role": "assistant",
@@ -174,6 +176,7 @@ def _assistant(message: Message) -> dict[str, Any]:
     encoded["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
     for payload in opaque:
         encoded |= payload.get("message") or {}
+    # `reasoning_details` hold the same reasoning as its plain text
     for block in message.blocks:
         field = _field(block)
         if field and "reasoning_details" not in encoded:

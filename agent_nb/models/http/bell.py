@@ -1,8 +1,9 @@
-"""A wake-up call for one that waits in an event loop, from any thread.
+"""An event that wakes one waiting task from any thread.
 
-Why: `asyncio` futures belong to one loop, and those who wait for an endpoint are in many.
+Why: an `asyncio` future belongs to one loop, and the tasks that wait for an endpoint run in many.
 
-Rules: to ring a bell of a loop that is gone does nothing; a ring while nobody waits is kept.
+Rules: ringing the bell of a closed loop does nothing; a ring while no task waits ends the next wait
+at once.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from contextlib import suppress
 
 
 class Bell:
-    """The bell of one waiting task of the running event loop."""
+    """The bell of one task of the running event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._waits: asyncio.Future[None] | None = None
-        self._rung = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_rung = False
 
     def ring(self) -> None:
         """Wake the task."""
-        self._rung = True
+        self._is_rung = True
         if threading.get_ident() == self._thread:
             self._wake()
         else:
@@ -32,16 +33,16 @@ class Bell:
 
     async def wait(self, seconds: float) -> None:
         """Return once the bell has rung, after at most so many seconds."""
-        if not self._rung:
-            self._waits = self._loop.create_future()
+        if not self._is_rung:
+            self._waiter = self._loop.create_future()
             timer = self._loop.call_later(seconds, self._wake)
             try:
-                await self._waits
+                await self._waiter
             finally:
                 timer.cancel()
-                self._waits = None
-        self._rung = False
+                self._waiter = None
+        self._is_rung = False
 
     def _wake(self) -> None:
-        if self._waits is not None and not self._waits.done():
-            self._waits.set_result(None)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

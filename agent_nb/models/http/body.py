@@ -20,8 +20,8 @@ from ...wire import Frame, SSEDecoder
 from ..parts import Fault
 from .errors import is_page
 
-LARGEST = 64 * 1024 * 1024
-_BLANK = b" \t\r\n\xef\xbb\xbf"
+LARGEST = 64 * 1024 * 1024  # bytes of a JSON body
+_BLANK = b" \t\r\n\xef\xbb\xbf"  # the last three: the BOM
 
 
 class Body:
@@ -30,11 +30,11 @@ class Body:
     def __init__(self) -> None:
         self.fault: Fault | None = None
         self._sse = SSEDecoder(errors=True)
-        self._start = b""
-        self._json: list[bytes] | None = None
+        self._start = b""  # the first bytes, for the wording of a fault
+        self._json: list[bytes] | None = None  # the pieces of a JSON body; None: an event stream
         self._size = 0
         self._frames = 0
-        self._sniffed = False
+        self._sniffed = False  # whether the form is known
 
     def feed(self, data: bytes) -> Sequence[Frame]:
         """Return the frames that `data` completes; none once there is a `fault`."""
@@ -64,7 +64,7 @@ class Body:
             self.fault = Fault("limit", str(error), raw=error.raw[:500])
             return []
         if not self._frames and not frames:
-            self.fault = _nothing(self._start)
+            self.fault = _no_frame_fault(self._start)
         return frames
 
     def _sniff(self, data: bytes) -> bytes:
@@ -93,6 +93,7 @@ class Body:
 
     def _objects(self, body: bytes) -> list[Frame]:
         """Return a JSON body as one frame, or JSON lines as a frame each."""
+        # several lines that all look like objects; a pretty-printed object has other lines
         text = body.decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]
         several = len(lines) > 1 and all(
@@ -101,14 +102,14 @@ class Body:
         return [Frame("message", line) for line in (lines if several else [text])]
 
 
-def _nothing(start: bytes) -> Fault:
+def _no_frame_fault(start: bytes) -> Fault:
     """Return the fault for a body without a single frame."""
     text = start.decode("utf-8", "replace").strip()
     if is_page(text):
         return Fault(
             "garbage", "The server answered with a web page. Is the base URL right?", raw=text[:500]
         )
-    if not text or text.startswith(":"):
+    if not text or text.startswith(":"):  # only comments of an event stream
         return Fault("empty", "The server answered with nothing.", retryable=True)
     return Fault(
         "garbage",

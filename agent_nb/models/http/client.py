@@ -1,7 +1,7 @@
 """The HTTP edge of the models: a POST whose answer streams in as bytes, and a small GET.
 
 Why one file: time limits, proxies, certificates and connections are decided once for all providers.
-`way` says how a server is reached, `connections` by how many connections.
+`transport` is how a server is reached, `connections` holds those of an event loop.
 
 Rules
 - A client left open is closed when its event loop ends.
@@ -31,15 +31,15 @@ from urllib.parse import urlsplit
 import anyio
 
 from ...errors import ModelError, UsageError
+from ...host import read_launch
 from ...wire import lenient_loads
-from ..offline import check_address
 from ..timeouts import Timeouts
 from .connections import Connections
 from .errors import blot_out_secrets
 from .network_errors import fault_of
 from .patience import wait_within
 from .reply import Reply
-from .way import Response, Way, way_to
+from .transport import Response, Transport, make_transport
 
 if TYPE_CHECKING:
     import httpx
@@ -60,7 +60,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Http:
-    """The way of one model object to `base_url`, with lazy connections per event loop."""
+    """Requests of one model object to `base_url`, with connections made when they are needed."""
 
     def __init__(self, base_url: str, timeouts: Timeouts | None = None) -> None:
         self.base_url = checked_url(base_url)
@@ -91,8 +91,8 @@ class Http:
     ) -> AsyncGenerator[Reply, None]:
         connections = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
-        with connections.way() as way:
-            response = await self._send(way, method, path, headers, body)
+        with connections.lend() as transport:
+            response = await self._send(transport, method, path, headers, body)
             try:
                 yield Reply(response, self.timeouts, deadline, self.host)
             finally:
@@ -123,12 +123,12 @@ class Http:
             await connections.aclose()
 
     async def _send(
-        self, way: Way, method: str, path: str, headers: Mapping[str, str], body: bytes
+        self, transport: Transport, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Response:
         seconds = self.timeouts.first_byte
         sent = {**_ALWAYS, **headers}
         try:
-            return await wait_within(seconds, way.send(method, self._url(path), sent, body))
+            return await wait_within(seconds, transport.send(method, self._url(path), sent, body))
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
@@ -137,14 +137,14 @@ class Http:
             raise fault_of(error, self.host, self.timeouts.connect) from None
 
     async def _open(self) -> Connections:
-        """Return those of the running event loop. Raises UsageError if nothing runs live."""
-        check_address(self.base_url)
+        """Return this event loop's connections. Raises UsageError if nothing runs live."""
+        read_launch().check_address(self.base_url)
         if self._connections is None or not self._connections.here:
             # no TLS: reading the certificates would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")
             tls = None if plain else certificates()
             connect, url = self.timeouts.connect, self._url("")
-            make = partial(way_to, url, tls, connect, loopback=self.loopback)
+            make = partial(make_transport, url, tls, connect, loopback=self.loopback)
             self._connections = Connections(make)
             await self._connections.keep()
         return self._connections

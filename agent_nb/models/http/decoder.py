@@ -1,5 +1,5 @@
-"""The base of all decoders of a provider's answer: body to frames, one fault per answer, and the
-end of a broken one.
+"""The base of all decoders of a provider's answer: from body to frames, at most one fault per
+answer, and the close of a broken one.
 
 Why: providers differ in the content of a frame. Finding frames, wording errors and handling a cut
 are the same for all.
@@ -10,13 +10,12 @@ Rules
 - `close` before the proper end closes open blocks as incomplete and adds a Fault `cut`.
 - Bytes after the end (`done`) are discarded, in whatever pieces they come. Between the reason to
   finish and the end (`complete`), usage and errors are read; what cannot be read there is skipped.
-- Subclasses implement `_frame` (or the table `events`), `_finish`, and `_held` if they hold
+- Subclasses implement `_frame` (or the table `events`), `_finish`, and `_release` if they hold
   something back.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -26,13 +25,17 @@ from ..parts import Fault, Part
 from . import overflow
 from .body import Body
 from .errors import blot_out_secrets, error_kind, error_object, error_words, not_json
-from .values import is_temporary, to_text
+from .values import is_temporary, to_json, to_text
 
 CUT = "The stream broke off before the answer was complete."
 
 
 class FrameDecoder(ABC):
-    """Decodes one response from its frames; `status` is its HTTP status."""
+    """Decodes one response from its frames; `status` is its HTTP status.
+
+    `done`: the answer is over; `failed`: its one fault was emitted. The methods append parts to
+    `out`.
+    """
 
     def __init__(self, status: int = 200) -> None:
         self.done = False
@@ -74,12 +77,12 @@ class FrameDecoder(ABC):
     def _finish(self, out: list[Part]) -> None:
         """Close what is open."""
 
-    def _held(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
+    def _release(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
         """Emit what was held back, before a fault."""
 
     def _error(self, error: Any, out: list[Part]) -> None:
         message = error_words(error) or "The server reported an error and did not say which."
-        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+        raw = error if isinstance(error, str) else to_json(error)
         if overflow.too_long(f"{message} {error_kind(error)}"):
             fault = Fault(
                 overflow.CODE,
@@ -103,7 +106,7 @@ class FrameDecoder(ABC):
     def _fail(self, fault: Fault, out: list[Part]) -> None:
         if not self.failed:
             self.failed = True
-            self._held(out)
+            self._release(out)
             out.append(fault)
 
 

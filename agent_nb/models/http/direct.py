@@ -33,7 +33,7 @@ class Direct:
         self._tls = tls
         self._connect = connect
         self._connection: httpcore.AsyncHTTP11Connection | None = None
-        self._closings = 0
+        self._closings = 0  # calls of `aclose`: one may come while the connection is being opened
 
     async def send(
         self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes

@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -24,11 +23,15 @@ from ...wire import lenient_loads
 from ..parts import Fault
 from . import overflow
 from .retry import LONGEST, retry_after, retryable_status
+from .values import to_json
 
-WORDS = 500
+WORDS = 500  # characters of the server's own message
+# a key that the server itself shows as `sk-ab***yz`
 _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
 _KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
-_NOT_TAKEN = (400, 404, 405, 415, 422, 500, 501)
+# statuses with which servers refuse what they do not support
+_UNSUPPORTED = (400, 404, 405, 415, 422, 500, 501)
+# how servers word that they take no tools
 _NO_TOOLS = (  # compiled when a server refuses: that costs 10 ms
     r"(?is)(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
     r"|unknown|unrecogni[sz]ed|unexpected|extra)"
@@ -48,7 +51,8 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """The server that was asked, for the wording of faults.
 
     Provider and model are as the user writes them, `variable` names the variable of the key.
-    `withheld` is the sentence about an unused key of the folder.
+    `withheld`: a sentence about a key that the folder offers and the user has not allowed, or "".
+    `secrets` are blotted out of every message.
     """
 
     provider: str = ""
@@ -73,14 +77,14 @@ def is_page(text: str) -> bool:
 def blot_out_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Blot out the given secrets, anything shaped like a provider's key, and half-masked keys."""
     for secret in secrets:
-        if len(secret) >= 4:
+        if len(secret) >= 4:  # a shorter one would blot out ordinary text
             text = text.replace(secret, "***")
     return _MASKED.sub("***", _KEY.sub("***", text))
 
 
 def error_object(value: Any) -> Any:
     """Return the error (object or text) in a decoded body or chunk, or None."""
-    if isinstance(value, list) and len(value) == 1:
+    if isinstance(value, list) and len(value) == 1:  # Gemini
         value = value[0]
     if not isinstance(value, dict):
         return None
@@ -102,19 +106,22 @@ def not_json(data: str) -> Fault:
     )
 
 
-def error_words(value: Any) -> str:
-    """Return the message of an error in any of the usual shapes, as one text."""
+def error_words(value: Any, depth: int = 16) -> str:
+    """Return the message of an error in any of the usual shapes, as one text.
+
+    It is looked for in at most `depth` nested objects and lists.
+    """
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, list):
-        return "; ".join(filter(None, map(error_words, value)))
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | list) or not depth:
         return ""
+    if isinstance(value, list):
+        return "; ".join(filter(None, (error_words(each, depth - 1) for each in value)))
     for key in ("message", "error", "detail", "msg", "errors", "error_description", "title"):
-        message = error_words(value.get(key))
+        message = error_words(value.get(key), depth - 1)
         if message:
             return _with_origin(message, value)
-    return json.dumps(value, ensure_ascii=False)[:WORDS] if value else ""
+    return to_json(value)[:WORDS] if value else ""
 
 
 def _with_origin(message: str, value: dict[str, Any]) -> str:
@@ -171,7 +178,8 @@ def make_refusal(
 ) -> ModelError:
     """Make the error for an unsuccessful HTTP answer.
 
-    `tools`: the request offered tools; `images`: it held pictures.
+    `tools`: the request offered tools; `images`: it held pictures. `now`: seconds since the epoch,
+    for a `Retry-After` that is a date.
     """
     reason = blot_out_secrets(body_words(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
@@ -187,7 +195,9 @@ def make_refusal(
     return ModelError(
         blot_out_secrets(message.strip(), peer.secrets),
         status=status,
-        retryable=code == "provider" and _worth_repeating(status, headers) and not _spent(reason),
+        retryable=code == "provider"
+        and _worth_repeating(status, headers)
+        and not _out_of_credit(reason),
         retry_after=wait,
         code=code,
         raw=blot_out_secrets(raw, peer.secrets),
@@ -197,11 +207,11 @@ def make_refusal(
 
 
 def _code(status: int, message: str, *, tools: bool, images: bool) -> str:
-    if images and status in _NOT_TAKEN and re.search(_NO_IMAGES, message):
+    if images and status in _UNSUPPORTED and re.search(_NO_IMAGES, message):
         return "no_images"
     if status in (400, 413, 422, 500) and overflow.too_long(message):
         return overflow.CODE
-    if tools and status in _NOT_TAKEN and re.search(_NO_TOOLS, message):
+    if tools and status in _UNSUPPORTED and re.search(_NO_TOOLS, message):
         return "no_tools"
     return "provider"
 
@@ -212,7 +222,7 @@ def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
     return retryable_status(status) if advice is None else advice
 
 
-def _spent(message: str) -> bool:
+def _out_of_credit(message: str) -> bool:
     """Return whether the account is out of credit, so that waiting does not help."""
     return "insufficient_quota" in message or "exceeded your current quota" in message
 
@@ -232,6 +242,7 @@ def _who(peer: Peer) -> str:
     return NAMES.get(peer.provider, peer.provider) or "The server"
 
 
+# how providers are named in messages
 NAMES = {
     "openai": "OpenAI",
     "anthropic": "Anthropic",
@@ -252,6 +263,7 @@ NAMES = {
 }
 # providers whose label often stands for another server
 _HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
+# what a status means, after the name of the server
 _VERDICTS = {
     401: "refused the key",
     402: "wants to be paid first",

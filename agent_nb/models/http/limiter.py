@@ -14,10 +14,10 @@ Rules
   model; `places` says for how long. The refused request is retried by its own run (`retry`): its
   wait and the endpoint's pass at the same time. A refusal shared with others is not one of the
   run's attempts (`ModelError.shared`).
-- Nothing here belongs to an event loop: those who wait ask again, the first in line often, those
-  behind seldom. A bell (`bell`) spares the wait: a place that becomes free rings for the next.
-  One that has stopped asking (its loop is blocked or gone) holds up no other; when it asks again,
-  it has kept its turn. A place whose owner is gone is free again.
+- Nothing here belongs to an event loop: each waiting request asks again, the first in line often,
+  those behind seldom. A place that becomes free wakes the next request at once (`bell`). A request
+  that has stopped asking (its loop is blocked or gone) holds up no other; when it asks again, it
+  has kept its turn. A place whose owner was collected is free again.
 - A model without a `limiter` of its own, such as one of another package, is limited under its name
   while a map tightens it.
 """
@@ -33,6 +33,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import anyio
+
 from ...errors import ModelError
 from .bell import Bell
 from .places import Places
@@ -46,7 +48,7 @@ _report: ContextVar[Report | None] = ContextVar("agent_nb_limiter_report", defau
 
 
 class Limiter:
-    """The limiter of one endpoint, for any thread and event loop; `host` is shown to those waiting.
+    """The limiter of one endpoint, for any thread and event loop; `host` names it in reports.
 
     `clock` returns seconds; `pause` waits until a bell rings or so many seconds have passed;
     `spread` returns a number in [0, 1).
@@ -67,10 +69,10 @@ class Limiter:
         self._pause = pause
         self._spread = spread
         self._lock = threading.Lock()
-        self._bells: dict[int, Bell] = {}
-        self.gone: deque[int] = deque()  # tickets of blocks that were collected
-        self._set = (places.rpm, places.concurrency)  # by the configuration
-        self._tight: list[tuple[int, int]] = []  # by maps that run
+        self._bells: dict[int, Bell] = {}  # of the tickets that wait
+        self.lost_tickets: deque[int] = deque()  # tickets of blocks that were collected
+        self._configured = (places.rpm, places.concurrency)
+        self._tightenings: list[tuple[int, int]] = []  # by maps that run
 
     @asynccontextmanager
     async def admit(self, lane: str = "") -> AsyncGenerator[Slot, None]:
@@ -78,13 +80,13 @@ class Limiter:
         with self._lock:
             now = self._clock()
             ticket = self.places.join(now, lane)
-            rest = self._asked(ticket, now)
-            if rest:
+            seconds = self._try_to_enter(ticket, now)
+            if seconds:
                 self._bells[ticket] = Bell()
         slot = Slot(self, ticket)  # collected with this frame if the event loop is closed first
         try:
-            if rest:
-                await self._enter(ticket, rest)
+            if seconds:
+                await self._wait_to_enter(ticket, seconds)
             yield slot
         finally:
             slot.left = True
@@ -96,81 +98,116 @@ class Limiter:
     def change(self, rpm: int, concurrency: int) -> None:
         """Set the limits anew, as the configuration has them now."""
         with self._lock:
-            self._set = (rpm, concurrency)
-            self._hold()
+            self._configured = (rpm, concurrency)
+            self._apply_limits()
 
     @contextmanager
     def tightened(self, rpm: int = 0, concurrency: int = 0) -> Iterator[None]:
         """Hold to these limits too while the block runs; 0: no limit."""
         with self._lock:
-            self._tight.append((rpm, concurrency))
-            self._hold()
+            self._tightenings.append((rpm, concurrency))
+            self._apply_limits()
         try:
             yield
         finally:
             with self._lock:
-                self._tight.remove((rpm, concurrency))
-                self._hold()
+                self._tightenings.remove((rpm, concurrency))
+                self._apply_limits()
 
-    def heard(self, ticket: int, status: int) -> None:
+    def note_answer(self, ticket: int, status: int) -> None:
         """Note that the answer to a ticket's request begins."""
         with self._lock:
-            self.places.heard(ticket, self._clock(), good=status < 300)
+            self.places.note_answer(ticket, self._clock(), good=status < 300)
             self._ring()
 
-    def refused(self, ticket: int, fault: ModelError) -> None:
+    def note_refusal(self, ticket: int, fault: ModelError) -> None:
         """Close the endpoint if the fault says that it is busy; mark a fault that is shared."""
-        wanted = fault.retry_after
-        busy = fault.status == 429 or (fault.status in PASSING and wanted is not None)
-        if not busy or not fault.retryable or (wanted is not None and wanted > LONGEST):
+        retry_after = fault.retry_after
+        busy = fault.status == 429 or (fault.status in PASSING and retry_after is not None)
+        if not busy or not fault.retryable or (retry_after is not None and retry_after > LONGEST):
             return
         spread = 0.5 + self._spread() / 2
         with self._lock:
-            kind = self.places.refused(ticket, self._clock(), wanted, spread=spread)
+            kind = self.places.note_refusal(ticket, self._clock(), retry_after, spread=spread)
         fault.shared = kind == "shared"
         if kind == "final":
             fault.final()
 
-    def _hold(self) -> None:
-        """Apply the strictest limits, and let in whom they allow."""
-        limits = zip(self._set, *self._tight, strict=True)
+    def _apply_limits(self) -> None:
+        """Apply the strictest limits (0 is none), and wake the request that they now allow."""
+        limits = zip(self._configured, *self._tightenings, strict=True)
         rpm, concurrency = (min(filter(None, each), default=0) for each in limits)
         self.places.rpm, self.places.concurrency = rpm, concurrency
         self._ring()
 
     def _ring(self) -> None:
-        """Wake the one whose turn it is."""
+        """Wake the request whose turn it is, if it waits."""
         turn = self.places.whose_turn(self._clock()) if self._bells else None
         if turn is not None and (bell := self._bells.get(turn)) is not None:
             bell.ring()
 
-    def _asked(self, ticket: int, now: float) -> float:
-        while self.gone:
-            self.places.leave(self.gone.popleft(), now)
-        rest = self.places.enter(ticket, now)
-        if not rest:
+    def _try_to_enter(self, ticket: int, now: float) -> float:
+        """Return 0 if the ticket has entered, else the seconds to wait; the lock must be held."""
+        while self.lost_tickets:
+            self.places.leave(self.lost_tickets.popleft(), now)
+        seconds = self.places.enter(ticket, now)
+        if not seconds:
             self._ring()
-        return rest
+        return seconds
 
-    async def _enter(self, ticket: int, rest: float) -> None:
+    async def _wait_to_enter(self, ticket: int, seconds: float) -> None:
         began, shown, report = self._clock(), False, _report.get()
         bell = self._bells[ticket]
         with mark_wait():
-            while rest:
-                await self._pause(bell, rest)
+            while seconds:
+                await self._pause(bell, seconds)
                 with self._lock:
                     now = self._clock()
-                    rest = self._asked(ticket, now)
-                    reason = self.places.reason(ticket, now) if rest else ""
-                if rest and report is not None and not shown and now - began >= VISIBLE:
+                    seconds = self._try_to_enter(ticket, now)
+                    reason = self.places.reason(ticket, now) if seconds else ""
+                if seconds and report is not None and not shown and now - began >= VISIBLE:
                     report(f"waiting for a free place at {self.host} ({reason})")
                     shown = True
         if report is not None and shown:
             report("")
 
+    @staticmethod
+    async def wait_before_retry(seconds: float) -> None:
+        """Wait before a request is repeated; the time is not the run's own (`waits`)."""
+        with mark_wait():
+            await anyio.sleep(seconds)
+
+    @staticmethod
+    @contextmanager
+    def limit_endpoints(
+        models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
+    ) -> Iterator[None]:
+        """Hold these models' endpoints to limits too while the block runs; 0, None: no limit."""
+        with ExitStack() as stack:
+            for limiter in {id(each): each for each in map(_limiter_of, models)}.values():
+                stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
+            yield
+
+    @staticmethod
+    @asynccontextmanager
+    async def wait_for_slot(model: Any, report: Report) -> AsyncGenerator[None, None]:
+        """Wait for a slot at a model without a limiter of its own, if a map limits it.
+
+        A model with its own limiter waits by itself, within the block. Either way `report` gets a
+        wait of more than `VISIBLE` seconds in words, and "" when it is over.
+        """
+        with report_waits(report):
+            limiter = _by_name.get(str(getattr(model, "name", "")))
+            if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
+                yield
+                return
+            async with limiter.admit() as slot:
+                yield
+                slot.note_answer(200)
+
 
 class Slot:
-    """The slot of one request: what becomes of it, for the others."""
+    """The slot of one request; what becomes of the request decides when others may enter."""
 
     left = False
 
@@ -178,21 +215,21 @@ class Slot:
         self._limiter = limiter
         self._ticket = ticket
 
-    def heard(self, status: int) -> None:
+    def note_answer(self, status: int) -> None:
         """Note that the answer begins, with this HTTP status."""
-        self._limiter.heard(self._ticket, status)
+        self._limiter.note_answer(self._ticket, status)
 
-    def refused(self, fault: ModelError) -> None:
+    def note_refusal(self, fault: ModelError) -> None:
         """Note that the request failed."""
-        self._limiter.refused(self._ticket, fault)
+        self._limiter.note_refusal(self._ticket, fault)
 
     def __del__(self) -> None:
-        if not self.left:  # the block never ended
-            self._limiter.gone.append(self._ticket)
+        if not self.left:  # `admit` never ended, because its event loop was closed
+            self._limiter.lost_tickets.append(self._ticket)
 
 
 _limiters: dict[str, Limiter] = {}
-_named: dict[str, Limiter] = {}  # of models that have none of their own
+_by_name: dict[str, Limiter] = {}  # of models that have none of their own
 _lock = threading.Lock()
 
 
@@ -206,36 +243,14 @@ def limiter_of(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter:
     return limiter
 
 
-@contextmanager
-def limit_endpoints(
-    models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
-) -> Iterator[None]:
-    """Hold the endpoints of these models to limits while the block runs; the strictest holds."""
-    with ExitStack() as stack:
-        for limiter in {id(each): each for each in map(_limiter, models)}.values():
-            stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
-        yield
-
-
-def _limiter(model: Any) -> Limiter:
+def _limiter_of(model: Any) -> Limiter:
+    """Return the limiter of a model: its own, or one under its name."""
     own = getattr(model, "limiter", None)
     if isinstance(own, Limiter):
         return own
     name = str(getattr(model, "name", "") or type(model).__name__)
     with _lock:
-        return _named.setdefault(name, Limiter(name, Places()))
-
-
-@asynccontextmanager
-async def wait_for_slot(model: Any) -> AsyncGenerator[None, None]:
-    """Wait for a slot at a model without a limiter of its own, if a map limits it."""
-    limiter = _named.get(str(getattr(model, "name", "")))
-    if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
-        yield
-        return
-    async with limiter.admit() as slot:
-        yield
-        slot.heard(200)
+        return _by_name.setdefault(name, Limiter(name, Places()))
 
 
 @contextmanager

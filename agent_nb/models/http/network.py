@@ -39,31 +39,32 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     """An open connection. Raises exceptions of httpcore."""
 
     _transport: asyncio.Transport
-    _polled: Callable[[], object]
+    _poll: Callable[[], object]  # returns a true value if the socket is readable
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
         self._over = False  # nothing more comes
         self._error: Exception | None = None
-        self._full = False  # the transport takes nothing more for now
-        self._held = False  # the server has to wait
-        self._plain = True
-        self._sent = self._read = False  # whether a request was sent, and its answer begun
-        self._news: asyncio.Future[None] | None = None
+        self._full = False  # asyncio takes nothing more to write for now
+        self._paused = False  # nothing is read for now: the server has to wait
+        self._plain = True  # without TLS
+        # whether a request was sent, and whether its answer is being read
+        self._sent = self._read = False
+        self._change: asyncio.Future[None] | None = None  # done when anything happens
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Take the transport (asyncio calls this and the next five methods)."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._plain = transport.get_extra_info("ssl_object") is None
-        self._polled = _poll_of(transport.get_extra_info("socket").fileno())
+        self._poll = _make_poll(transport.get_extra_info("socket").fileno())
 
     def data_received(self, data: bytes) -> None:
         """Keep what arrived until it is read."""
         self._received += data
-        if len(self._received) > MOST and not self._held:
-            self._held = True
+        if len(self._received) > MOST and not self._paused:
+            self._paused = True
             self._transport.pause_reading()
         self._wake()
 
@@ -94,17 +95,17 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
                 raise httpcore.ReadError(_reason(self._error)) from self._error
             if self._over:
                 return b""
-            await self._waited(timeout, httpcore.ReadTimeout)
+            await self._wait_for_change(timeout, httpcore.ReadTimeout)
         data = bytes(self._received[:max_bytes])
         del self._received[:max_bytes]
-        if self._held and not self._received:
-            self._held = False
+        if self._paused and not self._received:
+            self._paused = False
             self._transport.resume_reading()
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send; raise WriteError once an answer, or the end, has arrived."""
-        if self._sent and self._read:
+        if self._sent and self._read:  # a later request: what can be read is not its answer
             if self.is_readable:
                 raise httpcore.ConnectionNotAvailable
             self._read = False
@@ -114,7 +115,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             await self._check_unanswered(timeout)
             self._transport.write(view[start : start + PIECE])
             while self._full:
-                await self._waited(timeout, httpcore.WriteTimeout)
+                await self._wait_for_change(timeout, httpcore.WriteTimeout)
                 await self._check_unanswered(timeout)
 
     async def aclose(self) -> None:
@@ -129,29 +130,31 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     @property
     def is_readable(self) -> bool:
         """Whether bytes or the end have arrived, here or at the system."""
-        return bool(self._received) or self._over or bool(self._polled())
+        return bool(self._received) or self._over or bool(self._poll())
 
     async def _check_unanswered(self, timeout: float | None) -> None:
         """Raise WriteError if the answer has begun, or the connection has ended."""
         # not with TLS: what the system has may be no data, such as tickets of the session
-        while self._plain and not self._received and not self._over and self._polled():
-            await self._waited(timeout, httpcore.WriteTimeout)  # the event loop reads it now
+        while self._plain and not self._received and not self._over and self._poll():
+            await self._wait_for_change(
+                timeout, httpcore.WriteTimeout
+            )  # the event loop reads it now
         if self._over or (self._received and _is_answer(bytes(self._received))):
             raise httpcore.WriteError("the server answered before it had read everything")
 
-    async def _waited(self, timeout: float | None, fault: type[Exception]) -> None:
-        """Wait for anything to happen."""
-        news = self._news = self._loop.create_future()
+    async def _wait_for_change(self, timeout: float | None, fault: type[Exception]) -> None:
+        """Wait until data, the end, an error or room to write comes; raise `fault` at the limit."""
+        change = self._change = self._loop.create_future()
         try:
-            await (news if timeout is None else wait_within(timeout, news))
+            await (change if timeout is None else wait_within(timeout, change))
         except TimeoutError as error:
             raise fault(str(error)) from error
         finally:
-            self._news = None
+            self._change = None
 
     def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
 
 
 async def open_stream(
@@ -175,8 +178,9 @@ async def open_stream(
         raise httpcore.ConnectError(str(error)) from cause
 
 
-def _poll_of(number: int) -> Callable[[], object]:
-    """Return what says whether a socket is readable; select cannot, for numbers above 1023."""
+def _make_poll(number: int) -> Callable[[], object]:
+    """Return a function that says whether a socket is readable, by its file number."""
+    # select.select fails for numbers above 1023
     if hasattr(select, "poll"):
         poll = select.poll()
         poll.register(number, select.POLLIN)
@@ -185,14 +189,14 @@ def _poll_of(number: int) -> Callable[[], object]:
 
 
 def _is_answer(received: bytes) -> bool:
-    """Return whether more has arrived than words in between."""
+    """Return whether more has arrived than interim responses (1xx)."""
     start = 0
     while _INTERIM(received, start):
         end = received.find(b"\r\n\r\n", start)
         if end < 0:
             return False
         start = end + 4
-    return len(received) - start >= len("HTTP/1.1 1")  # less may become such a word
+    return len(received) - start >= len("HTTP/1.1 1")  # fewer bytes may become an interim one
 
 
 def _reason(error: Exception) -> str:

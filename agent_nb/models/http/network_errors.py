@@ -26,7 +26,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             retryable=True,
             code="connect",
         )
-    if isinstance(error, httpx.ConnectError) and (tls := _tls(error)):
+    if isinstance(error, httpx.ConnectError) and (tls := _find_tls_error(error)):
         hint = (
             CERTIFICATES
             if isinstance(tls, ssl.SSLCertVerificationError)
@@ -39,7 +39,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             retryable=True,
             code="proxy",
         )
-    system = _system_error(error)
+    system = _find_system_error(error)
     if system is not None and system.errno in (errno.EMFILE, errno.ENFILE):
         return ModelError(
             f"There is no further connection to {host}: only {read_limit():,} files may be open at once here. "
@@ -67,18 +67,19 @@ def _reason(error: OSError) -> str:
     return os.strerror(number) if number > 0 else str(error.strerror)
 
 
-def _system_error(error: BaseException | None) -> OSError | None:
+def _find_system_error(error: BaseException | None) -> OSError | None:
     """Return the last error of the system in a chain of causes, or None."""
     last = None
     while error is not None:
         if isinstance(error, OSError) and error.strerror:
             last = error
+        # happy eyeballs: the errors of all addresses in one group
         inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
         error = inner or error.__cause__ or error.__context__
     return last
 
 
-def _tls(error: BaseException | None) -> ssl.SSLError | None:
+def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
     """Return the TLS error in a chain of causes, or None."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__

@@ -23,7 +23,9 @@ _TOO_LONG = re.compile(
     r"|(input )?token count\b.{0,40}\bexceed|reduce the length of the (messages|prompt|input)|`?inputs`? tokens \+",
     re.IGNORECASE | re.DOTALL,
 )
+# a limit of tokens per time is worded alike, and is no overflow
 _RATE = re.compile(r"per (minute|min|day|hour)|\bTPM\b|rate limit", re.IGNORECASE)
+# where refusals state the size of the context, the most specific first
 _SIZES = (
     re.compile(r"n_ctx: (\d+)"),
     re.compile(r"> (\d[\d,]*)"),
@@ -45,6 +47,7 @@ def find_context_size(message: str) -> int:
     for pattern in _SIZES:
         for number in pattern.findall(message):
             tokens = int(number.replace(",", "")[:12])
+            # other numbers are statuses, positions or sizes in bytes
             if 256 <= tokens <= 100_000_000:
                 return tokens
     return 0

@@ -1,12 +1,12 @@
-"""A time limit for one await, which costs nothing if there is nothing to wait for.
+"""A time limit for one await, which costs nothing if the result is there already.
 
 Why: an answer arrives in many chunks, most of which are there already when they are asked for; a
 timer and a cancel scope for each of them cost as much as reading them.
 
 Rules
-- The timer starts when the awaited thing suspends for the first time.
-- At the limit the awaited thing is cancelled, may clean up, and TimeoutError is raised. A
-  cancellation from elsewhere stays one, also at the same moment.
+- The timer starts when the awaitable suspends for the first time.
+- At the limit the awaitable is cancelled, may clean up, and TimeoutError is raised. A cancellation
+  from elsewhere stays one, also at the same moment.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ T = TypeVar("T")
 @types.coroutine
 def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
     """Await `work` and return its value. Raises TimeoutError after `seconds`."""
+    # driven by hand, as `await` does it, to see whether the first step suspends at all
     steps = work.__await__()
     try:
         waits_for = next(steps)
@@ -60,15 +61,15 @@ class _Timer:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        self._before = task.cancelling()
-        self._rang = False
-        self._handle = task.get_loop().call_later(seconds, self._ring)
+        self._cancels_before = task.cancelling()
+        self._fired = False
+        self._handle = task.get_loop().call_later(seconds, self._fire)
 
-    def _ring(self) -> None:
-        self._rang = True
+    def _fire(self) -> None:
+        self._fired = True
         self._task.cancel()
 
     def stop(self) -> bool:
         """Stop; return whether this timer alone has cancelled the task."""
         self._handle.cancel()
-        return self._rang and self._task.uncancel() <= self._before
+        return self._fired and self._task.uncancel() <= self._cancels_before

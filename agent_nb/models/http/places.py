@@ -1,20 +1,23 @@
-"""The places of one endpoint: who waits, who is inside, who enters next. No clock, no lock.
+"""The queue of one endpoint: which requests wait, which are under way, which one enters next.
+
+No clock and no lock: every method takes the time `now` in seconds, and `limiter` keeps the lock.
 
 Why: what a provider counts (requests a minute, requests at once) and what it says when it has had
 enough (429, `Retry-After`) are one queue, and a queue is easy to test while it is pure.
 
 Rules
+- A request draws a ticket, asks until it may enter (`enter`), and leaves.
 - First come, first served. A ticket that has stopped asking holds up no other; when it asks again,
   it has kept its turn.
 - The window slides: in any `WINDOW` seconds at most `rpm` requests begin. A request counts from
   when its answer begins, so the server, which counts arrivals, never counts more.
-- A lane is what a provider limits for itself: one model. A refusal closes its lane for as long as
-  the server asks; without such a wish for a step of `retry.BUSY`, the next step each time nothing
-  was answered in between. The other lanes of the endpoint stay open.
+- A lane holds the requests to one model, because providers limit each model by itself. A refusal
+  closes its lane for as long as the server asks (`Retry-After`), else for a step of `retry.BUSY`,
+  the next step each time nothing was answered in between. The other lanes stay open.
 - When a lane opens again, half as many as before enter at once, and one more for each round of
   answers. This is forgotten `MEMORY` seconds after the lane was closed last, once it is empty.
-- Requests that were under way when their lane closed are refused with the first: they are one
-  wave, and only the first counts (`refused`).
+- Requests that were under way when their lane closed are refused with the first: of these
+  refusals only the first counts ("first", the others are "shared").
 - A lane that is refused more often than `retry.BUSY` has steps, and never answered in between, is
   given up: it is no longer closed, and its refusals are final until one is answered.
 """
@@ -42,27 +45,28 @@ Refusal = Literal["first", "shared", "final"]
 
 
 class Lane(msgspec.Struct):
-    """The requests to one model. `waiting`: ticket -> when it asked last, in order of tickets.
+    """The requests to one model; all times in seconds."""
 
-    `inside`: ticket -> when it entered; `shut` until when and `closed` since when it is closed;
-    `waves`: refusals without an answer in between; `most`: requests at once after a refusal.
-    """
-
+    # ticket -> when it asked last, in order of tickets
     waiting: dict[int, float] = msgspec.field(default_factory=dict)
+    # ticket -> when it entered
     inside: dict[int, float] = msgspec.field(default_factory=dict)
-    shut: float = -math.inf
-    closed: float = -math.inf
-    waves: int = 0
-    most: float = math.inf
+    shut_until: float = -math.inf  # no request enters before
+    closed_at: float = -math.inf  # when the newest "first" refusal closed it
+    refusals: int = 0  # "first" ones without an answer in between
+    limit: float = math.inf  # requests at once; finite after a refusal
 
-    def over(self, now: float) -> bool:
-        """Return whether nobody uses it and it was not closed of late."""
-        late = max(self.closed, self.shut) + MEMORY
+    def is_forgettable(self, now: float) -> bool:
+        """Return whether no request uses it and its last refusal is forgotten."""
+        late = max(self.closed_at, self.shut_until) + MEMORY
         return not self.waiting and not self.inside and now >= late
 
 
 class Places:
-    """The queue of one endpoint: tickets wait in order, enter, and leave. 0 means unlimited."""
+    """The queue of one endpoint: tickets wait in order, enter, and leave.
+
+    `rpm`: requests per minute, `concurrency`: requests at once; 0: unlimited.
+    """
 
     def __init__(self, rpm: int = 0, concurrency: int = 0) -> None:
         self.rpm = rpm
@@ -71,15 +75,19 @@ class Places:
         self._lanes: dict[str, Lane] = {}
         self._lane_of: dict[int, Lane] = {}
         self._inside = 0
-        self._unheard: set[int] = set()  # tickets inside whose answers have not begun
-        self._begun: deque[float] = deque()  # when the other requests of the last window began
+        self._unanswered: set[int] = set()  # tickets inside whose answers have not begun
+        self._begin_times: deque[float] = (
+            deque()
+        )  # when the other requests of the last window began
 
     def join(self, now: float, lane: str = "") -> int:
         """Return a new ticket at the end of the queue; `now` in seconds."""
         ticket = next(self._numbers)
         queue = self._lanes.get(lane)
-        if queue is None or queue.over(now):
-            self._lanes = {name: each for name, each in self._lanes.items() if not each.over(now)}
+        if queue is None or queue.is_forgettable(now):
+            self._lanes = {
+                name: each for name, each in self._lanes.items() if not each.is_forgettable(now)
+            }
             queue = self._lanes[lane] = Lane()
         self._lane_of[ticket] = queue
         queue.waiting[ticket] = now
@@ -89,8 +97,8 @@ class Places:
         """Return 0 if the ticket has entered, else the seconds after which to ask again."""
         lane = self._lane_of[ticket]
         lane.waiting[ticket] = now
-        ahead = ticket - next(iter(lane.waiting))
-        if (rest := max(self._closed(now), lane.shut - now)) > 0:
+        ahead = ticket - next(iter(lane.waiting))  # about how many wait before it
+        if (rest := max(self._window_wait(now), lane.shut_until - now)) > 0:
             return min(FAR, max(rest, ahead * POLL)) if ahead else min(rest, SLOW)
         if self._first(now) != ticket or self._full:
             return min(FAR, max(1, ahead) * POLL)
@@ -98,39 +106,42 @@ class Places:
         lane.inside[ticket] = now
         self._inside += 1
         if self.rpm:
-            self._unheard.add(ticket)
+            self._unanswered.add(ticket)
         return 0.0
 
-    def heard(self, ticket: int, now: float, *, good: bool = True) -> None:
-        """Note that the answer begins, and whether it is one; a refusal is `refused` too."""
-        if ticket in self._unheard:
-            self._unheard.discard(ticket)
-            self._begun.append(now)
+    def note_answer(self, ticket: int, now: float, *, good: bool = True) -> None:
+        """Note that an answer begins; `good` is false if it is a refusal."""
+        if ticket in self._unanswered:
+            self._unanswered.discard(ticket)
+            self._begin_times.append(now)
         lane = self._lane_of.get(ticket)
         if good and lane is not None:
-            lane.waves = 0
-            lane.most += 1 / lane.most
+            lane.refusals = 0
+            lane.limit += 1 / lane.limit  # one more for each round of `limit` answers
 
-    def refused(
-        self, ticket: int, now: float, wanted: float | None = None, *, spread: float = 1.0
+    def note_refusal(
+        self, ticket: int, now: float, retry_after: float | None = None, *, spread: float = 1.0
     ) -> Refusal:
-        """Close the lane of a ticket whose request was refused; `asked`: the server's wish in
-        seconds, `spread`: the share of a step of `retry.BUSY` that is waited otherwise.
+        """Close the lane of a ticket whose request was refused, and return the kind of refusal.
+
+        `retry_after`: the seconds that the server asks to wait; `spread`: the share of a step of
+        `retry.BUSY` that is waited otherwise.
         """
         lane = self._lane_of[ticket]
-        if lane.waves > len(BUSY):
+        if lane.refusals > len(BUSY):
             return "final"
-        shared = lane.inside.get(ticket, now) <= lane.closed
+        # a request that entered before the lane closed was refused with the one that closed it
+        shared = lane.inside.get(ticket, now) <= lane.closed_at
         if not shared:
-            lane.waves += 1
-            if lane.waves > len(BUSY):
+            lane.refusals += 1
+            if lane.refusals > len(BUSY):
                 return "final"
-            lane.closed = now
-            lane.most = max(1.0, min(lane.most, len(lane.inside)) / 2)
-        if wanted is not None:
-            lane.shut = max(lane.shut, now + wanted)
+            lane.closed_at = now
+            lane.limit = max(1.0, min(lane.limit, len(lane.inside)) / 2)
+        if retry_after is not None:
+            lane.shut_until = max(lane.shut_until, now + retry_after)
         elif not shared:
-            lane.shut = max(lane.shut, now + BUSY[lane.waves - 1] * spread)
+            lane.shut_until = max(lane.shut_until, now + BUSY[lane.refusals - 1] * spread)
         return "shared" if shared else "first"
 
     def leave(self, ticket: int, now: float) -> None:
@@ -140,19 +151,19 @@ class Places:
             return
         lane.waiting.pop(ticket, None)
         self._inside -= lane.inside.pop(ticket, None) is not None
-        if ticket in self._unheard:
-            self._unheard.discard(ticket)
-            self._begun.append(now)
+        if ticket in self._unanswered:
+            self._unanswered.discard(ticket)
+            self._begin_times.append(now)
 
     def whose_turn(self, now: float) -> int | None:
         """Return the ticket that would enter if it asked now."""
-        return None if self._full or self._closed(now) > 0 else self._first(now)
+        return None if self._full or self._window_wait(now) > 0 else self._first(now)
 
     def reason(self, ticket: int, now: float) -> str:
         """Return what a ticket that waits is waiting for, limits as in the configuration."""
-        if (rest := self._lane_of[ticket].shut - now) > 0:
+        if (rest := self._lane_of[ticket].shut_until - now) > 0:
             return f"it refuses requests for {max(1, math.ceil(rest))} s"
-        if self._closed(now) > 0:
+        if self._window_wait(now) > 0:
             return f"rpm {self.rpm}"
         return f"concurrency {self.concurrency}" if self._full else "it refused requests before"
 
@@ -172,22 +183,23 @@ class Places:
 
     def _first(self, now: float) -> int | None:
         """Return the first ticket of the open lanes that still asks."""
-        return min(self._heads(now), default=None)
+        return min(self._first_of_lanes(now), default=None)
 
-    def _heads(self, now: float) -> Iterator[int]:
+    def _first_of_lanes(self, now: float) -> Iterator[int]:
         for lane in self._lanes.values():
-            if lane.waiting and lane.shut <= now and len(lane.inside) < lane.most:
+            if lane.waiting and lane.shut_until <= now and len(lane.inside) < lane.limit:
                 for ticket, since in lane.waiting.items():
                     if now - since < STALE:
                         yield ticket
                         break
 
-    def _closed(self, now: float) -> float:
+    def _window_wait(self, now: float) -> float:
         """Return the seconds until the window lets one more request begin."""
-        begun = self._begun
+        begun = self._begin_times
         while begun and now - begun[0] >= WINDOW:
             begun.popleft()
-        over = len(begun) + len(self._unheard) - self.rpm
+        # unanswered requests count: they may begin at the server at any time
+        over = len(begun) + len(self._unanswered) - self.rpm
         if not self.rpm or over < 0:
             return 0.0
         return begun[over] + WINDOW - now if over < len(begun) else POLL

@@ -29,23 +29,26 @@ import msgspec
 from ...errors import ModelError
 from ...host import Offer
 from ...wire import Unpicklable
-from .. import keys
+from ..keys import Key
 from ..messages import OutputSchema, Request
 from ..parts import Part
-from ..prices import Prices, Tariff, tariff_at
+from ..prices import Prices
+from ..tariff import Tariff
 from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, key_hint
 from .limiter import limiter_of
-from .stream import Call, StreamDecoder, stream_answer
+from .stream import Post, StreamDecoder, stream_answer
 
-FIRST = "*"  # in place of a model's name
+FIRST = "*"  # as a model's name: the first model that the server lists
 LONGEST = 200  # characters of the longest name accepted
 # names of models that do not chat
-_OTHER = re.compile(
+_NO_CHAT = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
 )
+# statuses of a refused schema
 _REFUSED = (400, 404, 405, 422, 500, 501)
+# words of a refusal that is about the schema of the answer
 _NO_SCHEMA = re.compile(
     r"response[ _]?format|response.?mime|json[ _]?(schema|mode|object)|structured|output_(config|format)"
     r"|text\.format|\bschemas?\b|\bgrammar\b|guided",
@@ -86,7 +89,9 @@ class RemoteOptions:
 class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    `options`: how it is asked (`RemoteOptions`).
+    The class attributes are a provider's: its `dialect`, whether it takes a `grammar`, whether its
+    models need few-shot turns (`shots`), the paths below the base URL, and the statuses by which
+    its servers refuse a request with a field too many (`refusals`).
     """
 
     dialect = "native"
@@ -94,7 +99,8 @@ class Remote(Unpicklable):
     shots = False
     path = ""
     models_path = "/models"
-    refusals: tuple[int, ...] = (400, 422)  # the statuses of a request with a field too many
+    refusals: tuple[int, ...] = (400, 422)
+    # for the error of pickling (`Unpicklable`)
     _instead = "Send its name, provider/name, and make the model where it is asked."
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
@@ -111,7 +117,7 @@ class Remote(Unpicklable):
         self.cache = options.cache
         self._prices = dict(options.prices or {})
         self._http = Http(options.base_url, options.timeouts)
-        self._schemas = True  # no schema of an answer was refused yet
+        self._takes_schemas = True  # until the server refuses one
         endpoint = f"{options.label} {self._http.base_url}"
         self.limiter = limiter_of(endpoint, self._http.host, options.rpm, options.concurrency)
 
@@ -126,7 +132,7 @@ class Remote(Unpicklable):
     @property
     def tariff(self) -> Tariff:
         """How requests to this model are priced."""
-        return tariff_at(self._http.base_url, self._http.host, self.model, self._prices)
+        return Tariff.at(self._http.base_url, self._http.host, self.model, self._prices)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -137,7 +143,7 @@ class Remote(Unpicklable):
         if self.model == FIRST:
             url = self._http.address
             try:
-                names = [name for name in await self._listed() if len(name) <= LONGEST]
+                names = [name for name in await self._list_names() if len(name) <= LONGEST]
             except (ModelError, AttributeError, TypeError) as fault:
                 message = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
                 raise ModelError(
@@ -151,14 +157,14 @@ class Remote(Unpicklable):
                     f"No model was named, and {url} has none. Name one: -m {self.label}/NAME.",
                     code="no_model",
                 )
-            self.model = next((name for name in names if not _OTHER.search(name)), names[0])
+            self.model = next((name for name in names if not _NO_CHAT.search(name)), names[0])
             self.name = f"{self.label}/{self.model}"
         return self.name
 
     async def models(self) -> list[str]:
         """Return the names of the server's models. Raises ModelError if it does not list them."""
         try:
-            return sorted(await self._listed())
+            return sorted(await self._list_names())
         except ModelError as fault:
             if fault.status in (401, 403):
                 advice = key_hint(self._peer(None))
@@ -175,15 +181,16 @@ class Remote(Unpicklable):
         """Where its key comes from, or what is missing. Raises UsageError for a key that cannot be
         one.
         """
-        key = keys.find_key(self._key_of, self._variables)
+        key = Key.find(self._key_of, self._variables)
         if key is not None:
             return f"from {key.source}"
         variable = next(iter(self._variables), "")
         return f"missing: set {variable}" if self._needs_key else "not needed"
 
-    async def _listed(self) -> list[str]:
+    async def _list_names(self) -> list[str]:
         """Return the names in the server's own order."""
         listed = await self._http.get_json(self.models_path, self._headers(self._key()))
+        # "" is no list: an object with neither key is reported below
         items = listed.get("data", listed.get("models", "")) if isinstance(listed, dict) else listed
         if not isinstance(items, list | None):
             raise ModelError(
@@ -197,25 +204,25 @@ class Remote(Unpicklable):
 
     def takes_output(self, output: OutputSchema) -> bool:
         """Return whether the schema of an answer may be sent; False once one was refused."""
-        return self._schemas
+        return self._takes_schemas
 
-    def _explained(self, fault: ModelError, request: Request) -> ModelError:
+    def _explain_schema(self, fault: ModelError, request: Request) -> ModelError:
         """Return a fault as `no_schema` if it is about the schema of the answer; remember that."""
         message = f"{fault} {fault.raw}"
         if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(message):
             return fault
-        self._schemas = False
+        self._takes_schemas = False
         return ModelError(str(fault), status=fault.status, code="no_schema", raw=fault.raw)
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
         return {"authorization": f"Bearer {key}"}
 
-    def _headers(self, key: keys.Key | None) -> dict[str, str]:
+    def _headers(self, key: Key | None) -> dict[str, str]:
         return {**(self.auth(key.value) if key else {}), **self._extra_headers}
 
-    def _key(self) -> keys.Key | None:
-        key = keys.find_key(self._key_of, self._variables)
+    def _key(self) -> Key | None:
+        key = Key.find(self._key_of, self._variables)
         if key is None and self._needs_key:
             raise ModelError(
                 f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key"
@@ -223,10 +230,13 @@ class Remote(Unpicklable):
         return key
 
     def withheld(self) -> Offer | None:
-        """Return the folder's offer of the missing key that the user has not allowed, or None."""
-        return keys.find_withheld_offer(self._key_of, self._variables)
+        """Return the folder's offer of a key (in `.env`) that the user has not allowed yet.
 
-    def _peer(self, key: keys.Key | None) -> Peer:
+        None if there is none, or the user has a key of their own.
+        """
+        return Key.find_withheld_offer(self._key_of, self._variables)
+
+    def _peer(self, key: Key | None) -> Peer:
         offer = self.withheld() if key is None else None
         return Peer(
             provider=self._key_of,
@@ -248,7 +258,7 @@ class Remote(Unpicklable):
         the server refuses. Raises ModelError.
         """
         await self.named()
-        for last in (False, False, True):
+        for last in (False, False, True):  # each repetition drops another refused field
             try:
                 async with aclosing(self._post(body_of(), decoder_of)) as batches:
                     async for batch in batches:
@@ -256,10 +266,10 @@ class Remote(Unpicklable):
                 return
             except ModelError as fault:
                 if last or fault.status not in self.refusals or not self._adapt(fault):
-                    raise self._explained(fault, request) from None
+                    raise self._explain_schema(fault, request) from None
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Drop what the server refused; return whether to repeat the request."""
+        """Leave out what the server refused from now on; return whether to repeat the request."""
         return False
 
     async def _post(
@@ -267,7 +277,7 @@ class Remote(Unpicklable):
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Send one request and yield the parts of its answer."""
         key, encoded = self._key(), _encode(body)
-        call = Call(
+        post = Post(
             path=self.path,
             body=encoded,
             headers=self._headers(key),
@@ -279,19 +289,19 @@ class Remote(Unpicklable):
             async with self.limiter.admit(self.model) as slot:
                 try:
                     async with aclosing(
-                        stream_answer(self._http, call, decoder_of, slot.heard)
+                        stream_answer(self._http, post, decoder_of, slot.note_answer)
                     ) as batches:
                         async for batch in batches:
                             yield batch
                 except ModelError as fault:
-                    slot.refused(fault)
+                    slot.note_refusal(fault)
                     raise
         except ModelError as fault:
             if fault.status == 404 and fault.code == "provider":
-                raise await self._unknown(fault) from None
+                raise await self._suggest_models(fault) from None
             raise
 
-    async def _unknown(self, fault: ModelError) -> ModelError:
+    async def _suggest_models(self, fault: ModelError) -> ModelError:
         """Return a 404 error with close names of the server's models."""
         try:
             names = await self.models()

@@ -15,7 +15,7 @@ from ...wire import decompress_body
 from ..timeouts import Timeouts
 from .network_errors import fault_of
 from .patience import wait_within
-from .way import Response
+from .transport import Response
 
 ERROR_BODY = 64 * 1024  # bytes of an error body that are read
 LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models

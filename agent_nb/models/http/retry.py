@@ -30,13 +30,13 @@ from email.utils import parsedate_to_datetime
 from ...errors import ModelError
 
 BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
-AWAY = BUSY[:3]
-SAME = 3
+AWAY = BUSY[:3]  # the same for a server that cannot be reached
+SAME = 3  # failures with the same words after which a server is given up
 BREAKS = frozenset({"cut", "empty"})  # codes of connections that end before the first part
-LONGEST = 120.0
+LONGEST = 120.0  # seconds that a server may ask to wait
 OWN = frozenset({"context", "no_tools", "no_images"})  # refusals of what was sent
-STATUSES = frozenset({408, 409, 425, 429})
-PASSING = frozenset({429, 503, 529})
+_RETRYABLE = frozenset({408, 409, 425, 429})
+PASSING = frozenset({429, 503, 529})  # statuses of a server that is busy
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
 _ASKED = re.compile(
@@ -47,30 +47,11 @@ _ASKED = re.compile(
 
 def retryable_status(status: int) -> bool:
     """Return whether to retry: 408, 409, 425, 429 and 5xx except 501 and 505."""
-    return status in STATUSES or (status >= 500 and status not in {501, 505})
-
-
-def choose_delay(
-    error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random
-) -> float | None:
-    """Return the seconds to wait before the next attempt, or None to give up.
-
-    `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
-    number in [0, 1).
-    """
-    reported = error.status == 0 and error.code == "provider"  # in a stream that had begun well
-    present = error.status == 429 or error.status >= 500 or reported or error.code in BREAKS
-    steps = BUSY if present else AWAY
-    if not error.retryable or attempt > len(steps):
-        return None
-    wanted = error.retry_after
-    if wanted is not None:
-        return None if wanted > LONGEST else max(wanted, 0.0) + spread() * 0.25
-    return steps[attempt - 1] * (0.5 + spread() / 2)
+    return status in _RETRYABLE or (status >= 500 and status not in {501, 505})
 
 
 class Failures:
-    """What a server said when it failed to answer one request."""
+    """Counts the failures of one request, and decides what each of them allows."""
 
     def __init__(self) -> None:
         self._messages: Counter[str] = Counter()
@@ -82,10 +63,32 @@ class Failures:
         self._messages[str(error)] += 1
         return self._messages[str(error)] >= SAME
 
+    @staticmethod
+    def choose_delay(
+        error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random
+    ) -> float | None:
+        """Return the seconds to wait before the next attempt, or None to give up.
 
-def is_outage(error: ModelError) -> bool:
-    """Return whether another model may answer: this one is away, overloaded, or refuses for now."""
-    return error.code not in OWN and (error.retryable or error.status == 429 or error.status >= 500)
+        `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
+        number in [0, 1).
+        """
+        reported = error.status == 0 and error.code == "provider"  # in a stream that had begun well
+        # the server is there: it answered, or the connection broke
+        present = error.status == 429 or error.status >= 500 or reported or error.code in BREAKS
+        steps = BUSY if present else AWAY
+        if not error.retryable or attempt > len(steps):
+            return None
+        wanted = error.retry_after
+        if wanted is not None:
+            return None if wanted > LONGEST else max(wanted, 0.0) + spread() * 0.25
+        return steps[attempt - 1] * (0.5 + spread() / 2)
+
+    @staticmethod
+    def is_outage(error: ModelError) -> bool:
+        """Return whether another model may answer: this one is away, busy, or refuses for now."""
+        return error.code not in OWN and (
+            error.retryable or error.status == 429 or error.status >= 500
+        )
 
 
 def retry_after(

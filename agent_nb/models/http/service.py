@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..keys import VARIABLES
+from ..keys import Key
 from .remote import RemoteOptions
 
 # what a user may set (`Service.options`); the others follow from it
@@ -23,8 +23,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults of one provider.
 
     `official` is its own base URL, `variable` the environment variable with another one,
-    `key_of` the provider whose key it shares ("": its own). `keyed`: a model under the label of
-    another provider with keys needs that key.
+    `key_of` the provider whose key it shares ("": its own). `keyed`: it also serves other providers
+    under their own labels, which need a key if they are in `Key.VARIABLES`.
     """
 
     label: str
@@ -38,15 +38,16 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
         The options are the fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
         """
+        # None and "" leave a field to the defaults
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
         url = known.get("base_url") or os.environ.get(self.variable or "", "") or self.official
         key_of = (self.key_of if label == self.label else "") or label
         if known.get("variables") is None:
-            known["variables"] = VARIABLES.get(key_of, ())
+            known["variables"] = Key.VARIABLES.get(key_of, ())
         if known.get("needs_key") is None:
             foreign = self.keyed and label != self.label
             known["needs_key"] = (
-                label in VARIABLES if foreign else f"//{urlsplit(self.official).netloc}" in url
+                label in Key.VARIABLES if foreign else f"//{urlsplit(self.official).netloc}" in url
             )
         return RemoteOptions(**{**known, "base_url": url, "label": label, "key_of": key_of})

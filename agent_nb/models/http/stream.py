@@ -27,7 +27,8 @@ from .errors import Peer, make_refusal
 from .patience import wait_within
 from .reply import Reply
 
-LINGER = 0.25
+LINGER = 0.25  # seconds in which a finished answer's connection may end
+# parts that may come before the answer begins
 _PRELUDE = (Head, Usage, Extra)
 
 
@@ -48,7 +49,7 @@ class StreamDecoder(Protocol):
 
 
 class Gate:
-    """Decides when parts are yielded and whether a fault may be retried."""
+    """Holds parts back until the answer begins (`open`); a fault before that may be retried."""
 
     def __init__(self) -> None:
         self.open = False
@@ -57,7 +58,10 @@ class Gate:
     def take(
         self, batch: Sequence[Part], *, last: bool = False
     ) -> tuple[list[Part], ModelError | None]:
-        """Return the parts to yield now, and the error to raise after them."""
+        """Return the parts to yield now, and the error to raise after them.
+
+        `last`: no batch follows, so what was held back is yielded too.
+        """
         fault = next((p for p in batch if isinstance(p, Fault)), None)
         good = [p for p in batch if p is not fault]
         self._held += good
@@ -81,7 +85,7 @@ class Gate:
         )
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class Post(msgspec.Struct, frozen=True, kw_only=True):
     """One POST: its path, body, headers and server, whether it offers tools and holds pictures."""
 
     path: str
@@ -94,24 +98,24 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 async def stream_answer(
     http: Http,
-    call: Call,
+    post: Post,
     decoder_of: Callable[[int], StreamDecoder],
-    heard: Callable[[int], object] = int,
+    on_status: Callable[[int], object] = int,
 ) -> AsyncGenerator[Sequence[Part], None]:
-    """Send `call` and yield the parts of the answer; `heard` gets the status when it begins.
+    """Send `post` and yield the parts of the answer; `on_status` gets its HTTP status first.
 
     Raises ModelError; see the rules.
     """
-    async with http.post(call.path, call.body, call.headers) as reply:
-        heard(reply.status)
+    async with http.post(post.path, post.body, post.headers) as reply:
+        on_status(reply.status)
         if not 200 <= reply.status < 300:
             raise make_refusal(
                 reply.status,
                 reply.headers,
                 await reply.read(),
-                call.peer,
-                tools=call.tools,
-                images=call.images,
+                post.peer,
+                tools=post.tools,
+                images=post.images,
             )
         async with aclosing(_read(reply, decoder_of(reply.status))) as batches:
             async for batch in batches:
@@ -135,6 +139,7 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
                 yield out
         if broken is None:
             await _end(chunks)
+    # after a break of the connection, the decoder's own fault would say the same again
     rest = [p for p in decoder.close() if broken is None or not isinstance(p, Fault)]
     out, last = gate.take(rest, last=broken is None)
     if out:
@@ -147,9 +152,9 @@ async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
     """Let the connection end by itself, so that it can be reused."""
     # the answer is complete: how the connection ends no longer matters
     with suppress(ModelError, TimeoutError):
-        await wait_within(LINGER, _drained(chunks))
+        await wait_within(LINGER, _drain(chunks))
 
 
-async def _drained(chunks: AsyncGenerator[bytes, None]) -> None:
+async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
     async for _ in chunks:
         pass

@@ -5,18 +5,31 @@ Rules: any value may be missing, null, of another type or wrapped once more; not
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ...events import whole_input, whole_output
 from ..parts import Usage
 from .retry import retryable_status
 
-PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
+# words in the type or code of an error that passes
+_TEMPORARY = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
 
 
 def to_text(value: Any) -> str:
-    """Return `value` as text; None is ""."""
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    """Return `value` as text; None is "", a value nested too deeply "…"."""
+    try:
+        return value if isinstance(value, str) else "" if value is None else str(value)
+    except RecursionError:
+        return "…"
+
+
+def to_json(value: Any) -> str:
+    """Return a value that was read from JSON as JSON text; "…" if it is nested too deeply."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"
 
 
 def flatten_text(piece: Any, depth: int = 8) -> str:
@@ -49,14 +62,14 @@ def is_temporary(error: Any) -> bool:
     code = error.get("status_code", error.get("code"))
     kind = f"{error.get('type', '')} {code}".lower()
     return (isinstance(code, int) and retryable_status(code)) or any(
-        word in kind for word in PASSING
+        word in kind for word in _TEMPORARY
     )
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
     """Return the Usage of an OpenAI usage object (chat completions or Responses) of any vendor."""
-    prompt = _inner(usage, "prompt_tokens_details") or _inner(usage, "input_tokens_details")
-    completion = _inner(usage, "completion_tokens_details") or _inner(
+    prompt = _object_at(usage, "prompt_tokens_details") or _object_at(usage, "input_tokens_details")
+    completion = _object_at(usage, "completion_tokens_details") or _object_at(
         usage, "output_tokens_details"
     )
     cost = usage.get("cost")
@@ -87,7 +100,7 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _inner(usage: dict[str, Any], name: str) -> dict[str, Any]:
+def _object_at(usage: dict[str, Any], name: str) -> dict[str, Any]:
     value = usage.get(name)
     return value if isinstance(value, dict) else {}
 

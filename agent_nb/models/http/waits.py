@@ -1,10 +1,11 @@
-"""Waits that are not a run's own: for a place at a limited endpoint, until a refusal is over.
+"""Waits that do not count against the time limit of a run: for a place at a limited endpoint, and
+until a refusal is over.
 
 Why: of a thousand rows most wait. A row whose time limit ran meanwhile would end without having
 been asked.
 
-Rules: code that limits a run's time sets what stops its clock and starts it again. Without such
-code nothing happens.
+Rules: code that limits a run's time passes a function that stops and restarts its clock
+(`watch_waits`). Without it nothing happens.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-import anyio
 
 _clock: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_clock", default=None)
 
@@ -40,9 +39,3 @@ def mark_wait() -> Iterator[None]:
         yield
     finally:
         clock(False)
-
-
-async def wait_before_retry(seconds: float) -> None:
-    """Wait before a request is repeated."""
-    with mark_wait():
-        await anyio.sleep(seconds)

@@ -22,12 +22,13 @@ from typing import Any
 FIELD = "cache_control"
 MARK = {FIELD: {"type": "ephemeral"}}
 TURNS = 2  # user messages with a breakpoint, beside the tools and the system text
+# kinds of blocks that can carry a breakpoint, and the field that must not be empty
 _MARKABLE = {"text": "text", "tool_result": "content", "image": "source", "document": "source"}
 
 
 def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body of a request with breakpoints for the cache."""
-    if _holds(body):
+    if _has_breakpoint(body):
         return body
     marked = dict(body)
     if body.get("tools"):
@@ -36,24 +37,25 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
     if system and isinstance(system, str):
         marked["system"] = [{"type": "text", "text": system, **MARK}]
     elif isinstance(system, list):
-        marked["system"] = _marked(system)
+        marked["system"] = _mark_last(system)
     messages = list(body.get("messages", ()))
     users = [i for i, message in enumerate(messages) if message["role"] == "user"]
     for i in users[-TURNS:]:
-        messages[i] = {**messages[i], "content": _marked(messages[i]["content"])}
+        messages[i] = {**messages[i], "content": _mark_last(messages[i]["content"])}
     return {**marked, "messages": messages}
 
 
-def _marked(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _mark_last(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return blocks with a breakpoint at the last one that can carry it."""
     for i in reversed(range(len(blocks))):
-        field = _MARKABLE.get(blocks[i].get("type", ""))
-        if field and (held := blocks[i].get(field)) and (not isinstance(held, str) or held.strip()):
+        content_field = _MARKABLE.get(blocks[i].get("type", ""))
+        content = blocks[i].get(content_field) if content_field else None
+        if content and (not isinstance(content, str) or content.strip()):
             return [*blocks[:i], {**blocks[i], **MARK}, *blocks[i + 1 :]]
     return blocks
 
 
-def _holds(body: dict[str, Any]) -> bool:
+def _has_breakpoint(body: dict[str, Any]) -> bool:
     """Return whether the request has a breakpoint: itself, a tool, the system text, a block."""
     holders = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
     holders += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]

@@ -17,25 +17,26 @@ Rules
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from ...wire import lenient_loads
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
-from ..http.values import count_tokens, is_empty, to_text
+from ..http.values import count_tokens, is_empty, to_json, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
 
 PROVIDER = "anthropic"
-_TOLD = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
-_PIECES = "_pieces"  # of a block in progress: its text or input as received
+# fields of `message_delta` that are read
+_READ = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
+_PIECES = "_pieces"  # our own entry in a block in progress: its text or input as received
 
 
 class AnthropicDecoder(EventDecoder):
     """Decodes one response.
 
-    `prefix` precedes the block ids, `first_call` is the index of the first call.
+    `prefix` precedes the block ids, `first_call` is the index of the first call. Afterwards `calls`
+    is the index of the next call, and `content` what `pause_turn` needs.
     """
 
     def __init__(self, status: int = 200, *, prefix: str = "", first_call: int = 0) -> None:
@@ -44,7 +45,7 @@ class AnthropicDecoder(EventDecoder):
         self.stop_reason = ""
         self.content: list[dict[str, Any]] = []
         self._prefix = prefix
-        self._open: dict[Any, dict[str, Any]] = {}
+        self._open: dict[Any, dict[str, Any]] = {}  # index -> block in progress
         self._index: dict[int, int] = {}  # id() of a call's block -> index of the call
         self._usage: dict[str, Any] = {}
 
@@ -59,7 +60,7 @@ class AnthropicDecoder(EventDecoder):
 
     def _finish(self, out: list[Part]) -> None:
         for index in tuple(self._open):
-            self._stop(index, out, broken=CUT)
+            self._end_block(index, out, broken=CUT)
 
     def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
         out.append(Extra(PROVIDER, kind, event))
@@ -77,7 +78,7 @@ class AnthropicDecoder(EventDecoder):
         blocks = event.get("content")
         for index, block in enumerate(blocks if isinstance(blocks, list) else []):
             self.on_block_start({"index": index, "content_block": block}, out)
-            self._stop(index, out)
+            self._end_block(index, out)
         self.on_message_delta({"delta": {"stop_reason": event.get("stop_reason")}}, out)
         self.done = True
 
@@ -86,7 +87,7 @@ class AnthropicDecoder(EventDecoder):
         start, index = event.get("content_block"), _key(event)
         block = dict(start) if isinstance(start, dict) else {"type": "text", "text": ""}
         if index in self._open:
-            self._stop(index, out)
+            self._end_block(index, out)
         self._open[index] = block
         kind, name = block.get("type"), self._name(index)
         if kind == "text" and block.get("text"):
@@ -113,8 +114,8 @@ class AnthropicDecoder(EventDecoder):
         kind = to_text(delta.get("type"))
         if index not in self._open:
             self.on_block_start({"index": index, "content_block": _implied(kind)}, out)
-        handler = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
-        handler(self, self._open[index], delta, self._name(index), out)
+        read = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
+        read(self, self._open[index], delta, self._name(index), out)
 
     def on_text_delta(
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
@@ -163,7 +164,7 @@ class AnthropicDecoder(EventDecoder):
 
     def on_block_stop(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete a block."""
-        self._stop(_key(event), out)
+        self._end_block(_key(event), out)
 
     def on_message_delta(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read the stop reason and the usage."""
@@ -174,7 +175,7 @@ class AnthropicDecoder(EventDecoder):
             out += [
                 Extra(PROVIDER, name, value)
                 for name, value in holder.items()
-                if name not in _TOLD and not is_empty(value)
+                if name not in _READ and not is_empty(value)
             ]
         if delta.get("stop_reason"):
             self.stop_reason = to_text(delta["stop_reason"])
@@ -187,7 +188,7 @@ class AnthropicDecoder(EventDecoder):
     def on_ping(self, event: dict[str, Any], out: list[Part]) -> None:
         """Ignore a keep-alive."""
 
-    def _stop(self, index: Any, out: list[Part], broken: str = "") -> None:
+    def _end_block(self, index: Any, out: list[Part], broken: str = "") -> None:
         """Close a block; `broken` says why it is incomplete, if it is."""
         block = self._open.pop(index, None)
         if block is None:
@@ -196,7 +197,7 @@ class AnthropicDecoder(EventDecoder):
         raw = "".join(block.pop(_PIECES, []))
         if kind == "tool_use":
             whole = block.get("input")
-            raw = raw or (json.dumps(whole, ensure_ascii=False) if whole else "")
+            raw = raw or (to_json(whole) if whole else "")
             call = call_part(
                 to_text(block.get("name")),
                 raw,
@@ -271,7 +272,7 @@ def _input(raw: str) -> Any:
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
-    """Return the Usage of a usage object of this API."""
+    """Return the Usage of a usage object of this API, whose input tokens exclude the cache's."""
     details = usage.get("output_tokens_details")
     cached = count_tokens(usage.get("cache_read_input_tokens"))
     written = count_tokens(usage.get("cache_creation_input_tokens"))

@@ -33,7 +33,8 @@ from ..strict_schema import ANTHROPIC, make_strict
 from .decoder import PROVIDER
 
 MAX_TOKENS = 8192
-LEAST_BUDGET = 1024
+LEAST_BUDGET = 1024  # tokens of thinking
+# efforts under other names
 _EFFORTS = {"minimal": "low", "xhigh": "high"}
 
 
@@ -61,7 +62,7 @@ def encode(
         body["system"] = request.system
     body["messages"] = write_messages(request.messages)
     if after:
-        body["messages"] = _joined(body["messages"], "assistant", after)
+        body["messages"] = _append(body["messages"], "assistant", after)
     if request.native_tools and request.tools:
         body["tools"] = [tool(spec) for spec in request.tools]
     body |= {name: settings[name] for name in ("temperature", "top_p") if name in settings}
@@ -111,10 +112,11 @@ def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
         if message.role == "system":
             continue
         pieces = [piece for block in message.blocks if (piece := _piece(block))]
-        encoded = _joined(encoded, "assistant" if message.role == "assistant" else "user", pieces)
+        encoded = _append(encoded, "assistant" if message.role == "assistant" else "user", pieces)
     for message_ in encoded:
         if message_["role"] == "user":
             message_["content"].sort(key=lambda piece: piece["type"] != "tool_result")
+    # the API refuses white space at the end of a last message of the assistant
     if (
         encoded
         and encoded[-1]["role"] == "assistant"
@@ -124,7 +126,7 @@ def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
     return encoded
 
 
-def _joined(
+def _append(
     encoded: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Add pieces to the last message if it has the role, else as a new message."""
@@ -149,8 +151,8 @@ def _thought(block: ThoughtBlock) -> dict[str, Any] | None:
     if opaque is None:
         return None
     if "block" in opaque:
-        whole: dict[str, Any] = opaque["block"]
-        return whole
+        redacted: dict[str, Any] = opaque["block"]
+        return redacted
     return {"type": "thinking", "thinking": block.text, "signature": opaque.get("signature", "")}
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import Halves
+from ...wire import SurrogatePairs
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import flatten_text, to_text, usage_part
@@ -26,8 +26,9 @@ from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, T
 from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
-LENGTH = "The call was cut off at the limit of tokens."
-_SIGNS = (
+_TOO_LONG = "The call was cut off at the limit of tokens."
+# endings of events that only report progress
+_PROGRESS = (
     ".in_progress",
     ".searching",
     ".completed",
@@ -46,18 +47,18 @@ class ResponsesDecoder(EventDecoder):
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
-        self._halves = Halves()
-        self._head: Head | None = None
+        self._halves = SurrogatePairs()
+        self._head: Head | None = None  # as emitted last
         self._items = Items()
         self._open: dict[str, tuple[Item, type[Text | Thought]]] = {}  # block -> its item and kind
-        self._seen: set[str] = set()
+        self._unknown_kinds: set[str] = set()  # kept as Extra, once each
         self._broken = CUT  # the fault of a call that is still open at the end
 
     def _finish(self, out: list[Part]) -> None:
         for block in tuple(self._open):
-            self._shut(block, out, incomplete=not self.done)
+            self._close_block(block, out, incomplete=not self.done)
         for item in self._items.open(CALL):
-            self._call({}, item, out, broken=self._broken)
+            self._end_call({}, item, out, broken=self._broken)
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         if event.get("object") == "response" and "output" in event:
@@ -66,8 +67,8 @@ class ResponsesDecoder(EventDecoder):
             super()._event(kind, event, out, failed=failed)
 
     def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
-        if kind not in self._seen and not kind.endswith(_SIGNS):
-            self._seen.add(kind)
+        if kind not in self._unknown_kinds and not kind.endswith(_PROGRESS):
+            self._unknown_kinds.add(kind)
             out.append(Extra(PROVIDER, kind, event))
 
     def on_begin(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -89,7 +90,7 @@ class ResponsesDecoder(EventDecoder):
             entry.identify(
                 to_text(item.get("call_id")) or to_text(item.get("id")), to_text(item.get("name"))
             )
-            self._argue(entry, to_text(item.get("arguments")), out)
+            self._pass_arguments(entry, to_text(item.get("arguments")), out)
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of text or of a refusal."""
@@ -121,13 +122,13 @@ class ResponsesDecoder(EventDecoder):
         if not item.call_id:
             item.identify(to_text(event.get("call_id")) or to_text(event.get("item_id")), "")
         if text or not item.streamed:
-            self._argue(item, text, out)
+            self._pass_arguments(item, text, out)
 
     def on_arguments_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """End a call's arguments; pass them on if they never streamed."""
         item = self._items.end(CALL, names_of(event))
         if item is not None and not item.done and not item.pieces and event.get("arguments"):
-            self._argue(item, to_text(event["arguments"]), out)
+            self._pass_arguments(item, to_text(event["arguments"]), out)
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete an item."""
@@ -148,7 +149,7 @@ class ResponsesDecoder(EventDecoder):
         response = _dict(event.get("response"))
         self.on_begin(event, out)
         output = response.get("output")
-        self._rest(
+        self._pass_missing(
             [item for item in output if isinstance(item, dict)] if isinstance(output, list) else [],
             out,
         )
@@ -159,15 +160,15 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(to_text(response.get("status")) or "completed"))
         self.done = True
-        self._broken = LENGTH if response.get("incomplete_details") else ""
+        self._broken = _TOO_LONG if response.get("incomplete_details") else ""
         if response.get("error"):
             self._error(response["error"], out)
 
-    def _rest(self, output: list[dict[str, Any]], out: list[Part]) -> None:
+    def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Pass on the parts of the whole response that were not streamed."""
-        fresh = not self._items.all
+        fresh = not self._items.all  # nothing was streamed
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
-        silent = not self._items.of(MESSAGE)
+        no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):
             kind, names = (
                 to_text(item.get("type")),
@@ -175,7 +176,7 @@ class ResponsesDecoder(EventDecoder):
             )
             entry = None if fresh else self._items.end(kind, names, to_text(item.get("name")))
             if entry is None and (
-                fresh or (kind == MESSAGE and silent) or (kind == CALL and missing > 0)
+                fresh or (kind == MESSAGE and no_message) or (kind == CALL and missing > 0)
             ):
                 entry = self._items.begin(kind, names)
                 missing -= kind == CALL
@@ -185,19 +186,19 @@ class ResponsesDecoder(EventDecoder):
     def _complete(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Close an item; pass it on whole if it never streamed."""
         for block in [b for b, (owner, _) in self._open.items() if owner is entry]:
-            self._shut(block, out)
+            self._close_block(block, out)
         entry.end()
         if entry.kind == CALL:
-            self._call(item, entry, out)
+            self._end_call(item, entry, out)
             return
         if not entry.streamed:
-            self._whole(item, entry, out)
+            self._pass_whole(item, entry, out)
         if entry.kind != MESSAGE:
             out.append(Resend(PROVIDER, item))
         elif item.get("phase"):
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
-    def _whole(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
+    def _pass_whole(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Pass on the texts of an item that was not streamed."""
         if entry.kind == MESSAGE:
             whole: list[Text | Thought] = [
@@ -215,16 +216,19 @@ class ResponsesDecoder(EventDecoder):
             entry.stream()
             out += [part, Close(part.block)]
 
-    def _argue(self, item: Item, text: str, out: list[Part]) -> None:
+    def _pass_arguments(self, item: Item, text: str, out: list[Part]) -> None:
         """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
         item.stream(text)
         out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
 
-    def _call(self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = "") -> None:
+    def _end_call(
+        self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = ""
+    ) -> None:
+        """Emit a complete call, or an incomplete one if `broken` says why."""
         raw = to_text(item.get("arguments")) or "".join(entry.pieces)
         entry.identify(to_text(item.get("call_id")), to_text(item.get("name")))
         if not entry.pieces:
-            self._argue(entry, raw, out)
+            self._pass_arguments(entry, raw, out)
         out.append(
             call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
@@ -232,6 +236,7 @@ class ResponsesDecoder(EventDecoder):
     def _say(
         self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
     ) -> None:
+        """Emit a piece of text or reasoning; `number` is the field with its number in the item."""
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
         block = _block(item, event, number)
         text = self._halves.feed(block, to_text(event.get("delta")))
@@ -244,10 +249,11 @@ class ResponsesDecoder(EventDecoder):
         self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
-        sort, names = (MESSAGE if kind is Text else REASONING), names_of(event)
-        item = self._items.known(sort, names)
-        if item is None and (self._items.open(sort) or not self._items.of(sort)):
-            item = self._items.piece(sort, names)
+        item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
+        item = self._items.known(item_kind, names)
+        # without a known name: an open item, or the first one; else it is a repeat of a done item
+        if item is None and (self._items.open(item_kind) or not self._items.of(item_kind)):
+            item = self._items.piece(item_kind, names)
         if item is None:
             return
         if not item.streamed:
@@ -259,9 +265,9 @@ class ResponsesDecoder(EventDecoder):
             )
         block = _block(item, event, number)
         if block in self._open:
-            self._shut(block, out)
+            self._close_block(block, out)
 
-    def _shut(self, block: str, out: list[Part], *, incomplete: bool = False) -> None:
+    def _close_block(self, block: str, out: list[Part], *, incomplete: bool = False) -> None:
         kind = self._open.pop(block)[1]
         if half := self._halves.end(block):
             out.append(kind(half, block))

@@ -22,7 +22,7 @@ from ..http.values import to_text
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
 _NAMES = 8  # per item: a new id with every event would fill the table
-Name = tuple[str, int | str]
+Name = tuple[str, int | str]  # ("index", output_index), or ("id", any id)
 
 
 class Item:
@@ -122,21 +122,22 @@ class Items:
 
     def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
         """Return the item that ends, or None if it never began; `tool` is the name of the call."""
-        ended = self.known(kind, names)
-        if ended is None:
-            ended = next(
+        item = self.known(kind, names)
+        if item is None:
+            item = next(
                 (
-                    item
-                    for item in self.open(kind)
-                    if not (tool and item.name and tool != item.name)
+                    each
+                    for each in self.open(kind)
+                    if not (tool and each.name and tool != each.name)
                 ),
                 None,
             )
-        return ended if ended is None else self._learn(ended, names)
+        return None if item is None else self._learn(item, names)
 
     def _new(self, kind: str, names: list[Name]) -> Item:
         index = next((value for sort, value in names if sort == "index"), len(self.all))
         block = str(index)
+        # unique, though servers repeat an index
         while any(item.block == block for item in self.all):
             block += "'"
         item = Item(kind, block, len(self.of(kind)))
@@ -149,6 +150,7 @@ class Items:
         return item
 
     def _learn(self, item: Item, names: list[Name]) -> Item:
+        """Note the new names of an item, and return it."""
         for name in names:
             if len(item.names) < _NAMES and name not in self._by_name:
                 self._by_name[name] = item

@@ -38,12 +38,13 @@ def encode(
     *,
     encrypted: bool = True,
     summary: bool = True,
-    pictured: bool = True,
+    pictures_in_results: bool = True,
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
     `encrypted`: ask for reasoning that can be sent back. `summary`: ask for readable reasoning, if
-    reasoning is set. `pictured`: pictures stand in the results; else in a message after them.
+    reasoning is set. Without `pictures_in_results` the pictures stand in a message
+    after the results.
     """
     settings = check_settings(request.settings)
     for name in ("stop", "seed"):
@@ -61,7 +62,7 @@ def encode(
         item
         for message in request.messages
         if message.role != "system"
-        for item in items(message if pictured else _apart(message))
+        for item in items(message if pictures_in_results else _move_pictures(message))
     ]
     if request.native_tools and request.tools:
         body["tools"] = [tool(spec) for spec in request.tools]
@@ -90,8 +91,8 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _apart(message: Message) -> Message:
-    """Return a message with the pictures of its results after them."""
+def _move_pictures(message: Message) -> Message:
+    """Return a message with the pictures of its results as blocks after them."""
     pictures = [p for b in message.blocks if isinstance(b, ResultBlock) for p in name_pictures(b)]
     bare = [
         msgspec.structs.replace(b, pictures=()) if isinstance(b, ResultBlock) else b

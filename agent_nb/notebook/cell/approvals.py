@@ -21,12 +21,12 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from ...agent import Questions, Scope
+from ...agent import Questions
 from ...tools import ApprovalSource, Decision, Host, Question
 from ..notices import make_printable, printable_value, shorten_text
-from .unseen import Unseen
+from .unseen import UnseenQuestions
 
 ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 # s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
@@ -48,47 +48,54 @@ ANSWERS = {
 
 
 def ask_by_input(
-    host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True
+    host: Host, allowed: bool, caught_up: Callable[[], bool] = lambda: True
 ) -> ApprovalSource:
     """Return an approval source that uses `input()` on the main thread of `host`, if `allowed`.
 
-    The question appears below the call it is about: it waits until the view has `shown` every
-    event, at most PATIENCE seconds.
+    `caught_up` returns whether the view shows every event. The question waits for that, at most
+    PATIENCE seconds, so that it appears below the call it is about.
     """
 
     async def ask(question: Question) -> Decision | None:
         if not allowed:
             return None
         end = asyncio.get_running_loop().time() + PATIENCE
-        while not shown() and asyncio.get_running_loop().time() < end:
+        while not caught_up() and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.01)
-        answer: Decision | None = await host.call(lambda: put(question))
+        answer: Decision | None = await host.call(lambda: ask_at_keyboard(question))
         return answer
 
     return ask
 
 
 def ask_by_click_or_input(
-    clicks: ButtonApprovals, typed: ApprovalSource, can_click: Callable[[], bool], unseen: Unseen
+    clicks: ButtonApprovals,
+    typed: ApprovalSource,
+    can_click: Callable[[], bool],
+    unseen: UnseenQuestions,
 ) -> ApprovalSource:
-    """Return an approval source that waits for a click, or uses `typed` if clicks do not arrive.
+    """Return an approval source that waits for a click, or asks `typed` if clicks do not arrive.
 
-    `can_click` may become true within PATIENCE seconds. `unseen` denies what nobody can see.
+    Clicks arrive if `can_click` becomes true within PATIENCE seconds, or if front ends count the
+    views. `unseen` denies a question that nobody can see.
     """
 
     async def ask(question: Question) -> Decision | None:
         end = asyncio.get_running_loop().time() + PATIENCE
-        while not (can_click() or unseen.counted):
+        while not (can_click() or unseen.views_counted):
             if asyncio.get_running_loop().time() > end:
                 return await typed(question)
             await asyncio.sleep(0.05)
-        return await unseen.denied_or(clicks.ask, question)
+        return await unseen.ask_while_visible(clicks.ask, question)
 
     return ask
 
 
 class ButtonApprovals:
-    """Questions that buttons answer. `ask` waits on the agent's loop; answers take any thread."""
+    """An approval source that buttons answer.
+
+    `ask` waits on the agent's loop; `approve` and `deny` may be called from any thread.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
@@ -122,7 +129,9 @@ class ButtonApprovals:
         self._answer(payload, Decision(False, by="click", reason="the user said no"))
 
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
+        """Give a decision to the waiting `ask` of its call, if the click is of that question."""
         answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
+        # the mark `exact`, if there is one, proves that the click is of this question's card
         if (
             answer is not None
             and question is not None
@@ -150,8 +159,8 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Call
     return {"stop": stop, "approve": approve, "approve_lasting": approve, "deny": deny}
 
 
-def scope_of(payload: Mapping[str, Any]) -> Scope:
-    """Return how long a click counts: once, unless it names a known scope."""
+def scope_of(payload: Mapping[str, Any]) -> Literal["once", "tool", "kernel"]:
+    """Return how long a click counts: once, unless it names the scope `tool` or `kernel`."""
     scope = payload.get("scope")
     return "tool" if scope == "tool" else "kernel" if scope == "kernel" else "once"
 
@@ -161,11 +170,11 @@ def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
         answer.set_result(decision)
 
 
-def put(question: Question) -> Decision | None:
-    """Ask on this thread and return the answer, None if there is no input."""
+def ask_at_keyboard(question: Question) -> Decision | None:
+    """Ask by `input()` on this thread; return None where the front end offers no keyboard."""
     from IPython.core.error import StdinNotImplementedError
 
-    text = wording(question)
+    text = format_question(question)
     for _ in range(ATTEMPTS):
         try:
             answer = input(text).strip().lower()
@@ -188,7 +197,7 @@ def put(question: Question) -> Decision | None:
 
 
 def read_changes(args: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return the arguments of a call with those of a typed JSON object in their place.
+    """Return the arguments of a call, replaced by those of the JSON object that the user typed.
 
     Raises ValueError with a sentence for the user.
     """
@@ -197,13 +206,13 @@ def read_changes(args: Mapping[str, Any], text: str) -> dict[str, Any]:
     except ValueError as fault:
         raise ValueError(f"This is not JSON: {fault}.") from None
     if not isinstance(changes, dict):
-        # one kind of error for every wrong answer: the question is put again
+        # one kind of error for every wrong answer: the question is asked again
         raise ValueError('Arguments are a JSON object, such as {"name": "value"}.')  # noqa: TRY004
     return {**args, **changes}
 
 
-def wording(question: Question) -> str:
-    """Return the question as text."""
+def format_question(question: Question) -> str:
+    """Return a question as plain printable text, with the answers that it takes."""
     lines = [f"The agent wants to call {make_printable(question.name)}:"]
     lines += [
         f"  {make_printable(name)} = {printable_value(value)}"

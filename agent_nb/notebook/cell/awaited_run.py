@@ -5,11 +5,11 @@ Why: a run begun by Python code should be as easy to read, stop and answer as a 
 Rules
 - Only what a cell itself awaits is shown: no run inside a tool or on another thread or event loop,
   and no code whose output is captured for a model.
-- Stopping such a cell stops the run, shown or not; a second stop abandons it.
+- Stopping such a cell stops the run, with cards or without; a second stop abandons it.
 - When the awaited run ends, its cards become the static page with the record, once. In that cell
   the run then displays itself as one line, in later cells as cards again.
-- Questions for which the agent has no approval source are put by buttons where clicks arrive, else
-  on the keyboard.
+- If the agent has no approval source, questions are asked by buttons where clicks arrive, else on
+  the keyboard.
 - Its tools work in the kernel, as those of `%%agent` do; the agent runs on the cell's own loop.
 """
 
@@ -21,38 +21,39 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...agent import VIEWS, Replay, Run
+from ...agent import Run
 from ...errors import Cancelled, UsageError
 from ...events import ABANDONED, EventLog, complete_log
 from ...models import collect_secrets
 from ...tools import ApprovalSource
 from ...wire import redact_value
-from ..notices import print_warning
+from ..option_table import VIEWS
 from ..options import Options
 from . import executions
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run_actions
-from .capture import is_capturing, show_bars
-from .display import Display, show_unrecorded
+from .capture import is_capturing, show_progress_bars
+from .display import Display, show_unrecorded, warn_of_faults
 from .event_file import write_events
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
-from .kernel_interrupts import Waiting, interrupts_of_cell
+from .kernel_interrupts import CellScreen, screen_without_cards
 from .main_thread import MainThread, in_loop, self_driven_host
-from .mapped import publish_map
-from .offered_cells import Chosen
+from .map_inputs import publish_map
+from .offered_cells import ChosenCell
 from .publish import guard_displays
 from .recording import Recorder
 from .summary import summarize_run
-from .unseen import Unseen
+from .unseen import UnseenQuestions
 
 if TYPE_CHECKING:
     from ...agent import Screen, Stream
 
 
-def cell_screen(stream: Stream, view: str | None) -> Waiting | None:
+def cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
     """Return the `agent.display.Screen` of the cell that awaits a run, None where no cell does.
 
-    It has no cards in a terminal, unless a view is given. Raises UsageError on an unknown view.
+    With the view None, or "auto" in a terminal, it has no cards and handles interrupts only; with
+    any other view it has cards. Raises UsageError on an unknown view.
     """
     from IPython.core.getipython import get_ipython
 
@@ -60,8 +61,9 @@ def cell_screen(stream: Stream, view: str | None) -> Waiting | None:
     if shell is None or is_capturing() or threading.current_thread() is not threading.main_thread():
         return None
     publish_map(stream, shell.user_ns)
-    if view is None or (getattr(shell, "kernel", None) is None and view == "auto"):
-        return interrupts_of_cell(shell)
+    in_terminal = getattr(shell, "kernel", None) is None
+    if view is None or (in_terminal and view == "auto"):
+        return screen_without_cards(shell)
     guard_displays(shell)
     return AwaitedRun(stream, shell, view_options(view))
 
@@ -69,21 +71,23 @@ def cell_screen(stream: Stream, view: str | None) -> Waiting | None:
 def cell_host(screen: Screen | None) -> MainThread | None:
     """Return the `agent.display.CellHost` of the running cell, None where none runs.
 
-    The run shares the cell's event loop, so its jobs are tasks beside the cell.
+    The run shares the cell's event loop, so its jobs are tasks beside the cell. They are stopped by
+    the interrupts of `screen`, if the cell awaits the run.
     """
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()
     if shell is None or is_capturing() or threading.current_thread() is not threading.main_thread():
         return None
-    if interrupts_of_cell(shell) is None or not in_loop():
+    if screen_without_cards(shell) is None or not in_loop():
         return None
-    own = screen.interrupts if isinstance(screen, Waiting) else None
-    hidden = collect_secrets()
+    secrets = collect_secrets()
     return self_driven_host(
         shell,
-        own or Interrupts(shell.user_ns, shell.user_global_ns),
-        lambda shown: redact_value(shown, secrets=hidden),
+        screen.interrupts
+        if isinstance(screen, CellScreen)
+        else Interrupts(shell.user_ns, shell.user_global_ns),
+        lambda bundle: redact_value(bundle, secrets=secrets),
     )
 
 
@@ -96,74 +100,79 @@ def view_options(view: str) -> Options:
     return Options(view=view)
 
 
-class AwaitedRun(Waiting):
-    """The cards of one awaited run."""
+class AwaitedRun(CellScreen):
+    """The cards of one awaited run.
+
+    Making it opens the display, answers the questions of `stream` there, lets the runner follow the
+    events, and shows progress bars on the cards until `close`.
+    """
 
     shown = True
 
     def __init__(self, stream: Stream, shell: Any, options: Options) -> None:
         super().__init__(shell)
         self._stream, self._shell = stream, shell
-        ours = shell.magics_manager.registry.get("AgentMagics")
-        self._session = ours.session if ours is not None else None
+        magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
+        self._session = magics.session if magics is not None else None
         self._cell = executions.executions_of(shell).current().cell
         self._can_click = partial(can_click, shell, self._cell)
-        self._chosen = Chosen()
+        self._chosen = ChosenCell()
         self._display = Display(
             self._cell,
             options,
             actions={
                 **run_actions(stream.questions, self.stop),
-                **({} if isinstance(stream, Replay) else {"insert": self._chosen.choose}),
+                **({} if stream.is_replay else {"insert": self._chosen.choose}),
             },
             can_click=self._can_click,
         )
-        self._unseen = Unseen(lambda: self._display.views)
-        self._unseen.end(stream)
-        stream.questions.fall_back_to(self._asker())
+        self._unseen = UnseenQuestions(lambda: self._display.views)
+        self._unseen.cancel_after_denial(stream)
+        stream.questions.fall_back_to(self._approval_source())
         write_events(self._cell, stream.log)
         self._display.open(stream.log)
-        self._held = ExitStack()
-        self._held.enter_context(show_bars(shell))
+        self._open_until_close = ExitStack()
+        self._open_until_close.enter_context(show_progress_bars(shell))
 
-    def _asker(self) -> ApprovalSource:
-        host: Any = _CellThread(self.interrupts)  # only its `call` is needed
+    def _approval_source(self) -> ApprovalSource:
+        """Return the source for questions to the user, by buttons where clicks arrive."""
+        host: Any = _CellThread(self.interrupts)  # an approval source needs only its `call`
         typed = ask_by_input(host, self._cell.stdin, lambda: self._display.caught_up)
         if self._display.kind != "widgets" or not may_click(self._cell):
             return typed
+        # the buttons answer `stream.questions` (`run_actions`); this source only waits meanwhile
         return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
         """Leave the static page and the record, and the run in the namespace."""
         try:
-            self._held.close()
-            self._leave()
+            self._open_until_close.close()
+            self._show_end()
         finally:
             super().close()
 
-    def _leave(self) -> None:
+    def _show_end(self) -> None:
+        """Show the ended run and its record, and leave it in the namespace."""
         log = self._stream.log
         run = self._stream.run
-        if not log.ended:  # abandoned
+        if not log.ended:  # a second stop abandoned it
             log = EventLog.of_events(complete_log(list(log), ABANDONED))
             run = Run(log, output=run.type)
         recorder = self._stream.recorder
         record, numbers = (
-            recorder.leave(log)
+            recorder.finish(log)
             if isinstance(recorder, Recorder)
             else ({}, summarize_run(run, recorded=False))
         )
         self._display.close(log, record, numbers)
         show_unrecorded(self._stream.played)
-        self._keep(run)
+        self._keep_run(run)
         if run.status == "ok":
             self._chosen.insert(self._shell)
-        for _, fault in log.faults:
-            print_warning(
-                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
-            )
+        warn_of_faults(log)
 
-    def _keep(self, run: Run) -> None:
+    def _keep_run(self, run: Run) -> None:
+        """Leave the run in the namespace; until the cell ends it displays itself as one line."""
         shell, count = self._shell, self._shell.execution_count
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
@@ -174,13 +183,13 @@ class AwaitedRun(Waiting):
 
 
 class _CellThread:
-    """Stands in for the host of tools where the run is on the cell's thread already."""
+    """The part of a `tools.Host` that `ask_by_input` needs, for a run on the cell's own thread."""
 
     def __init__(self, interrupts: Interrupts) -> None:
         self._interrupts = interrupts
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Call a function that the user may interrupt. Raises Cancelled if they do."""
+        """Call a function under the guard of the interrupts. Raises Cancelled at a press."""
         value, fault = self._interrupts.guard(self, function)
         if isinstance(fault, KeyboardInterrupt):
             raise Cancelled("user", "kernel interrupt")

@@ -1,12 +1,12 @@
-"""Capture the output of main-thread jobs, and of tqdm bars in any tool.
+"""Capture the output of code that a tool runs on the main thread, and of tqdm bars in any tool.
 
 Why: code that a model runs in the user's namespace must not scatter its output below the card, and
 its traceback must not turn the cell red. Printed text becomes the tool's progress; the value of the
 last expression and errors become its result.
 
 Rules
-- Only output of the job's own context is captured (a context variable marks it); other tasks and
-  threads write as before.
+- Only output of the context of the job (the run of the tool's code) is captured: a context variable
+  marks it. Other tasks and threads write as before.
 - Pictures (figures, images, displays with a PNG or JPEG) belong to the call: they stand in its
   card, not below it. Other explicit displays stay in the cell's output, redacted; the tool receives
   their plain text. In a terminal a display is printed, and so captured as text.
@@ -28,38 +28,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-
 from ...tools import (
     Figures,
     Outcome,
-    capture_output,
-    clean_bundle,
-    convert_result,
-    display_words,
-    is_figure,
-    of_bundle,
-    replace_attribute,
-    with_figure_data,
-    without_hidden,
-    write_to_capture,
+    OutputCapture,
+    convert_formatted,
 )
 from .publish import is_publishing
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # displays that are more than their picture
 INTERACTIVE = frozenset({WIDGET, "text/html", "application/javascript"})
-TQDM = ("tqdm.notebook", "TqdmHBox")
-_users = 0
+TQDM = ("tqdm.notebook", "TqdmHBox")  # module and class of the widget of a bar
+_users = 0  # runs that show the progress of bars now
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
     "agent_nb_capture", default=None
 )
 
 
 class Capture:
-    """The output of one job.
+    """The output of one job, while it is `open`.
 
-    `on_text` receives text at once, `figures` the pictures; `value` is the last expression's.
+    `on_text` receives text at once, `figures` the pictures; `value` is that of the last expression.
     """
 
     def __init__(self, shell: Any, on_text: Callable[[str], None], figures: Figures) -> None:
@@ -68,17 +58,6 @@ class Capture:
         self.figures = figures
         self.open = True
         self._shell = shell
-        self._drawings: dict[str, dict[str, Any]] = {}  # figures by their base64
-
-    def note_figure(self, figure: Any, data: Any) -> None:
-        """Keep the data of a figure that was formatted: what it displays is only a picture."""
-        picture = with_figure_data(of_bundle(data), figure) if is_figure(figure) else None
-        if picture is not None:
-            self._drawings[picture["data"]] = picture
-
-    def _picture(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        picture = of_bundle(data)
-        return None if picture is None else self._drawings.get(picture["data"], picture)
 
     def show(self, value: Any) -> None:
         """Keep the value of an expression; stands in for `sys.displayhook`."""
@@ -90,27 +69,19 @@ class Capture:
 
         A widget is also displayed in the cell.
         """
-        outcome, shown = convert_result(None), dict[str, Any]()
+        data: dict[str, Any] = {}
         if self.value is not None:
             data, metadata = self._shell.display_formatter.format(self.value)
             if WIDGET in data:
                 self._shell.display_pub.publish(data=data, metadata=metadata)
-            if (picture := self._picture(data)) is not None:
-                outcome = Outcome("ok", self.figures.add(picture))
-            else:
-                outcome, shown = (
-                    convert_result(self.value, figures=self.figures),
-                    clean_bundle(data),
-                )
-        rich = shown if shown.keys() - {"text/plain"} else outcome.display
-        return msgspec.structs.replace(outcome, display=rich, attachments=self.figures.all)
+        return convert_formatted(self.value, data, self.figures)
 
     def show_picture(self, data: dict[str, Any], key: str, *, update: bool) -> bool:
         """Keep the picture of a mime bundle; return whether it belongs to the call.
 
         `key`: the id of its display. An update of a display that is not the call's is not kept.
         """
-        picture = self._picture(data)
+        picture = self.figures.find_picture(data)
         if picture is None or (update and not self.figures.has(key)):
             return False
         text = self.figures.add(picture, key)
@@ -140,8 +111,8 @@ def capture_job(
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread.
 
-    `after` is called after each write; `clean` removes secrets from displayed mime bundles.
-    `figures` receives the pictures.
+    `on_text` receives printed text, `figures` the pictures. `after` is called after each write;
+    `clean` removes secrets from displayed mime bundles.
     """
 
     def write(text: str) -> None:
@@ -152,19 +123,20 @@ def capture_job(
     formatter = shell.display_formatter
     token = _current.set(capture)
     # IPython sets its own display hook on the first entry only: ours goes above it.
-    with capture_output(write), shell.display_trap:
+    with OutputCapture(write), shell.display_trap:
+        replace = OutputCapture.replace_attribute
         undo = [
-            replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
-            replace_attribute(formatter, "format", _noting(formatter.format)),
+            replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
+            replace(formatter, "format", _wrap_format(formatter.format)),
             # Both; the first saves IPython a tenth of a second of formatting what is not shown.
-            replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
-            replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
+            replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
+            replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
-            shows = shell.display_pub
+            publisher = shell.display_pub
             undo += [
-                replace_attribute(shows, "publish", _reporting(shows.publish, clean)),
-                replace_attribute(shows, "clear_output", _clearing(shows.clear_output)),
+                replace(publisher, "publish", _wrap_publish(publisher.publish, clean)),
+                replace(publisher, "clear_output", _wrap_clear_output(publisher.clear_output)),
             ]
         try:
             yield capture
@@ -176,12 +148,12 @@ def capture_job(
 
 
 @contextmanager
-def show_bars(shell: Any) -> Iterator[None]:
-    """Show the progress of tqdm bars inside tools on their cards."""
-    global _users  # noqa: PLW0603  (runs overlap, the formatter is one)
+def show_progress_bars(shell: Any) -> Iterator[None]:
+    """Show the progress of tqdm bars inside tools on the cards of these, within the context."""
+    global _users  # noqa: PLW0603  (runs overlap: the last one to end removes the formatter)
     formatter = shell.display_formatter.ipython_display_formatter
     _users += 1
-    formatter.for_type_by_name(*TQDM, lambda box: _follow(box, shell))
+    formatter.for_type_by_name(*TQDM, lambda box: _show_bar(box, shell))
     try:
         yield
     finally:
@@ -190,11 +162,14 @@ def show_bars(shell: Any) -> Iterator[None]:
             formatter.pop(".".join(TQDM), None)
 
 
-def _follow(box: Any, shell: Any) -> None:
+def _show_bar(box: Any, shell: Any) -> None:
     """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
     def report(*_: Any) -> bool:
-        return write_to_capture(f"\r{box!r}")
+        if (capture := OutputCapture.current()) is None:
+            return False
+        capture.err(f"\r{box!r}")
+        return True
 
     if report():
         # the figures right of the bar change with every update
@@ -203,7 +178,9 @@ def _follow(box: Any, shell: Any) -> None:
         shell.display_pub.publish(data=box._repr_mimebundle_())
 
 
-def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
+def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a display hook that gives values to the open capture."""
+
     def show(value: Any) -> None:
         capture = _active()
         (original if capture is None else capture.show)(value)
@@ -211,18 +188,22 @@ def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
     return show
 
 
-def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `format` that keeps the data of figures for the open capture."""
+
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)
         capture = _active()
         if capture is not None and formatted:
-            capture.note_figure(value, formatted[0])
+            capture.figures.note_figure(value, formatted[0])
         return formatted
 
     return format_value
 
 
-def _silent(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_showtraceback(original: Callable[..., None]) -> Callable[..., None]:
+    """Return a `showtraceback` that shows nothing while a capture is open."""
+
     def show(*args: Any, **options: Any) -> None:
         if _active() is None:
             original(*args, **options)
@@ -230,18 +211,22 @@ def _silent(original: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+def _wrap_publish(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a `publish` that gives the open capture what is displayed, cleaned.
+
+    A picture that is not interactive is displayed on the card only.
+    """
+
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
         if capture is not None and isinstance(data, dict) and not is_publishing():
-            data, update = clean(without_hidden(data)), bool(options.get("update"))
+            (data, text), update = Figures.read_display(data, clean), bool(options.get("update"))
             key = str((options.get("transient") or {}).get("display_id") or "")
             if capture.show_picture(data, key, update=update):
                 if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
                     return None
             elif not update:
-                lines = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
-                capture.on_text("".join(f"{text}\n" for text in lines if text))
+                capture.on_text(text)
         return original(data, *args, **options)
 
     return publish
@@ -251,7 +236,9 @@ def _is_chart(mime: str) -> bool:
     return str(mime).startswith("application/vnd.")
 
 
-def _clearing(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
+    """Return a `clear_output` that forgets the pictures of the open capture instead."""
+
     def clear(*args: Any, **options: Any) -> None:
         capture = _active()
         if capture is None:

@@ -1,14 +1,14 @@
 """Gather what a run is given about the notebook: the user's variables and the cells above.
 
-Why: a data scientist asks about this frame and that error. What the model is given must cost
-nothing, change nothing and be no surprise: `%agent context` shows it.
+Why: a data scientist asks about this frame and that error. Gathering must cost little and change
+nothing, and the user must be able to see the result: `%agent context` shows it.
 
 Rules
 - `auto`: the variables by name, type, shape and dtypes, without values, if a tool of the run shares
   them. `vars`: always, and the first rows of exact pandas and polars frames. `cells`: also the
   cells above (`context_cells`). `none`: nothing at all.
-- Modules, and functions and classes that were imported, are no variables of the user. The tool
-  `variables` lists them, for a replay compares what it lists with the record.
+- Modules, and functions and classes that were imported, do not count as variables here. The tool
+  `variables` lists them, too, since a replay compares its list with the record.
 - No code of the described objects runs (`tools.describe`).
 - Variables that the prompt names come first. All texts pass the secret filter before they are cut.
 - Variables and rows cost at most `TOKENS`.
@@ -20,10 +20,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...agent import Context, Look, Mode, find_mentioned, must_rerun
+from ...agent import Context, Look, Mode, Tape, find_mentioned
 from ...models import collect_secrets
 from ...tools import (
-    TOKENS,
     Described,
     Tool,
     count_tokens,
@@ -39,8 +38,9 @@ from . import context_cells, executions
 from .ran_cells import RanCell
 
 DEFAULT: Mode = "auto"
-LOOKS = 200  # variables whose looks are kept
-ROWS = 3
+LOOKS = 200  # variables whose looks are recorded, to find out later what changed
+ROWS = 3  # first rows of a frame
+TOKENS = 2_000  # of variables and rows
 _FRAMES = ("pandas.DataFrame", "polars.DataFrame")
 _NOTEBOOK = "You answer below a cell of a Jupyter notebook, in Markdown. Be brief."
 _TERMINAL = "You answer in an IPython session. Be brief."
@@ -61,16 +61,16 @@ def build_context(
     hosted: bool = True,
     above: Callable[[], Sequence[RanCell]] = tuple,
 ) -> Context:
-    """Return the context of a run with these tools.
+    """Return the context of a run with these tools and this prompt.
 
     `hosted`: the tool `python` runs in the kernel, not in a namespace of the run. `above` returns
     the cells that the mode `cells` may show.
     """
     if mode == "none":
         return Context()
-    listed = list(tools)
-    system = _system(shell, listed, hosted=hosted)
-    if mode == "auto" and not any(_shares(tool, hosted=hosted) for tool in listed):
+    tools = list(tools)
+    system = _system_text(shell, tools, hosted=hosted)
+    if mode == "auto" and not any(_shares_variables(tool, hosted=hosted) for tool in tools):
         return Context(mode=mode, system=system)
     secrets = collect_secrets()
 
@@ -79,20 +79,21 @@ def build_context(
 
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     first = [name for name in find_mentioned(prompt) if name in variables]
-    known = {
+    described = {
         name: describe_variable(name, variables[name], clean)
         for name in _order(variables, first)[:LOOKS]
     }
-    text, cells = _variables(variables, first, clean, known, rows=mode != "auto"), 0
+    text = _variables_text(variables, first, clean, described, rows=mode != "auto")
+    cells = 0
     if mode == "cells":
         left = context_cells.TOKENS - sum(map(count_tokens, text.splitlines()))
-        more, cells = context_cells.text_of(above(), clean, left)
+        more, cells = context_cells.format_cells(above(), clean, left)
         text = "\n\n".join(filter(None, (text, more)))
     return Context(
         mode=mode,
         system=system,
         text=f"{_ABOUT}\n{text}" if text else "",
-        looks={name: Look.of(described) for name, described in known.items()},
+        looks={name: Look.of(variable) for name, variable in described.items()},
         cells=cells,
     )
 
@@ -106,57 +107,61 @@ def of_running_cell(
     shell = get_ipython()
     if shell is None or threading.current_thread() is not threading.main_thread():
         return Context()
-    ours = shell.magics_manager.registry.get("AgentMagics")
-    if ours is None:
+    magics = shell.magics_manager.registry.get("AgentMagics")
+    if magics is None:  # the extension is not loaded
         return build_context(shell, mode or DEFAULT, tools, prompt, hosted=hosted)
-    cell, library = executions.executions_of(shell).current().cell, ours.session.library
+    cell, library = executions.executions_of(shell).current().cell, magics.session.library
 
     def above() -> list[RanCell]:
-        return context_cells.cells_above(shell, cell, library.file(cell.sent))
+        return context_cells.cells_above(shell, cell, library.file(cell.runner_options))
 
-    return build_context(shell, mode or ours.context, tools, prompt, hosted=hosted, above=above)
+    return build_context(shell, mode or magics.context, tools, prompt, hosted=hosted, above=above)
 
 
-def _system(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> str:
+def _system_text(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> str:
     where = _TERMINAL if getattr(shell, "kernel", None) is None else _NOTEBOOK
     shared = hosted and any(t.name == "python" and t.effect == "kernel" for t in tools)
     return f"{where} {_PYTHON}" if shared else where
 
 
-def _shares(tool: Tool, *, hosted: bool) -> bool:
+def _shares_variables(tool: Tool, *, hosted: bool) -> bool:
     """Return whether a tool uses the user's variables; a sub-agent does if one of its tools does.
 
-    Without a host, `python` has a namespace of its own.
+    Not `hosted`: the tool `python` has a namespace of its own.
     """
     if tool.agent is not None:
-        return any(_shares(inner, hosted=hosted) for inner in tool.agent.tools)
+        return any(_shares_variables(inner, hosted=hosted) for inner in tool.agent.tools)
     return (
-        must_rerun(tool)
+        Tape.must_rerun(tool)
         if hosted
         else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
     )
 
 
 def _order(variables: Mapping[str, Any], first: Iterable[str]) -> list[str]:
-    """Return the names of variables, those that the prompt names before the others."""
+    """Return the names of variables: `first`, which the prompt names, then the others sorted."""
     return list(dict.fromkeys((*first, *sorted(variables))))
 
 
-def _variables(
+def _variables_text(
     variables: Mapping[str, Any],
     first: list[str],
     clean: Callable[[str], str],
-    known: Mapping[str, Described],
+    described: Mapping[str, Described],
     *,
     rows: bool,
 ) -> str:
+    """Return the list of the variables, "" without one; `rows`: then first rows of frames.
+
+    The list is within `TOKENS`; as many frames follow as fit.
+    """
     if not variables:
         return ""
-    text = f"{_VARIABLES}\n{list_variables(variables, first, clean, known)}"
+    text = f"{_VARIABLES}\n{list_variables(variables, first, clean, described)}"
     if not rows:
         return text
     left = TOKENS - sum(map(count_tokens, text.splitlines()))
-    out: list[str] = []
+    frames: list[str] = []
     for name in _order(variables, first):
         if public_name(variables[name]) not in _FRAMES:
             continue
@@ -165,5 +170,5 @@ def _variables(
         if left < 0:
             left += cost
             continue
-        out.append(shown)
-    return "\n\n".join([text.replace(", without their values", ""), *out])
+        frames.append(shown)
+    return "\n\n".join([text.replace(", without their values", ""), *frames])

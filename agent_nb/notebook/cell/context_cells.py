@@ -17,7 +17,7 @@ from typing import Any
 from ...record import source_hash
 from ...tools import count_tokens
 from ...wire import cut_middle
-from ..files.library import File
+from ..files.notebook_file import NotebookFile
 from ..identity import Cell
 from . import ran_cells
 from .ran_cells import RanCell
@@ -27,29 +27,35 @@ CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # characters
 _ABOUT = "Cells that ran before, newest first:"
 
 
-def readable_cells(shell: Any, cell: Cell, file: File) -> list[RanCell]:
-    """Return the cells that a run in `cell` may read, newest first."""
-    hidden = {source_hash(file.sources.get(name, "")) for name in file.excluded}
-    known = ran_cells.ran_cells_of(shell)
-    known.forget(cell.deleted)
+def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
+    """Return the cells that a model may read in a run of `cell`, above or below, newest first."""
+    # by their texts, too: a cell that ran without an id is known by its text only
+    excluded = {source_hash(file.sources.get(name, "")) for name in file.excluded}
+    ran = ran_cells.ran_cells_of(shell)
+    ran.forget(cell.deleted)
     return [
         other
-        for other in reversed(list(known))
-        if not (other.excluded or other.id in file.excluded or source_hash(other.code) in hidden)
+        for other in reversed(list(ran))
+        if not (other.excluded or other.id in file.excluded or other.text_hash in excluded)
     ]
 
 
-def cells_above(shell: Any, cell: Cell, file: File) -> list[RanCell]:
-    """Return the cells that a run in `cell` may be given, newest first."""
-    order = {name: place for place, name in enumerate(file.order)}
+def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
+    """Return the `readable_cells` but for those that the saved notebook has below `cell`."""
+    order = {name: position for position, name in enumerate(file.cell_ids)}
     here = order.get(cell.id, len(order))
     return [other for other in readable_cells(shell, cell, file) if order.get(other.id, -1) < here]
 
 
-def text_of(cells: Sequence[RanCell], clean: Callable[[str], str], left: int) -> tuple[str, int]:
-    """Return cells as text of at most `left` tokens, and how many they are."""
+def format_cells(
+    cells: Sequence[RanCell], clean: Callable[[str], str], left: int
+) -> tuple[str, int]:
+    """Return the first of the cells as text of at most `left` tokens, and how many these are.
+
+    `clean` removes secrets. The text says how many more there were.
+    """
     parts: list[str] = []
-    left -= count_tokens(_ABOUT) + count_tokens(_left_out(len(cells)))
+    left -= count_tokens(_ABOUT) + count_tokens(_count_missing(len(cells)))
     for cell in cells:
         part = "\n".join(_lines(cell, clean))
         left -= sum(map(count_tokens, part.splitlines())) + 1
@@ -57,7 +63,7 @@ def text_of(cells: Sequence[RanCell], clean: Callable[[str], str], left: int) ->
             break
         parts.append(part)
     missing = len(cells) - len(parts)
-    listed = [*parts, *([_left_out(missing)] if missing else [])]
+    listed = [*parts, *([_count_missing(missing)] if missing else [])]
     return ("\n\n".join([_ABOUT, *listed]) if parts else ""), len(parts)
 
 
@@ -67,10 +73,10 @@ def _lines(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
     if cell.result:
         yield f"Out[{cell.count}]:"
         yield cut_middle(clean(cell.result), RESULT)
-    if cell.failed:
+    if cell.traceback:
         yield f"Error in [{cell.count}]:"
-        yield cut_middle(clean(cell.failed), TRACEBACK)
+        yield cut_middle(clean(cell.traceback), TRACEBACK)
 
 
-def _left_out(count: int) -> str:
+def _count_missing(count: int) -> str:
     return f"… and {count:,} earlier cell{'' if count == 1 else 's'}"

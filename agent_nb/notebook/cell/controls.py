@@ -11,15 +11,15 @@ from ..identity import Cell
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input
 from .driver import Driver
 from .frontend import can_click, may_click
-from .offered_cells import Chosen
-from .unseen import Unseen
+from .offered_cells import ChosenCell
+from .unseen import UnseenQuestions
 
 
 class Controls:
-    """The Stop button and the answers of one cell, for the views of kind `widgets`.
+    """The Stop button and the answers of one cell. Only views of kind `widgets` have buttons.
 
-    `alone`: a button started the run and no cell runs, so that clicks always arrive. `views`
-    returns the views of its page.
+    `views` returns the views of its page. `alone`: a button started the run and no cell runs, so
+    that clicks always arrive, and no cell can be inserted.
     """
 
     def __init__(
@@ -27,8 +27,8 @@ class Controls:
     ) -> None:
         self._shell, self._cell, self._alone = shell, cell, alone
         self._clicks = ButtonApprovals()
-        self.unseen = Unseen(views)
-        self.chosen = Chosen()
+        self.unseen = UnseenQuestions(views)
+        self.chosen = ChosenCell()
         self._clickable = False
         self._driver: Driver | None = None
 
@@ -43,16 +43,16 @@ class Controls:
         """Whether the user can be asked, by buttons or on the keyboard."""
         return self._clickable or self._cell.stdin
 
-    def shown_as(self, kind: str) -> None:
-        """Note the kind of the view: only widgets have buttons for questions."""
+    def set_view_kind(self, kind: str) -> None:
+        """Note the kind of the view; call it before the first question."""
         self._clickable = kind == "widgets" and (may_click(self._cell) or self._alone)
 
     def steer(self, driver: Driver) -> None:
-        """Let the Stop button stop what `driver` runs."""
+        """Let the Stop button stop what `driver` runs from now on."""
         self._driver = driver
 
     def can_click(self) -> bool:
-        """Return whether presses arrive now."""
+        """Return whether presses of buttons arrive now; from any thread."""
         return self._clickable and (self._alone or can_click(self._shell, self._cell))
 
     def approval_source(self, driver: Driver, caught_up: Callable[[], bool]) -> ApprovalSource:

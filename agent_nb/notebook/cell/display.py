@@ -1,7 +1,7 @@
 """A run in a cell's output: a live view while it goes on, then its static page with the record.
 
-Why one class: `%%agent` cells, awaited runs, runs of other systems and `run.show()` leave the same
-thing behind.
+Why one class: `%%agent` cells, awaited runs, runs of other systems and `run.show()` show a run
+alike.
 
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
@@ -18,23 +18,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...agent import Played, Stream
-from ...events import Event
+from ...events import Event, EventLog
 from ...record import METADATA_KEY, RECORD_MIME, Journal
-from ...view import LiveView, Source, ViewOptions, Views, make_bundle, open_view
-from ...wire import describe_figure
+from ...view import LiveView, ViewOptions, Views, make_bundle
+from ...wire import describe_picture
 from ..identity import Cell
+from ..notices import print_warning
 from ..options import Options
 from .frontend import is_headless, is_unshown, view_kind
 from .publish import publish_display
 
-NOTHING: dict[str, Any] = {"text/plain": ""}  # the content of an output that is dropped
+NOTHING: dict[str, Any] = {"text/plain": ""}  # an output for its metadata alone
 Actions = Mapping[str, Callable[..., Any]]
 
 
 class Display:
     """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
 
-    `actions` are what its buttons call, `can_click` says whether presses arrive (see `open_view`).
+    `actions` are what its buttons call, `can_click`: whether presses arrive (see `ViewOptions`).
     `replaces` is the id of the display whose place it takes ("": a new display).
     """
 
@@ -51,7 +52,7 @@ class Display:
         self.kind = view_kind(options.view, cell)
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
         self._view: LiveView | None = None
-        self._mark: Journal | None = None
+        self._empty_journal: Journal | None = None  # says to other processes that the run goes on
 
     @property
     def id(self) -> str:
@@ -74,13 +75,18 @@ class Display:
         return self._view.views if self._view is not None else Views()
 
     def open(
-        self, log: Source, *, badge: str = "", recorded: bool = False, journal: bool = False
+        self,
+        log: EventLog | UntilDrift,
+        *,
+        badge: str = "",
+        recorded: bool = False,
+        journal: bool = False,
     ) -> None:
-        """Show a run from its first event on; see `open_view`."""
+        """Show a run from its first event on; see `LiveView.open`."""
         if is_unshown(self.cell):
             return
         self._mark_as_running(log, journal)
-        self._view = open_view(
+        self._view = LiveView.open(
             log,
             ViewOptions(
                 kind=self.kind,
@@ -96,22 +102,22 @@ class Display:
             publish=publish_display,
         )
 
-    def follow(self, log: Source, *, badge: str, events: int, journal: bool) -> None:
+    def follow(self, log: EventLog | UntilDrift, *, badge: str, events: int, journal: bool) -> None:
         """Show another run in the open view from now on; see `LiveView.follow`."""
         if self._view is not None:
             self._mark_as_running(log, journal)
             self._view.follow(log, badge=badge, events=events, journal=journal)
 
-    def _mark_as_running(self, log: Source, journal: bool) -> None:
-        """Leave a mark for whatever saves the notebook, if no journal says that the run goes on."""
+    def _mark_as_running(self, log: EventLog | UntilDrift, journal: bool) -> None:
+        """Write an empty journal for whatever saves the notebook, if the run has no `journal`."""
         self._unmark()
         if self.kind == "widgets" and self.cell.kernel and not journal:
-            self._mark = Journal(log.run, clean=False)
+            self._empty_journal = Journal(log.run, clean=False)
 
     def _unmark(self) -> None:
-        if self._mark is not None:
-            self._mark.close(discard=True)
-            self._mark = None
+        if self._empty_journal is not None:
+            self._empty_journal.close(discard=True)
+            self._empty_journal = None
 
     def close(
         self,
@@ -145,18 +151,27 @@ class Display:
 
 
 def show_unrecorded(played: Played) -> None:
-    """Show below the card what older records left to the cell: the pictures of calls that ran
-    again.
+    """Show the pictures of calls that a replay ran again, below the card.
+
+    Records of older versions do not hold them; a replay that goes on live records them.
     """
     for picture in played.unrecorded if played.resume is None else ():
         kind, data = str(picture["media_type"]), picture["data"]
-        publish_display({kind: data, "text/plain": describe_figure(1, picture)}, {}, {}, False)
+        publish_display({kind: data, "text/plain": describe_picture(1, picture)}, {}, {}, False)
+
+
+def warn_of_faults(log: EventLog) -> None:
+    """Print a warning for each subscriber of a log that failed."""
+    for _, fault in log.faults:
+        print_warning(
+            f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
+        )
 
 
 class UntilDrift:
-    """The log of a replay as its view hears it: up to a drift after which the run goes on live.
+    """The log of a replay for its view, without what follows a drift after which it goes on live.
 
-    The events that close the log of a replay that drifted are not shown.
+    So the view does not show the events that close the log of the replay.
     """
 
     def __init__(self, replay: Stream) -> None:
@@ -166,8 +181,8 @@ class UntilDrift:
     def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
         """Call `subscriber` with every event up to the drift; see `EventLog.subscribe`."""
 
-        def hear(event: Event) -> None:
+        def pass_on(event: Event) -> None:
             if self._replay.played.resume is None:
                 subscriber(event)
 
-        return self._replay.log.subscribe(hear)
+        return self._replay.log.subscribe(pass_on)

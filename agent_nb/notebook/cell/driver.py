@@ -1,4 +1,4 @@
-"""The awaited cell: the agent runs on its own thread and event loop while the cell awaits it.
+"""Run an agent on its own thread and event loop while the cell awaits it.
 
 Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for
 interrupts, and the agent must not depend on how a kernel runs its loop.
@@ -6,8 +6,8 @@ interrupts, and the agent must not depend on how a kernel runs its loop.
 Rules
 - The thread starts in a copy of the cell's context, so that its output lands in this cell. It is a
   daemon and ends before the cell, unless it is abandoned.
-- The cell waits in ticks: an untimed await would not notice a kernel interrupt. A waiting job wakes
-  it at once.
+- The cell waits in ticks: an untimed await would not notice a kernel interrupt. A job for the
+  cell's thread (`main_thread`) wakes it at once.
 - The first interrupt cancels the work, a second one abandons it. A cancellation of the cell's task
   counts as an interrupt. Work that was interrupted before its start does not start.
 - The signal handler cancels the work directly: after a tool that the interrupt ended, the model
@@ -27,8 +27,8 @@ from ...errors import Cancelled, UsageError
 from .interrupts import Interrupts
 from .main_thread import MainThread
 
-TICK = 0.05
-LINGER = 0.1  # s; for the thread to close connections after its work
+TICK = 0.05  # s; the longest wait of the cell before it looks for interrupts
+LINGER = 0.1  # s; the cell waits so long for the thread to close connections after its work
 
 
 class Work:
@@ -49,10 +49,11 @@ class Work:
 
 
 class Driver:
-    """One run of a cell. Make it in the cell, whose `interrupts` it hears.
+    """Drives one run of a cell. Make it on the cell's thread and event loop.
 
-    `host` gives tools the main thread; `clean` takes the secrets out of what their code displays.
-    Raises UsageError when no asyncio loop runs here.
+    `interrupts` are those of the cell; `clean` removes secrets from what the code of tools
+    displays. `host` gives tools the cell's thread. After `drive`, `fault` is what the work raised
+    and `abandoned` says whether it was left running. Raises UsageError where no event loop runs.
     """
 
     def __init__(
@@ -70,7 +71,8 @@ class Driver:
         self._work: Work | None = None
         self._agent_loop: asyncio.AbstractEventLoop | None = None
         self._cancelled = False
-        self._done = self._over = False  # the work is done; its thread has nothing left to do
+        self._work_done = False
+        self._loop_closed = False  # the loop of the thread, after its connections
 
     async def drive(self, make: Callable[[], Work]) -> None:
         """Make the work and run it to its end, or until it is abandoned.
@@ -78,9 +80,9 @@ class Driver:
         `make` is called on the cell's thread; the user's code in it can be interrupted. Raises only
         what `make` raises, and Cancelled if it was interrupted.
         """
-        self.interrupts.listen(self._pressed)
+        self.interrupts.listen(self._on_press)
         work, fault = self.interrupts.guard(self, make)
-        # raised by the user's code, not by a press
+        # a KeyboardInterrupt that the user's code raised itself counts as a press
         if isinstance(fault, KeyboardInterrupt) and not self.interrupts.stopped:
             self.interrupts.press()
         if isinstance(fault, KeyboardInterrupt | None) and self.interrupts.stopped:
@@ -95,11 +97,12 @@ class Driver:
             self.host.close()
 
     def stop(self, by: str = "stop button") -> None:
-        """Interrupt the work, from any thread; the log names `by` as what stopped it."""
+        """Count a press, from any thread; the log names `by` as what stopped the work."""
         self.interrupts.press(by)
 
     async def _serve(self, thread: threading.Thread) -> None:
-        while not self._done:
+        """Run jobs of the host and handle interrupts until the work is done or abandoned."""
+        while not self._work_done:
             if self.interrupts.abandoned:
                 self.abandoned = True
                 return
@@ -108,40 +111,42 @@ class Driver:
             self.host.step()
             await self._wait()
         end = self._loop.time() + LINGER
-        while not self._over and (left := end - self._loop.time()) > 0:
+        while not self._loop_closed and (left := end - self._loop.time()) > 0:
             await self._wait(left)
-        if self._over:
+        if self._loop_closed:
             thread.join(LINGER)
 
     def _start(self, work: Work) -> threading.Thread:
+        """Start the thread of the work in a copy of the cell's context."""
         context = contextvars.copy_context()
         thread = threading.Thread(
-            target=context.run, args=(self._agent, work), name="agent_nb run", daemon=True
+            target=context.run, args=(self._run_thread, work), name="agent_nb run", daemon=True
         )
         thread.start()
         return thread
 
-    def _agent(self, work: Work) -> None:
-        """Run the work on a loop of this thread."""
+    def _run_thread(self, work: Work) -> None:
+        """Run the work on a loop of this thread, and close the loop."""
         try:
-            asyncio.run(self._to_end(work))
+            asyncio.run(self._run_work(work))
         except BaseException as fault:  # the thread's outermost frame: the cell reports it
             self.fault = self.fault or fault
         finally:
-            self._done = self._over = True
+            self._work_done = self._loop_closed = True
             self._wake()
 
-    async def _to_end(self, work: Work) -> None:
+    async def _run_work(self, work: Work) -> None:
+        """Run the work; keep what it raises as `fault`."""
         self._agent_loop = asyncio.get_running_loop()
         try:
             await work.run()
         except BaseException as fault:
             self.fault = fault
         finally:
-            self._done = True
+            self._work_done = True
             self._wake()
 
-    def _pressed(self) -> None:
+    def _on_press(self) -> None:
         self._cancel()
         self._wake()
 
@@ -155,7 +160,7 @@ class Driver:
             loop.call_soon_threadsafe(work.cancel)
 
     async def _wait(self, seconds: float = TICK) -> None:
-        """Wait for one tick, or until woken."""
+        """Wait for `seconds`, or until woken; a cancellation of the cell's task becomes a press."""
         try:
             await asyncio.wait([self._woken], timeout=seconds)
         except asyncio.CancelledError:
@@ -168,14 +173,15 @@ class Driver:
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # the cell's loop is closed
-            self._loop.call_soon_threadsafe(self._set)
+            self._loop.call_soon_threadsafe(self._set_woken)
 
-    def _set(self) -> None:
+    def _set_woken(self) -> None:
         if not self._woken.done():
             self._woken.set_result(None)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of this thread. Raises UsageError without one."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -27,6 +27,6 @@ class Writer:
 
 def write_events(cell: Cell, log: EventLog) -> None:
     """Let the runner that executes this cell follow a log, if it asked for it."""
-    path = cell.sent.get("stream")
+    path = cell.runner_options.get("stream")
     if isinstance(path, str) and path:
         log.subscribe(Writer(path))

@@ -1,8 +1,8 @@
-"""The cell execution that a run belongs to, wherever its code starts the run: a loop, a task, a
-thread, a function of a module.
+"""The cell execution that a run of Python code belongs to, wherever it is started: in a loop, a
+task, a thread, a function of a module.
 
-Why: a run of Python code is recorded with the cell that began it. One cell may ask the same thing
-twice, so a record is found again by its place among the runs of the execution.
+Why: such a run is recorded with the cell that began it. One cell may ask the same thing twice, so a
+record is found again by its number among the runs of the execution.
 
 Rules
 - The execution is a context variable, set before a cell's code runs; tasks and `asyncio.to_thread`
@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ...events import new_run_id
-from ...record import agent_cell, content_hash
+from ...record import agent_cell
 from ..files.library import Library
 from ..identity import Cell, Cells, current_request
 from .capture import is_capturing
@@ -29,41 +29,40 @@ _EVENT = "pre_run_cell"
 
 
 class Execution:
-    """One execution of a cell. Its runs are recorded with its `id`; `source` hashes the text."""
+    """One execution of a cell. Its runs are recorded with its `id`; `lock` guards `played`."""
 
     def __init__(self, cell: Cell) -> None:
         self.id = new_run_id()
         self.cell = cell
-        self.source = content_hash(cell.line, cell.body)
         self.played: set[str] = set()  # the ids of the recorded runs that were replayed
         self.lock = threading.Lock()
-        self._begun = 0
+        self._runs = 0
 
     def ordinal(self) -> int:
-        """Return the number of a run that begins now; the first is 1."""
+        """Count a run that begins now and return its number; the first is 1."""
         with self.lock:
-            self._begun += 1
-            return self._begun
+            self._runs += 1
+            return self._runs
 
 
 _current: ContextVar[Execution | None] = ContextVar("agent_nb_execution", default=None)
 
 
 class Executions:
-    """The executions of one shell. `latest` runs now or ran last.
+    """The executions of one shell. `latest` is the one that runs now or ran last.
 
-    `library` holds the records where the extension is not loaded.
+    `library` keeps the records where the extension, whose session has a library, is not loaded.
     """
 
     def __init__(self, shell: Any) -> None:
         self._shell = weakref.ref(shell)
         self._cells = Cells()
-        self._request = ""
+        self._request = ""  # the id of the request that `latest` was made for, without our hook
         self.latest: Execution | None = None
         self.library = Library(shell.user_ns)
 
     def begin(self, info: Any = None) -> None:
-        """Begin an execution: a cell's code is about to run."""
+        """Begin an execution: a cell's code is about to run (IPython's event `pre_run_cell`)."""
         if not is_capturing():
             self.latest = self._new(
                 str(getattr(info, "raw_cell", "") or current_request(self._shell())[1])
@@ -81,14 +80,17 @@ class Executions:
         return self.latest
 
     def _hooked(self) -> bool:
+        """Whether `begin` is called before each cell, so that `latest` is the running one."""
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
 
     def _new(self, text: str) -> Execution:
+        """Return an execution of the running cell, whose code is `text`."""
         line, body = agent_cell(text) or ("", text)
         return Execution(self._cells.current(self._shell(), line, body))
 
 
+# the execution that started each thread; threads do not inherit context variables
 _threads: weakref.WeakKeyDictionary[threading.Thread, Execution] = weakref.WeakKeyDictionary()
 _plain_start = threading.Thread.start
 
@@ -101,26 +103,26 @@ def _start(thread: threading.Thread) -> None:
     _plain_start(thread)
 
 
-_known: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
+_by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 
 
 def executions_of(shell: Any) -> Executions:
-    """Return the executions of a shell."""
-    return _known.setdefault(shell, Executions(shell))
+    """Return the executions of a shell; from any thread, so that all get the same ones."""
+    return _by_shell.setdefault(shell, Executions(shell))
 
 
 def install_executions(shell: Any) -> None:
     """Note every cell of a shell that runs; installing twice changes nothing."""
     executions = executions_of(shell)
     if threading.Thread.start is not _start:
-        threading.Thread.start = _start  # type: ignore[method-assign, assignment]  # threads inherit no contexts
+        threading.Thread.start = _start  # type: ignore[method-assign, assignment]
     if executions.begin not in shell.events.callbacks.get(_EVENT, ()):
         shell.events.register(_EVENT, executions.begin)
         executions.begin()
 
 
 def uninstall_executions(shell: Any) -> None:
-    """Remove the hooks of `install`."""
+    """Remove the hooks of `install_executions`."""
     executions = executions_of(shell)
     if threading.Thread.start is _start:
         threading.Thread.start = _plain_start  # type: ignore[method-assign]

@@ -1,14 +1,13 @@
-"""The question of `%%agent --fix`: the code and the traceback of the cell that failed last.
+"""The prompt of `%%agent --fix`: the code and the traceback of the cell that failed last.
 
 Rules
-- The question is the prompt: it stands in the record as it was sent, and finds the record again.
-  Numbers of cells, addresses and the folders of libraries and kernels are taken out of it, since
-  they differ from run to run.
-- What the cell itself says is added as the user's remark.
+- The prompt is recorded as it was sent, and the record is found again by it. So numbers of cells,
+  addresses and the folders of libraries and kernels, which differ from run to run, are taken out.
+- The text of the cell itself is added as the user's remark.
 - A cell counts as failed until it runs again and ends. A stopped cell has not failed. A cell tagged
   `agent-exclude` is never sent.
-- If no cell has failed here, the record of the cell gives the question, for its replay only: a
-  notebook whose mistake has been mended still runs from top to bottom. Nothing is asked anew then.
+- If no cell has failed here, the prompt is that of the cell's record, for its replay only: so a
+  notebook whose mistake has been mended still runs from top to bottom.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import msgspec
 from ...errors import UsageError
 from ...events import User
 from ...models import collect_secrets
-from ...record import NO_CONVERSATION, events_of
+from ...record import Provenance, events_of
 from ...wire import cut_end, cut_middle, redact_text
 from ..files.library import Library
 from ..identity import Cell
@@ -32,9 +31,10 @@ from .ran_cells import RanCell
 NOTHING = (
     "--fix found no cell that has failed in this session. Run the cell that fails, then this one."
 )
-REPLAYED = "no cell has failed here"
-LINE = 200  # characters of the error in the first line
+REPLAYED = "no cell has failed here"  # why a recorded prompt is replayed
+LINE = 200  # characters of the error in the first line of the prompt
 _WORD = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
+# what differs from run to run, and what stands for it in a prompt
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
     (re.compile(r"\bCell In ?\[\d+\]"), "Cell"),
@@ -44,18 +44,20 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What a cell asks. `recorded`: the record of the cell says so, since no cell has failed.
-    `pictures`: those that the prompt names.
+class CellPrompt(msgspec.Struct, frozen=True):
+    """The prompt of a cell, with the values of its `{{ }}`, whose pictures are `pictures`.
+
+    `recorded`: it was read from the cell's record, since no cell has failed (`--fix`).
     """
 
-    prompt: str
+    text: str
     recorded: bool = False
     pictures: Sequence[Mapping[str, str]] = ()
 
-    def only_replayed(self, mode: str) -> str:
-        """Return the mode in which the cell may run. Raises UsageError for a live run of a recorded
-        question.
+    def restrict_mode(self, mode: str) -> str:
+        """Return the rerun mode of the cell: a recorded prompt is only replayed.
+
+        Raises UsageError if the mode is `live` then.
         """
         if self.recorded and mode == "live":
             raise UsageError(NOTHING)
@@ -63,26 +65,28 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def remark(self) -> str:
-        """A remark for the header of a replay."""
+        """A remark for the header of a replay, or ""."""
         return REPLAYED if self.recorded else ""
 
 
-def failure_question(shell: Any, cell: Cell, library: Library, remark: str) -> Question:
-    """Return the question of a cell with `--fix`. Raises UsageError if there is none."""
-    file = library.file(cell.sent)
-    failed = next((c for c in readable_cells(shell, cell, file) if c.failed), None)
+def failure_prompt(shell: Any, cell: Cell, library: Library, remark: str) -> CellPrompt:
+    """Return the prompt of a cell with `--fix`. Raises UsageError if no cell has failed."""
+    file = library.file(cell.runner_options)
+    failed = next((c for c in readable_cells(shell, cell, file) if c.traceback), None)
     if failed is not None:
-        return Question(_asked(failed, remark))
-    own = (r for r in library.of(cell) if r.get("conversation") != NO_CONVERSATION)
-    for record in own:
+        return CellPrompt(_format_prompt(failed, remark))
+    for record in library.records_of(cell):
+        if record.get("conversation") == Provenance.NO_CONVERSATION:
+            continue  # a run that code in the cell began
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
         if prompt is not None and prompt.content.endswith(remark):
-            return Question(prompt.content, recorded=True)
+            return CellPrompt(prompt.content, recorded=True)
     raise UsageError(NOTHING)
 
 
-def _asked(failed: RanCell, remark: str) -> str:
-    traceback = steady(_clean(failed.failed))
+def _format_prompt(failed: RanCell, remark: str) -> str:
+    """Return the prompt about a failed cell: error, code, traceback, and the user's remark."""
+    traceback = stabilize(_clean(failed.traceback))
     parts = (
         f"This cell fails: {cut_end(traceback.rpartition(chr(10))[2], LINE)}",
         _fenced(cut_middle(_clean(failed.code), CODE), "python"),
@@ -97,7 +101,7 @@ def _clean(text: str) -> str:
     return redact_text(text, collect_secrets())
 
 
-def steady(traceback: str) -> str:
+def stabilize(traceback: str) -> str:
     """Return a traceback without what differs from run to run."""
     for pattern, plain in _VOLATILE:
         traceback = pattern.sub(plain, traceback)

@@ -1,10 +1,10 @@
-"""The abilities of a cell's front end: its kind of view, and whether clicks arrive meanwhile.
+"""What a cell's front end can do: its kind of view, and whether clicks arrive while the cell runs.
 
 Why: a kernel does not know what shows its output. A Jupyter notebook sends cell ids, a console
 offers a keyboard and no ids, a headless runner neither; our own runner identifies itself.
 
 Rules
-- An option always overrides. In doubt the plainer view is chosen, which works everywhere.
+- The option `--view` always overrides. In doubt the plainer view is chosen, which works everywhere.
 - Clicks: ipykernel 7.4 handles messages beside an awaited cell. 7.0 to 7.3 handle them on a
   subshell, which the front end creates with the kernel's first widget; so `may_click` is known
   before the first view, `can_click` only after it.
@@ -23,12 +23,14 @@ from ..identity import Cell
 
 def is_headless(cell: Cell) -> bool:
     """Return whether no user watches: our runner, plain nbclient, a script with a kernel client."""
-    return bool(cell.sent.get("headless")) or (cell.kernel and not cell.id and not cell.stdin)
+    return bool(cell.runner_options.get("headless")) or (
+        cell.kernel and not cell.id and not cell.stdin
+    )
 
 
 def is_unshown(cell: Cell) -> bool:
     """Return whether the outputs of a cell are dropped, as in a test: then nothing is drawn."""
-    return cell.sent.get("unshown") is True
+    return cell.runner_options.get("unshown") is True
 
 
 @lru_cache
@@ -69,18 +71,18 @@ def may_click(cell: Cell) -> bool:
 
 
 def can_click(shell: Any, cell: Cell) -> bool:
-    """Return whether presses arrive while the cell runs; from any thread."""
+    """Return whether clicks arrive now while the cell runs; from any thread."""
     if not may_click(cell):
         return False
     try:
-        return hears_beside_cells() or bool(
+        return handles_messages_beside_cells() or bool(
             shell.kernel.shell_channel_thread.manager.list_subshell()
         )
-    except Exception:  # half-private names, missing in other versions
+    except Exception:  # half-private names of ipykernel, which other versions do not have
         return False
 
 
-def hears_beside_cells() -> bool:
+def handles_messages_beside_cells() -> bool:
     """Return whether the kernel handles messages beside an awaited cell (ipykernel 7.4)."""
     return _version() >= (7, 4)
 

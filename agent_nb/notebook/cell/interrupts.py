@@ -1,5 +1,5 @@
-"""One SIGINT handler over a cell: "interrupt the kernel" stops the run, whatever the main thread
-executes.
+"""A SIGINT handler over a cell: a press of "interrupt the kernel" stops the run, whatever the main
+thread executes.
 
 Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event
 loop, which kills the kernel; ipykernel's handler cancels the cell between two awaits but never
@@ -9,14 +9,15 @@ KeyboardInterrupt is raised inside that code only.
 Rules
 - KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never
   into an event loop.
-- The interrupted frame decides. From the innermost frame outwards, code of this package means "set
-  the flag only", the user's namespace below a guard means "raise". Code that a stand-in calls
-  counts as the user's.
-- A job that is broken before it starts does not start.
+- The interrupted frames decide. From the innermost one outwards, code of `agent_nb.notebook` ("our
+  code" here) means "set the flag only", the user's namespace below a guard means "raise". Code that
+  a stand-in calls (see `STAND_IN`) counts as the user's.
+- A job is a piece of the user's code, run under a guard; any object identifies it. A job that is
+  broken (`break_job`) before it starts does not start.
 - A press that meets our code inside the user's (a captured `print`) is raised when our code returns
   (`checkpoint`).
 - The first press stops the run; a later one that is not part of a double click abandons it.
-  `break_job` interrupts one job without a press.
+  `break_job` interrupts one job, and is no press.
 - Runs may overlap (a button's and a cell's). The newest receives the press; a run that ends removes
   only its own handler. Where all of them must receive it (awaited runs of one cell), the newest
   passes it to the handler below.
@@ -36,20 +37,20 @@ from typing import Any
 
 from .nudge import NUDGER
 
-OURS = __name__.removesuffix("cell.interrupts")
+OURS = __name__.removesuffix("cell.interrupts")  # the beginning of our modules' names
 # A module of this package that acts for the user (waits for an answer, evaluates expressions, reads
 # data) says so: it sets this name to True.
 STAND_IN = "ACTS_FOR_USER"
-KERNEL = "kernel interrupt"
+KERNEL = "kernel interrupt"  # the source of a press by signal, in the log
 DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 
 
 class Interrupts:
     """The interrupts of one cell, as a context manager for the cell's thread.
 
-    `namespaces` are the globals of the user's code; `hand_on`: the handler below receives each
-    press too; `clock` returns seconds. `presses` is the number of presses, `by` names the source of
-    the first, `abandoned` says whether a later one abandoned the run.
+    `namespaces` are the globals of the user's code. `hand_on`: the handler that was set before also
+    receives each press. `clock` returns seconds. `presses` is the number of presses, `by` names the
+    source of the first, `abandoned` says whether a later one abandoned the run.
     """
 
     def __init__(
@@ -64,15 +65,15 @@ class Interrupts:
         self._namespaces = namespaces
         self._hand_on = hand_on
         self._clock = clock
-        self._hears: Callable[[], None] = lambda: None
-        self._first = 0.0
-        self._old: Any = None
-        self._thread = 0
+        self._on_press: Callable[[], None] = lambda: None
+        self._first = 0.0  # the time of the first press
+        self._old: Any = None  # the handler that was set before
+        self._thread = 0  # the id of the main thread while the handler is set
         self._lock = threading.Lock()
-        self._job: object = None
-        self._victim: object = None
-        self._broken: object = None
-        self._deferred = False
+        self._job: object = None  # the latest job
+        self._victim: object = None  # the job that the signal on its way is for, None: a press
+        self._broken: object = None  # the latest job that `break_job` named
+        self._deferred = False  # a press met our code inside the user's
         self._in_guard = False
 
     @property
@@ -80,9 +81,11 @@ class Interrupts:
         """True after the first press."""
         return self.presses > 0
 
-    def listen(self, hears: Callable[[], None]) -> None:
-        """Call `hears` after each press, also in the signal handler; the latest listener counts."""
-        self._hears = hears
+    def listen(self, on_press: Callable[[], None]) -> None:
+        """Call `on_press` after each press, also in the signal handler; instead of the one
+        before.
+        """
+        self._on_press = on_press
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
@@ -113,7 +116,7 @@ class Interrupts:
         self._first = self._first if self.presses else now
         self.abandoned = self.abandoned or now - self._first >= DOUBLE
         self.presses += 1
-        self._hears()
+        self._on_press()
 
     def guard(self, job: object, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         """Call `function`, the user's synchronous code of `job`; return its value and exception."""
@@ -168,6 +171,7 @@ class Interrupts:
                 _signal_thread(self._thread)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
+        """Handle SIGINT: a press, or the signal of `break_job`."""
         # we have left, and a newer handler restored ours or passes a press on to it
         if not self._thread:
             if signal.getsignal(signal.SIGINT) == self._handle:
@@ -191,13 +195,19 @@ class Interrupts:
             below(signum, frame)
 
     def _may_raise(self, frame: FrameType | None) -> bool:
+        """Return whether KeyboardInterrupt may be raised in this frame (the rules above).
+
+        If only our code inside the user's is in the way, note that the press is deferred.
+        """
         user = ours = False
         while frame is not None and frame.f_code not in _GUARDS:
             module = str(frame.f_globals.get("__name__", ""))
             stand_in = frame.f_globals.get(STAND_IN) is True
             user = user or stand_in or any(frame.f_globals is names for names in self._namespaces)
+            # our code that the user's called, further in; our code outside of it does not count
             ours = not stand_in and (ours or (not user and module.startswith(OURS)))
             frame = frame.f_back
+        # the frame is now that of the guard, None without one
         self._deferred = self._deferred or (frame is not None and ours)
         return frame is not None and not ours and (user or self._in_guard)
 

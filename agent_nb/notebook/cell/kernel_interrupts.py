@@ -1,5 +1,5 @@
-"""The kernel's SIGINT handler around an agent cell: presses before its first line and after its
-last.
+"""The kernel's SIGINT handler around an agent cell: presses of the stop button (SIGINT) before its
+first line and after its last.
 
 Why: during a request ipykernel sets Python's own handler. A press while the kernel prepares a cell
 or sends the reply raises KeyboardInterrupt in the kernel's code, and the reply is lost: after a
@@ -11,8 +11,8 @@ Rules
 - Plain cells keep the kernel's handlers. In a request with an agent cell our handler saves presses
   before the cell for the cell, and swallows presses after its end. In a request that may await a
   run the handler is Python's own until it does.
-- A press after the end of the cell is also a wish to stop: queued requests are aborted where the
-  kernel can do so.
+- A press after the end of the cell also means stop: queued requests are aborted where the kernel
+  can do so.
 - A handler is set only during a request, never while the kernel is idle: KeyboardInterrupt would
   end the kernel then.
 """
@@ -32,79 +32,90 @@ from typing import Any
 from ...record import agent_cell
 from .interrupts import Interrupts
 
+# code that may await a run: `await`, `async`, or `%agent attach`, which is rewritten to an await
 _MAY_AWAIT = re.compile(r"\b(?:await|async)\b|%agent\b")
 _HOOKS = ("pre_handler_hook", "post_handler_hook")
 
 
 class Request:
-    """A request while it is handled, and the presses during that time.
+    """A request that the kernel handles, and the presses during that time; `code` is its text.
 
-    `whole`: its code is an agent cell; `ours`: it may at least await a run; `over`: our code in it
-    has ended. `early` presses came before our code, `late` ones after it.
+    `is_agent_cell`: its code is an agent cell; `may_await`: it may at least await a run; `over`:
+    our code in it has ended, or plain code awaits a run. `early_presses` came before our code,
+    `late_presses` after it. `interrupts` are those of the first agent cell in it: nested and
+    concurrent ones change nothing.
     """
 
     def __init__(self, code: str = "") -> None:
-        self.whole = agent_cell(code) is not None
-        self.ours = self.whole or _MAY_AWAIT.search(code) is not None
+        self.is_agent_cell = agent_cell(code) is not None
+        self.may_await = self.is_agent_cell or _MAY_AWAIT.search(code) is not None
         self.over = False
-        self.early = self.late = 0
-        # of the first agent cell in it; nested or concurrent ones change nothing
-        self.cell: Interrupts | None = None
+        self.early_presses = self.late_presses = 0
+        self.interrupts: Interrupts | None = None
         self._below: Any = None
 
     def cell_begins(self) -> None:
-        """Put our handler above the kernel's, which is set for the cell's code."""
-        if self.ours and self._below is None and signal.getsignal(signal.SIGINT) != self.around:
-            self._below = signal.signal(signal.SIGINT, self._inside)
+        """Put our handler above the one that the kernel has set for the cell's code."""
+        if (
+            self.may_await
+            and self._below is None
+            and signal.getsignal(signal.SIGINT) != self.handle_outside
+        ):
+            self._below = signal.signal(signal.SIGINT, self._handle_inside)
 
     def enter(self, interrupts: Interrupts) -> None:
         """Begin the first agent cell: it receives the presses that came before it."""
-        self.cell, early, self.early = interrupts, self.early, 0
-        for _ in range(early if self.whole else 0):
+        self.interrupts, presses, self.early_presses = interrupts, self.early_presses, 0
+        for _ in range(presses if self.is_agent_cell else 0):
             interrupts.press()
 
     def leave(self) -> None:
         """End the first agent cell; presses from now on are late."""
         self.over = True
-        if self.whole:
-            signal.signal(signal.SIGINT, self.around)
+        if self.is_agent_cell:
+            signal.signal(signal.SIGINT, self.handle_outside)
 
-    def wait(self) -> int:
-        """Begin to await a run in plain code; return the number of early presses."""
+    def begin_wait(self) -> int:
+        """Note that plain code begins to await a run; return the number of early presses."""
         self.over = True
-        return self.early
+        return self.early_presses
 
-    def forget(self) -> None:
+    def forget_early(self) -> None:
         """Forget the early presses: the kernel has handled them itself."""
-        self.early = 0
+        self.early_presses = 0
 
-    def around(self, signum: int, frame: FrameType | None) -> None:
+    def handle_outside(self, signum: int, frame: FrameType | None) -> None:
         """Handle a press outside the cell's code."""
         if self.over:
-            self.late += 1
-        elif self.whole:
-            self.early += 1
+            self.late_presses += 1
+        elif self.is_agent_cell:
+            self.early_presses += 1
         else:
             signal.default_int_handler(signum, frame)
 
-    def _inside(self, signum: int, frame: FrameType | None) -> None:
-        self.early += 1
-        if not self.whole and callable(self._below):
+    def _handle_inside(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a press in the cell's code, as long as our code has set no handler above."""
+        self.early_presses += 1
+        if not self.is_agent_cell and callable(self._below):
             self._below(signum, frame)
 
 
-class KernelInterrupts:
-    """The hooks of a shell's kernel, called before and after each request."""
+class KernelHooks:
+    """Our hooks of a shell's kernel, called before and after each request, once made."""
 
     def __init__(self, shell: Any) -> None:
         self.request = Request()
         self._shell, self._kernel = shell, shell.kernel
+        # hooks set on the kernel object itself, None where its class has them
         self._own = {name: vars(self._kernel).get(name) for name in _HOOKS}
         self._pre, self._post = (getattr(self._kernel, name) for name in _HOOKS)
-        self._kernel.pre_handler_hook, self._kernel.post_handler_hook = self.before, self.after
+        self._kernel.pre_handler_hook, self._kernel.post_handler_hook = (
+            self.before_request,
+            self.after_request,
+        )
         shell.events.register("pre_run_cell", self.cell_begins)
 
-    def before(self) -> None:
+    def before_request(self) -> None:
         """Begin a request: set the kernel's handler, or ours instead."""
         if not _on_main_thread():  # a subshell: no handler can be set
             self._pre()
@@ -112,33 +123,36 @@ class KernelInterrupts:
         self.request = Request(self._code())
         try:
             self._pre()
-            if self.request.ours:
-                signal.signal(signal.SIGINT, self.request.around)
+            if self.request.may_await:
+                signal.signal(signal.SIGINT, self.request.handle_outside)
         except KeyboardInterrupt:  # raised from a hook it would end the kernel
-            if not self.request.ours:
+            if not self.request.may_await:
                 raise
-            self.request.early = 1
-            signal.signal(signal.SIGINT, self.request.around)
+            self.request.early_presses = 1
+            signal.signal(signal.SIGINT, self.request.handle_outside)
 
     def cell_begins(self, *_: Any) -> None:
         """Note that a cell's code is about to run."""
         if _on_main_thread():
             self.request.cell_begins()
 
-    def after(self) -> None:
-        """End a request: restore the idle kernel's handler; abort the queue for unheard presses."""
+    def after_request(self) -> None:
+        """End a request: restore the idle kernel's handler.
+
+        Abort the queue if a press came that stopped no run: before the cell or after its end.
+        """
         self._post()
         if not _on_main_thread():
             return
         done, self.request = self.request, Request()
-        if done.late or (done.whole and done.early):
+        if done.late_presses or (done.is_agent_cell and done.early_presses):
             abort_queue(self._kernel)
 
-    def take_back(self) -> None:
+    def restore(self) -> None:
         """Restore the kernel's own hooks, unless other code has wrapped ours meanwhile."""
         self._shell.events.unregister("pre_run_cell", self.cell_begins)
-        for name, ours in zip(_HOOKS, (self.before, self.after), strict=True):
-            if vars(self._kernel).get(name) != ours:
+        for name, hook in zip(_HOOKS, (self.before_request, self.after_request), strict=True):
+            if vars(self._kernel).get(name) != hook:
                 continue
             if self._own[name] is None:
                 delattr(self._kernel, name)
@@ -159,14 +173,14 @@ class KernelInterrupts:
 
 @contextmanager
 def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
-    """Handle the interrupts of an agent cell, with the presses that came before it.
+    """Handle the interrupts of an agent cell, and give it the presses that came before it.
 
-    `alone`: no cell runs, only a button's run.
+    `alone`: a button started the run, and no cell runs.
     """
-    hooks = None if alone else installed(shell)
+    hooks = None if alone else find_hooks(shell)
     request = hooks.request if hooks is not None else Request()
     with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:
-        first = request.cell is None
+        first = request.interrupts is None
         try:
             if first:
                 request.enter(interrupts)
@@ -176,25 +190,26 @@ def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
                 request.leave()
 
 
-class Waiting:
-    """The interrupts of a cell that awaits a run, from `begin` until `close`, on the cell's thread.
+class CellScreen:
+    """The `agent.display.Screen` of a cell that awaits a run: its interrupts, and no cards.
 
-    The kernel receives them too and cancels what else the cell awaits. `shown`: the run has cards.
+    They are handled from `begin` until `close`, on the cell's thread. The kernel receives them too
+    and cancels what else the cell awaits. `shown`: the run has cards (subclasses).
     """
 
     shown = False
 
     def __init__(self, shell: Any) -> None:
-        self._hooks = installed(shell)
+        self._hooks = find_hooks(shell)
         self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, hand_on=True)
 
     def begin(self) -> None:
         """Begin to wait; a press just before counts if it has not cancelled anything yet."""
         self.interrupts.__enter__()
-        if self._hooks is None or self._hooks.request.cell is not None:
+        if self._hooks is None or self._hooks.request.interrupts is not None:
             return
-        early, task = self._hooks.request.wait(), asyncio.current_task()
-        if early and task is not None and not task.cancelling():
+        presses, task = self._hooks.request.begin_wait(), asyncio.current_task()
+        if presses and task is not None and not task.cancelling():
             self.interrupts.press()
 
     @property
@@ -214,14 +229,14 @@ class Waiting:
     def close(self) -> Any:
         """End the wait: the run has ended, or is abandoned."""
         self.interrupts.__exit__()
-        if self._hooks is not None and self._hooks.request.cell is None:
-            self._hooks.request.forget()
+        if self._hooks is not None and self._hooks.request.interrupts is None:
+            self._hooks.request.forget_early()
 
 
-def interrupts_of_cell(shell: Any) -> Waiting | None:
-    """Return the interrupts of a cell that awaits a run without cards, None where no cell runs."""
+def screen_without_cards(shell: Any) -> CellScreen | None:
+    """Return the screen of a running cell, for interrupts only; None where no cell runs."""
     # IPython sets this builtin while a cell runs
-    return Waiting(shell) if hasattr(builtins, "get_ipython") else None
+    return CellScreen(shell) if hasattr(builtins, "get_ipython") else None
 
 
 def abort_queue(kernel: Any) -> None:
@@ -234,20 +249,20 @@ def abort_queue(kernel: Any) -> None:
 def install_interrupts(shell: Any) -> None:
     """Wrap the hooks of a shell's kernel; installing twice changes nothing."""
     kernel = getattr(shell, "kernel", None)
-    if installed(shell) is None and all(callable(getattr(kernel, name, None)) for name in _HOOKS):
-        KernelInterrupts(shell)
+    if find_hooks(shell) is None and all(callable(getattr(kernel, name, None)) for name in _HOOKS):
+        KernelHooks(shell)
 
 
 def uninstall_interrupts(shell: Any) -> None:
     """Restore the hooks of a shell's kernel."""
-    if (hooks := installed(shell)) is not None:
-        hooks.take_back()
+    if (hooks := find_hooks(shell)) is not None:
+        hooks.restore()
 
 
-def installed(shell: Any) -> KernelInterrupts | None:
-    """Return the wrapper of the hooks of a shell's kernel, None if they are not wrapped."""
-    ours = getattr(getattr(getattr(shell, "kernel", None), _HOOKS[0], None), "__self__", None)
-    return ours if isinstance(ours, KernelInterrupts) else None
+def find_hooks(shell: Any) -> KernelHooks | None:
+    """Return our hooks of a shell's kernel, None if they are not installed."""
+    owner = getattr(getattr(getattr(shell, "kernel", None), _HOOKS[0], None), "__self__", None)
+    return owner if isinstance(owner, KernelHooks) else None
 
 
 def _on_main_thread() -> bool:

@@ -6,9 +6,9 @@ signals), and `input()` works on no other. The cell awaits meanwhile, so its eve
 Rules
 - A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under
   the guard of `Interrupts`.
-- Every job ends in a value. Errors of a cell become an Outcome; errors of a called function are
-  raised to the caller, KeyboardInterrupt as `Cancelled`, SystemExit as ToolError, and IPython's
-  error of a front end without keyboard input as EOFError.
+- No exception of a job reaches the cell's loop. `run_cell` turns errors into an Outcome; `call`
+  raises them to its caller, KeyboardInterrupt as `Cancelled`, SystemExit as ToolError, and
+  IPython's error of a front end without keyboard input as EOFError.
 - Cancelling the waiter cancels the job: an awaiting job by its task, a blocking one by
   KeyboardInterrupt.
 - After `close` no job starts, and waiters are cancelled.
@@ -30,21 +30,18 @@ import msgspec
 
 from ...errors import Cancelled, ToolError
 from ...tools import (
-    NOTHING,
     Collector,
     Figures,
     Outcome,
-    Picture,
     convert_error,
     current_call,
     enter_call,
 )
-from ...wire import dumps
 from .capture import capture_job
 from .interrupts import Interrupts
 
 Fault = BaseException | None
-MAX_TRACEBACK = 6000
+MAX_TRACEBACK = 6000  # characters of a traceback that a model reads
 
 
 class Job:
@@ -58,7 +55,7 @@ class Job:
         self.task: asyncio.Task[None] | None = None
 
     def deliver(self, value: Any, fault: Fault) -> None:
-        """Hand the result to the waiter; from any thread."""
+        """Hand the result to the waiter, if it has none yet; from any thread."""
         with suppress(RuntimeError):  # its loop is closed: the run was abandoned
             self.loop.call_soon_threadsafe(self._set, value, fault)
 
@@ -92,9 +89,9 @@ class MainThread:
         self._closed = False
 
     def namespace(self) -> dict[str, Any]:
-        """Return the user's namespace itself."""
-        names: dict[str, Any] = self._shell.user_ns
-        return names
+        """Return the user's namespace itself, not a copy."""
+        namespace: dict[str, Any] = self._shell.user_ns
+        return namespace
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous `function` on the main thread and return its value.
@@ -108,22 +105,21 @@ class MainThread:
 
         value, fault = await self._submit(work)
         if fault is not None:
-            raise _outward(fault)
+            raise _error_for_caller(fault)
         return value
 
     async def run_cell(
         self,
         code: str,
         on_output: Callable[[str], None],
-        on_picture: Callable[[int, Picture | None], None] = lambda index, picture: None,
+        on_picture: Callable[[int, dict[str, Any] | None], None] = lambda index, picture: None,
     ) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
-        `on_output` receives stdout and stderr as they come, on the caller's loop, `on_picture` what
-        is shown (see `Update.picture`). The outcome's
-        content is the printed text, then the value of the last expression or a short traceback, all
-        bounded; its display is the value's mime bundle. Its pictures are those that the code
-        showed, also before an error.
+        `on_output` receives stdout and stderr as they come, on the caller's loop, `on_picture` the
+        pictures that are shown (see `Update.picture`). The outcome's content is the printed text,
+        then the value of the last expression or a short traceback, all bounded; its display is the
+        value's mime bundle. Its pictures are those that the code showed, also before an error.
         """
         loop, printed = asyncio.get_running_loop(), Collector()
 
@@ -131,26 +127,31 @@ class MainThread:
             printed.add(text)
             on_output(text)
 
-        def show(index: int, picture: Picture | None) -> None:
+        def show(index: int, picture: dict[str, Any] | None) -> None:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(on_picture, index, picture)
 
         figures = Figures(show)
 
         async def work(job: Job) -> tuple[Any, Fault]:
-            cell = self._cell(code, _hop(loop, take), figures)
+            cell = self._cell(code, _on_loop(loop, take), figures)
             return await self._interrupts.guard_async(job, cell)
 
         start = time.perf_counter()
+        outcome: Outcome
         outcome, fault = await self._submit(work)
         if fault is not None:
             failed = (
-                convert_error(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+                convert_error(fault)
+                if _is_stop(fault)
+                else Outcome("error", self._format_traceback(fault))
             )
             outcome = msgspec.structs.replace(failed, attachments=figures.all)
-        return _joined(printed.text, outcome, round(time.perf_counter() - start, 3))
+        duration = round(time.perf_counter() - start, 3)
+        return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
 
     async def _cell(self, code: str, on_text: Callable[[str], None], figures: Figures) -> Outcome:
+        """Run code as a cell with its output captured. Raises what the code raises."""
         shell, after = self._shell, self._interrupts.checkpoint
         with capture_job(shell, on_text, after, self._clean, figures) as capture:
             transformed = shell.transform_cell(code)
@@ -171,6 +172,7 @@ class MainThread:
     async def _submit(
         self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]
     ) -> tuple[Any, Fault]:
+        """Queue a job and wait for its value and exception; cancel it if the wait is cancelled."""
         job = Job(work)
         with self._lock:
             if self._closed:
@@ -184,6 +186,7 @@ class MainThread:
             raise
 
     def _cancel(self, job: Job) -> None:
+        """Remove a job from the queue, or interrupt it if it runs."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
@@ -193,27 +196,23 @@ class MainThread:
         self._interrupts.break_job(job)
 
     def step(self) -> None:
-        """Start the next job if none runs; called by the cell."""
-        if (
-            self._running is not None
-            and self._running.task is not None
-            and not self._running.task.done()
-        ):
+        """Start the next job if none runs; on the cell's thread."""
+        if self.busy:
             return
         with self._lock:
             self._running = self._waiting.popleft() if self._waiting else None
         if self._running is not None:
             job = self._running
             job.task = self._loop.create_task(self._perform(job), name="agent main-thread job")
-            job.task.add_done_callback(lambda _: self._over(job))
+            job.task.add_done_callback(lambda _: self._end_job(job))
 
     async def _perform(self, job: Job) -> None:
         enter_call(job.call)
         value, fault = await job.work(job)
         job.deliver(value, fault)
 
-    def _over(self, job: Job) -> None:
-        # has an effect only if the job was cancelled before it began
+    def _end_job(self, job: Job) -> None:
+        # has an effect only if the job was cancelled before it could deliver
         job.deliver(None, Cancelled("user", "the cell has ended"))
         self._wake()
 
@@ -236,10 +235,10 @@ class MainThread:
         if self._running is not None:
             _cancel_task(self._running)
 
-    def _explain(self, fault: BaseException) -> str:
-        """Return a short traceback from the user's frames on.
+    def _format_traceback(self, fault: BaseException) -> str:
+        """Return a short traceback from the first frame of the user's namespace on.
 
-        Home folders and the names of cell files are replaced; there are no colours.
+        The names of cell files become `<cell>`, the home folder `~`; there are no colours.
         """
         at, files = (
             fault.__traceback__,
@@ -262,7 +261,9 @@ class MainThread:
 def self_driven_host(
     shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
 ) -> MainThread:
-    """Return a host that starts its own jobs: its run is on the cell's loop, where no one steps."""
+    """Return a host that starts its own jobs, for a run on the cell's loop: no driver calls
+    `step`.
+    """
     loop = asyncio.get_running_loop()
 
     def wake() -> None:
@@ -287,14 +288,16 @@ def _cancel_task(job: Job) -> None:
         job.task.cancel()
 
 
-def _stops(fault: BaseException) -> bool:
+def _is_stop(fault: BaseException) -> bool:
+    """Return whether the user or a cancellation of the waiter ended a job."""
     return isinstance(fault, KeyboardInterrupt | asyncio.CancelledError)
 
 
-def _outward(fault: BaseException) -> BaseException:
+def _error_for_caller(fault: BaseException) -> BaseException:
+    """Return what a failed call raises on the agent's loop; see the rules above."""
     from IPython.core.error import StdinNotImplementedError
 
-    if _stops(fault):
+    if _is_stop(fault):
         return Cancelled("user", "interrupted")
     if isinstance(fault, StdinNotImplementedError):
         return EOFError(str(fault))
@@ -305,19 +308,10 @@ def _outward(fault: BaseException) -> BaseException:
     )
 
 
-def _joined(printed: str, outcome: Outcome, duration: float) -> Outcome:
-    """Return the outcome with the printed text before its content."""
-    content = outcome.content
-    if printed:
-        text = content if isinstance(content, str) else dumps(content)
-        content = printed if content == NOTHING else f"{printed.rstrip(chr(10))}\n{text}"
-    return msgspec.structs.replace(outcome, content=content, duration=duration)
-
-
-def _hop(
+def _on_loop(
     loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that passes text from one thread to `on_output` on `loop`.
+    """Return a function that passes text, from any thread, to `on_output` on `loop`.
 
     Pieces are joined until the loop has time for them.
     """

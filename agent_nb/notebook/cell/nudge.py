@@ -28,7 +28,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
-# s between nudges; on a busy machine the first may come before the system call too
+# s from a signal to its nudges; on a busy machine the first may come before the system call, too
 AFTER = (0.1, 0.4)
 
 
@@ -64,9 +64,9 @@ class Nudger:
         if self._users or not self._watching or self._pair is None or NUDGE is None:
             return
         reading, writing = self._pair
-        now = signal.set_wakeup_fd(self._round.former)
-        if now not in {writing.fileno(), -1}:  # other code set its own meanwhile
-            signal.set_wakeup_fd(now)
+        current = signal.set_wakeup_fd(self._round.former)
+        if current not in {writing.fileno(), -1}:  # other code set its own meanwhile
+            signal.set_wakeup_fd(current)
         with self._lock:
             if self._process == os.getpid():  # a forked child leaves them to its parent
                 _copy_signals(reading, self._round.former, NUDGE)
@@ -92,14 +92,14 @@ class Nudger:
         """Send `nudge` to the thread `main` after each SIGINT, and copy all other signals."""
         while signals.recv(1, socket.MSG_PEEK):
             with self._lock:
-                now = self._round
-                numbers = _copy_signals(signals, now.former, nudge)
+                current = self._round
+                numbers = _copy_signals(signals, current.former, nudge)
             if signal.SIGINT not in numbers:
                 continue
             for seconds in AFTER:
-                now.ended.wait(seconds)
+                current.ended.wait(seconds)
                 with self._lock:
-                    if now.ended.is_set():
+                    if current.ended.is_set():
                         break
                     signal.pthread_kill(main, nudge)
 
@@ -107,7 +107,7 @@ class Nudger:
 class _Round(NamedTuple):
     """From the first job's entry to the last one's leave."""
 
-    former: int  # the wakeup descriptor that was set before, or -1
+    former: int  # the wakeup descriptor that was set before, -1: none
     ended: threading.Event
 
 

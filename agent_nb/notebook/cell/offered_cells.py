@@ -1,10 +1,11 @@
-"""The cells that an agent offers (tool `add_cell`): those of a run, and the one the user chose.
+"""The cells that an agent offers (tool `add_cell`), and the one that the user chose to insert.
 
 Rules
 - We never write the user's open file: the front end inserts the cell, as for `%load`, where the
   kernel supports `set_next_input`. It is not run.
-- Without a press nothing is inserted. Of several the last one counts, since a cell passes on one.
-- A record may be hostile: a code with characters that its card cannot show is refused.
+- Without a press of its button nothing is inserted. Of several presses the last one counts, since
+  a cell can insert only one other.
+- A record may be hostile: code with characters that its card cannot show is refused.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class Offer(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Chosen:
-    """The cell that the user wants after the run. `choose` takes presses from any thread."""
+class ChosenCell:
+    """The offered cell that the user chose by a button, to be inserted after the run."""
 
     def __init__(self) -> None:
         self.code = ""
 
     def choose(self, code: str = "") -> None:
-        """Choose a cell in the place of the one before, or none ("")."""
+        """Choose a cell instead of the one before, or none (""); from any thread."""
         self.code = code
 
     def insert(self, shell: Any) -> None:

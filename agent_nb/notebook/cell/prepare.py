@@ -1,4 +1,8 @@
-"""Prepare a cell's run: the inputs of the agent, the agent itself, and the run's journal."""
+"""Prepare a cell's run: the inputs of the agent, the agent itself, and the run's journal.
+
+A cell asks one prompt in a conversation (`PromptInputs`) or a prompt for each row of its data
+(`MapInputs`). `cell.run` treats both alike, by methods of the same names.
+"""
 
 from __future__ import annotations
 
@@ -8,65 +12,54 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ...agent import Context, ReplayStrictness, Resume, Stream, Tape, fill_prompt
-from ...events import Event, EventLog, State, is_map
-from ...models import find_barring_setting
-from ...record import NO_CONVERSATION, Journal, Record, RunInputs, events_of
+from ...agent import Context, PromptTemplate, ReplayStrictness, Resume, Stream, Tape
+from ...events import Event, EventLog, State
+from ...host import read_launch
+from ...record import Journal, Provenance, Record, RunInputs, events_of
 from ...rows import Agent
 from ...tools import ApprovalSource, Host
-from ..conversations import Conversation, Turn, rebuild_remarks
+from ..conversations import Conversation, Turn, is_turn, turn_remarks
 from ..identity import Cell
 from ..options import Options
 from ..output_option import wanted_type
 from ..session import Session
 from .context import build_context
 from .context_cells import cells_above
-from .failed_cell import Question, failure_question
+from .failed_cell import CellPrompt, failure_prompt
 from .ran_cells import RanCell
-from .rerun import Choice
+from .rerun import ReplayChoice
 
 if TYPE_CHECKING:
-    from .mapped import Mapped
+    from .map_inputs import MapInputs
 
-#: What a cell asks: a prompt in a conversation, or a prompt for each row of its data. The cell
-#: treats both alike, by methods of the same names.
-Asking: TypeAlias = "Inputs | Mapped"
+CellInputs: TypeAlias = "PromptInputs | MapInputs"
 
 
-class Inputs(msgspec.Struct, frozen=True):
-    """What the agent of one cell is given.
+class PromptInputs(msgspec.Struct, frozen=True):
+    """The inputs of one prompt in a conversation."""
 
-    `history` are the runs of the conversation that it sees, `foreign` of them from records of
-    others; `notes` are remarks on the conversation for the header of a live run.
-    """
-
-    question: Question
+    prompt: CellPrompt
     attachments: list[Any]
-    history: list[Sequence[Event]]
-    foreign: int
-    notes: list[str]
+    history: list[Sequence[Event]]  # the runs of the conversation before it
+    foreign: int  # how many of these come from records of others
+    notes: list[str]  # remarks on the conversation, for the header of a live run
 
-    @property
-    def prompt(self) -> str:
-        """What the user says."""
-        return self.question.prompt
+    def run_inputs(self, agent: Agent) -> RunInputs:
+        """Return the inputs of the agent's run, by which a record is found."""
+        return agent.given(self.prompt.text, attachments=self.attachments, history=self.history)
 
-    def given(self, agent: Agent) -> RunInputs:
-        """Return them with what the agent adds, as records are matched with them."""
-        return agent.given(self.prompt, attachments=self.attachments, history=self.history)
-
-    def settle(
+    def choose(
         self,
-        make: Callable[[], Choice],
+        decide: Callable[[], ReplayChoice],
         records: Sequence[Record],
         *,
-        wanted: str,
+        mode: str,
         trust: bool | frozenset[str],
-    ) -> Choice:
-        """Return the choice between model and record, which `make` makes. Raises UsageError."""
-        return make()
+    ) -> ReplayChoice:
+        """Return what `decide` decides between model and record; a map needs the rest."""
+        return decide()
 
-    def ask(
+    def start(
         self,
         agent: Agent,
         *,
@@ -76,7 +69,7 @@ class Inputs(msgspec.Struct, frozen=True):
     ) -> Stream:
         """Return the stream of a live run, which goes on where a replay drifted (`resume`)."""
         return agent(
-            self.prompt,
+            self.prompt.text,
             attachments=self.attachments,
             history=self.history,
             notes=[*self.notes, *notes],
@@ -86,47 +79,49 @@ class Inputs(msgspec.Struct, frozen=True):
             record=False,
         )
 
-    def replay(self, agent: Agent, tape: Tape, wish: ReplayStrictness | None) -> Stream:
-        """Return the stream of a recorded run."""
-        return agent.replay(tape, check=False, wish=wish)
+    def replay(self, agent: Agent, tape: Tape, strictness: ReplayStrictness | None) -> Stream:
+        """Return the stream of a recorded run; `strictness`: see `replay_strictness`."""
+        return agent.replay(tape, check=False, strictness=strictness)
 
-    def leave(self, namespace: dict[str, Any], options: Options) -> None:
-        """Leave nothing: the run is all."""
+    def publish(self, namespace: dict[str, Any], options: Options) -> None:
+        """Leave nothing more than the run in the user's names; a map leaves itself."""
 
 
-def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
-    """Return the text of a cell with the values of its `{{ }}`, with `--fix` the question about the
-    cell that failed. Raises UsageError.
+def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
+    """Return the prompt of a cell: its text with the values of its `{{ }}`, those of a map left in.
+
+    With `--fix` the prompt is about the cell that failed. Raises UsageError.
     """
-    pictures: list[dict[str, str]] = []
-    prompt = cell.body.replace("\r\n", "\n").strip()
+    pictures: list[dict[str, str]] = []  # the template adds those that the text names
+    written = cell.body.replace("\r\n", "\n").strip()
     if options.map:  # filled in for each row
-        return Question(prompt)
-    text = fill_prompt(prompt, session.shell.user_ns, pictures)
-    result = (
-        failure_question(session.shell, cell, session.library, text)
+        return CellPrompt(written)
+    text = PromptTemplate(written).fill(session.shell.user_ns, pictures)
+    prompt = (
+        failure_prompt(session.shell, cell, session.library, text)
         if options.fix
-        else Question(text)
+        else CellPrompt(text)
     )
-    return msgspec.structs.replace(result, pictures=pictures)
+    return msgspec.structs.replace(prompt, pictures=pictures)
 
 
 def prepare_inputs(
-    session: Session, cell: Cell, options: Options, conversation: Conversation, question: Question
-) -> Asking:
+    session: Session, cell: Cell, options: Options, conversation: Conversation, prompt: CellPrompt
+) -> CellInputs:
     """Return the inputs of a cell; rebuild its conversation from records at its first use."""
+    namespace = session.shell.user_ns
     if options.map:
-        from .mapped import Mapped  # maps are a tenth of all that a cell loads; few cells have one
+        # maps are a tenth of all that a cell loads; few cells have one
+        from .map_inputs import MapInputs
 
-        return Mapped(question, options, session.shell.user_ns)
+        return MapInputs(prompt, options, namespace)
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
-    names = session.shell.user_ns
-    return Inputs(
-        question,
-        [*(names.get(name, name) for name in options.attach), *question.pictures],
+    return PromptInputs(
+        prompt,
+        [*(namespace.get(name, name) for name in options.attach), *prompt.pictures],
         conversation.before(cell.key, fresh=options.new),
-        conversation.foreign(cell.key, fresh=options.new),
-        rebuild_remarks(rebuilt, conversation.later(cell.key)),
+        conversation.count_foreign(cell.key, fresh=options.new),
+        turn_remarks(rebuilt, conversation.count_dropped(cell.key)),
     )
 
 
@@ -135,10 +130,10 @@ def gather_context(
 ) -> Context:
     """Return what the model is given about the notebook beside the prompt of a cell."""
 
-    def before() -> list[RanCell]:
-        return cells_above(session.shell, cell, session.library.file(cell.sent))
+    def above() -> list[RanCell]:
+        return cells_above(session.shell, cell, session.library.file(cell.runner_options))
 
-    return build_context(session.shell, options.context, agent.tools, prompt, above=before)
+    return build_context(session.shell, options.context, agent.tools, prompt, above=above)
 
 
 def make_agent(
@@ -150,7 +145,11 @@ def make_agent(
     ask: ApprovalSource,
     secrets: Mapping[str, str],
 ) -> Agent:
-    """Return the agent that a cell's options ask for. Raises UsageError."""
+    """Return the agent that a cell's options describe. Raises UsageError.
+
+    `host` runs its tools in the kernel, `ask` answers its questions, `secrets` are kept out of its
+    run.
+    """
     return Agent(
         options.model,
         options.tools,
@@ -166,7 +165,7 @@ def make_agent(
         host=host,
         ask=ask,
         namespace=session.shell.user_ns,
-        mentioned=lambda: session.library.file(cell.sent).tools,
+        mentioned=lambda: session.library.file(cell.runner_options).tools,
         late=True,
         model_source=options.model_source,
         output=wanted_type(options, session.shell.user_ns),
@@ -180,14 +179,14 @@ def use_recorded_turn(
     conversation: Conversation,
     records: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Use the newest record as the turn of a cell that cannot be replayed.
+    """Use the newest record as the turn of a cell that cannot be replayed where nothing runs live.
 
-    Without it the cells below would fail too.
+    Without it the cells below would fail too, since their conversation would differ.
     """
-    newest = next((r for r in records if r.get("conversation") != NO_CONVERSATION), None)
-    if newest is None or not find_barring_setting() or is_map(events_of(newest)):
+    newest = next((r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION), None)
+    if newest is None or not read_launch().why_not_live or not is_turn(events_of(newest)):
         return
-    foreign = not session.library.owns(newest)
+    foreign = not session.library.is_own(newest)
     turn = Turn(cell.key, events_of(newest), options.new, foreign=foreign)
     conversation.commit(turn, live=False)
 
@@ -199,7 +198,7 @@ def open_journal(session: Session, cell: Cell, options: Options, log: EventLog) 
     journal = Journal(
         log.run,
         cell=cell.key,
-        notebook=str(session.library.path(cell.sent) or ""),
+        notebook=str(session.library.finder.path(cell.runner_options) or ""),
         conversation=options.conversation,
         warn=session.warn,
     )

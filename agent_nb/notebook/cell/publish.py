@@ -1,13 +1,13 @@
-"""Send raw mime bundles to the front end, and keep their marks from being forged.
+"""Send mime bundles to the front end, and keep the marks of our records from being forged.
 
-Why: IPython's display objects open a file if a text equals its name, so text of models and tools
-must never reach them.
+Why not IPython's display objects: they open a file if a text equals its name, so text of models and
+tools must never reach them.
 
 Rules
 - This module is imported when the extension loads; slow imports wait until something is shown.
-- Only `publish` shows records. The marks of our outputs (the record's MIME type, our metadata key)
-  are removed from everything else that the cells and tools of a guarded shell display, so that no
-  tool can forge a run in a saved output.
+- Only `publish_display` shows records. The marks of our outputs (the record's MIME type, our
+  metadata key) are removed from everything else that the cells and tools of a guarded shell
+  display, so that no tool can forge a run in a saved output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-_ours: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
+_publishing: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
 
 
 def publish_display(
@@ -28,43 +28,43 @@ def publish_display(
     """
     from IPython.display import publish_display_data
 
-    token = _ours.set(True)
+    token = _publishing.set(True)
     try:
         publish_display_data(data, metadata, transient=transient, update=update)
     finally:
-        _ours.reset(token)
+        _publishing.reset(token)
 
 
 def is_publishing() -> bool:
-    """Return whether the running display call comes from `publish`."""
-    return _ours.get()
+    """Return whether the running display call comes from `publish_display`."""
+    return _publishing.get()
 
 
-class _Guarded:
-    """Replaces the `publish` of a display publisher."""
+class _GuardedPublish:
+    """Replaces the method `publish` of a shell's display publisher; `original` is that method."""
 
-    def __init__(self, plain: Callable[..., Any]) -> None:
-        self.plain = plain
+    def __init__(self, original: Callable[..., Any]) -> None:
+        self._original = original
 
     def __call__(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> Any:
         from ...record import METADATA_KEY, RECORD_MIME
 
-        if not _ours.get():
+        if not is_publishing():
             data, metadata = _without(data, RECORD_MIME), _without(metadata, METADATA_KEY)
-        return self.plain(data, metadata, *args, **options)
+        return self._original(data, metadata, *args, **options)
 
 
 def guard_displays(shell: Any) -> None:
     """Remove our marks from all other displays of a shell; guarding twice changes nothing."""
     display = shell.display_pub
-    if not isinstance(vars(display).get("publish"), _Guarded):
-        display.publish = _Guarded(display.publish)
+    if not isinstance(vars(display).get("publish"), _GuardedPublish):
+        display.publish = _GuardedPublish(display.publish)
 
 
 def unguard_displays(shell: Any) -> None:
     """Remove the guard, unless other code has wrapped it: then it stays below."""
     display = shell.display_pub
-    if isinstance(vars(display).get("publish"), _Guarded):
+    if isinstance(vars(display).get("publish"), _GuardedPublish):
         del display.publish
 
 

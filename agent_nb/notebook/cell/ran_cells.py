@@ -1,15 +1,15 @@
 """The cells that ran in this kernel: their code, their text results and their tracebacks.
 
-Why a record of our own: the shell's history knows no cell ids and no tags, and versions of IPython
-differ in what they keep. With it a run can be given the cells above (`context_cells`) and the cell
-that failed (`failed_cell`).
+Why: a run can be given the cells above (`context_cells`) and the cell that failed (`failed_cell`).
+The shell's own history knows no cell ids and no tags, and versions of IPython differ in what they
+keep.
 
 Rules
-- Texts are those that the shell has shown; no object is asked again.
+- Texts are those that the shell has shown; no result is formatted again.
 - A cell with an id counts once, as it ran last, until it is deleted; one without an id, once for
-  its text. Cells of agents do not count: conversations have them. Cells that ran before the
-  extension was loaded come from the shell's history.
-- Everything is bounded: `MOST` cells, `LONGEST` characters of each text.
+  its text. Agent cells do not count: conversations have them. Cells that ran before the extension
+  was loaded come from the shell's history.
+- At most `MOST` cells are kept, and `LONGEST` characters of each text.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 import msgspec
 
 from ...models import collect_secrets
-from ...record import agent_cell
+from ...record import agent_cell, source_hash
 from ...tools import type_name
 from ...wire import cut_middle, redact_text, strip_ansi
-from ..files.library import EXCLUDE
+from ..files.notebook_file import EXCLUDE
 from ..identity import Cell
 from . import executions
 from .capture import is_capturing
@@ -34,27 +34,27 @@ from .capture import is_capturing
 MOST = 200
 LONGEST = 20_000
 _EVENT = "post_run_cell"
-_OURS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
-_RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)
+_COMMANDS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
+_RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)  # the line of dashes above a traceback
+# read past the class of an exception, whose own attributes could run code
 _TRACEBACK, _ARGUMENTS = (BaseException.__dict__[name] for name in ("__traceback__", "args"))
 _STOPS = (KeyboardInterrupt, SystemExit)  # a stopped cell has not failed
 
 
 class RanCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A cell as it ran last. `count`: its number in the shell; `failed`: its traceback, "" if it
-    ended; `excluded`: it had the tag that keeps it from models.
-    """
+    """A cell as it ran last."""
 
-    count: int
+    count: int  # its number in the shell
     id: str = ""
     code: str = ""
-    result: str = ""
-    failed: str = ""
-    excluded: bool = False
+    result: str = ""  # as text, "" without one
+    traceback: str = ""  # "" if it did not fail
+    excluded: bool = False  # it had the tag that keeps it from models
+    text_hash: str = ""  # of the whole cell: `code` is cut, and lacks commands
 
 
 class RanCells:
-    """The cells of one shell, oldest first."""
+    """The cells that ran in one shell, oldest first."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = weakref.ref(shell)
@@ -63,8 +63,8 @@ class RanCells:
     def __iter__(self) -> Iterator[RanCell]:
         return iter(list(self._cells.values()))
 
-    def ended(self, result: Any) -> None:
-        """Note a cell that has run."""
+    def note_cell(self, result: Any) -> None:
+        """Note a cell that has run; `result` is IPython's ExecutionResult (`post_run_cell`)."""
         shell = self._shell()
         if shell is None or is_capturing():
             return
@@ -78,60 +78,64 @@ class RanCells:
         fault = result.error_before_exec or result.error_in_exec
         self.forget(cell.deleted)
         stopped = fault is None or issubclass(type(fault), _STOPS)
-        failed = "" if stopped else _traceback(shell, count, fault)
-        shown = _result(shell, count) if result.result is not None else ""
-        self._add(count, raw, shown, failed, cell.id, excluded=EXCLUDE in cell.tags)
+        shown_traceback = "" if stopped else _read_traceback(shell, count, fault)
+        text = _read_result(shell, count) if result.result is not None else ""
+        self._add(count, raw, text, shown_traceback, cell.id, excluded=EXCLUDE in cell.tags)
 
     def forget(self, deleted: Iterable[str]) -> None:
         """Forget cells that were deleted, by their ids."""
         for name in deleted:
             self._cells.pop(name, None)
 
-    def recall(self, shell: Any) -> None:
+    def note_history(self, shell: Any) -> None:
         """Note the cells of the shell's history."""
         history = getattr(shell, "history_manager", None)
         for count, raw in enumerate(getattr(history, "input_hist_raw", ())):
             if count and isinstance(raw, str):
-                self._add(count, raw, _result(shell, count), _kept_traceback(history, count))
+                self._add(
+                    count, raw, _read_result(shell, count), _history_traceback(history, count)
+                )
 
     def _add(
         self,
         count: int,
         raw: str,
-        shown: str,
-        failed: str,
+        result: str,
+        shown_traceback: str,
         cell_id: str = "",
         *,
         excluded: bool = False,
     ) -> None:
-        code = "" if agent_cell(raw) is not None else _OURS.sub("", raw).strip()
+        """Note a cell in the place of its former run, unless it is an agent cell."""
+        code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
         if not code:
             return
         code = _bounded(code)
         key = cell_id or f"[{count}]"
         same = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
-        for known in same:
-            del self._cells[known]
+        for former in same:
+            del self._cells[former]
         self._cells[key] = RanCell(
             count=count,
             id=cell_id,
             code=code,
-            result=_bounded(shown),
-            failed=_bounded(failed),
+            result=_bounded(result),
+            traceback=_bounded(shown_traceback),
             excluded=excluded,
+            text_hash=source_hash(raw),
         )
         if len(self._cells) > MOST:
             del self._cells[next(iter(self._cells))]
 
 
 def _bounded(text: str) -> str:
-    """Return a text cut to `LONGEST`, without keys if it is cut: half a key would not be found."""
+    """Return a text cut to `LONGEST`, redacted before it is cut: half a key is not found later."""
     if len(text) <= LONGEST:
         return text
     return cut_middle(redact_text(text, collect_secrets()), LONGEST)
 
 
-def _result(shell: Any, count: int) -> str:
+def _read_result(shell: Any, count: int) -> str:
     """Return the text of a cell's result as the shell has shown it."""
     history = getattr(shell, "history_manager", None)
     shown = getattr(history, "outputs", {}).get(count, ())
@@ -145,15 +149,15 @@ def _result(shell: Any, count: int) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _traceback(shell: Any, count: int, fault: BaseException) -> str:
+def _read_traceback(shell: Any, count: int, fault: BaseException) -> str:
     """Return the traceback of the cell that has just failed, as the shell has shown it."""
     lines = getattr(shell, "_last_traceback", None)  # of a kernel
     shown = _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
-    return shown or _kept_traceback(shell.history_manager, count) or _written(fault)
+    return shown or _history_traceback(shell.history_manager, count) or _format_fault(fault)
 
 
-def _written(fault: BaseException) -> str:
-    """Return a traceback that no version of the shell has kept; no `__str__` of it is asked."""
+def _format_fault(fault: BaseException) -> str:
+    """Return a traceback where the shell keeps none, without calling `__str__` of the exception."""
     frames = _TRACEBACK.__get__(fault)
     arguments = _ARGUMENTS.__get__(fault)
     message = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
@@ -162,35 +166,35 @@ def _written(fault: BaseException) -> str:
     )
 
 
-def _kept_traceback(history: Any, count: int) -> str:
+def _history_traceback(history: Any, count: int) -> str:
     lines = getattr(history, "exceptions", {}).get(count, {}).get("traceback")
     return _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
 
 
 def _plain(shown: str) -> str:
-    """Return a traceback without colours and rules."""
+    """Return a traceback without colours and lines of dashes."""
     return _RULE.sub("", strip_ansi(shown)).strip()
 
 
-_known: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()
+_by_shell: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()
 
 
 def ran_cells_of(shell: Any) -> RanCells:
     """Return the cells of a shell; none where the extension is not loaded."""
-    return _known.get(shell) or RanCells(shell)
+    return _by_shell.get(shell) or RanCells(shell)
 
 
 def install_history(shell: Any) -> None:
     """Note every cell of a shell that has run; installing twice changes nothing."""
-    if shell in _known:
+    if shell in _by_shell:
         return
-    cells = _known[shell] = RanCells(shell)
-    cells.recall(shell)
-    shell.events.register(_EVENT, cells.ended)
+    cells = _by_shell[shell] = RanCells(shell)
+    cells.note_history(shell)
+    shell.events.register(_EVENT, cells.note_cell)
 
 
 def uninstall_history(shell: Any) -> None:
-    """Remove the hook of `install`, and forget."""
-    cells = _known.pop(shell, None)
-    if cells is not None and cells.ended in shell.events.callbacks.get(_EVENT, ()):
-        shell.events.unregister(_EVENT, cells.ended)
+    """Remove the hook of `install_history`, and forget the cells."""
+    cells = _by_shell.pop(shell, None)
+    if cells is not None and cells.note_cell in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.unregister(_EVENT, cells.note_cell)

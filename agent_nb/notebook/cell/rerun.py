@@ -1,7 +1,6 @@
 """Decide whether a cell calls the model or plays its record: `--rerun live`, `replay`, `auto`.
 
-Why apart from the session: a running cell, `%agent status` and `jupyter agent-nb test` share the
-decision.
+Why one file: agent cells, runs of Python code and followed runs share the rules.
 
 Rules
 - `live` ignores records. `replay` fails if no record matches. `auto` plays a run that ended `ok` if
@@ -10,8 +9,8 @@ Rules
   say. Otherwise our runner overrides the cell, and the cell overrides the environment.
 - Trust comes from outside the notebook only: `--trust-record` for all records, `test` for those
   that a signer has signed.
-- Running the code of a record that this user has not signed requires that the user can be asked, in
-  every mode; so do turns of such records before a live run.
+- A record that this user has not signed runs its code again only if it is trusted or the user can
+  be asked, in every mode. The same holds for turns from such records before a live run.
 """
 
 from __future__ import annotations
@@ -24,28 +23,15 @@ from typing import Any
 import msgspec
 
 from ...agent import (
-    NOBODY,
-    TRUST,
     Changes,
     ReplayStrictness,
     Rule,
     Tape,
-    compare_variables,
-    list_changes,
 )
 from ...errors import NotReplayed, UsageError
 from ...events import State
-from ...host import Launch
-from ...models import ELSEWHERE, find_barring_setting
-from ...record import (
-    NO_CONVERSATION,
-    Match,
-    RunInputs,
-    events_of,
-    match_record,
-    read_start_time,
-    user_key,
-)
+from ...host import Launch, read_launch
+from ...record import Match, Provenance, RunInputs, events_of, read_start_time, user_key
 from ...rows import Agent
 from ...tools import Compare
 from ..conversations import describe_foreign
@@ -56,14 +42,15 @@ from ..options import Options
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
-AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
+RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """The decision: play `tape` (made from `record`), or without one call the model.
+class ReplayChoice(msgspec.Struct, frozen=True):
+    """The decision: play `tape`, which was made from `record`, or without one call the model.
 
-    `match` says why. `changes`: the variables that differ; if the run used them, none is played.
-    `remark`: what else is to be said of a replay.
+    `match` is the state of the cell that led to it. `changes`: how the user's variables differ from
+    when the record was made; if its run used them, it is not played. `remark`: a further remark for
+    the header of a replay.
     """
 
     match: Match
@@ -79,20 +66,20 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         began = read_start_time(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        others = f"since then {list_changes(self.changes.others)}" if self.changes.others else ""
-        return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
+        since = f"since then {others}" if (others := self.changes.list_others()) else ""
+        return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, since)))
 
     @property
-    def why_anew(self) -> tuple[str, ...]:
-        """What alone kept a record from being played, in words, if the cell does not show it."""
+    def why_live(self) -> tuple[str, ...]:
+        """What alone kept a record from being played, in words; not the change of the text."""
         if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used
 
 
-def as_sent(options: Options, cell: Cell) -> Options:
-    """Return the options with the values that our runner sent instead."""
-    model = cell.sent.get("model")
+def apply_runner_options(options: Options, cell: Cell) -> Options:
+    """Return the options of a cell, with the model that our runner sent with it, if any."""
+    model = cell.runner_options.get("model")
     return (
         msgspec.structs.replace(options, model=model, model_source="from --model")
         if isinstance(model, str) and model
@@ -102,44 +89,47 @@ def as_sent(options: Options, cell: Cell) -> Options:
 
 def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
-    if find_barring_setting():
+    if read_launch().why_not_live:
         return "replay"
-    wanted = (cell.sent.get("rerun"), option, os.environ.get(Launch.RERUN))
-    return next((str(m) for m in wanted if m in MODES), DEFAULT)
+    by_rank = (cell.runner_options.get("rerun"), option, os.environ.get(Launch.RERUN))
+    return next((str(mode) for mode in by_rank if mode in MODES), DEFAULT)
 
 
 def trusted_records(cell: Cell) -> bool | frozenset[str]:
-    """Return the unsigned records that the caller trusts: all (True), or by hash."""
-    if cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0"):
+    """Return which records of others are trusted: all (True), or those with the returned hashes."""
+    by_environment = os.environ.get(TRUST_VARIABLE, "") not in ("", "0")
+    if by_environment or cell.runner_options.get("trust") is True:
         return True
-    return countersigned_hashes(cell.sent)
+    return countersigned_hashes(cell.runner_options)
 
 
 def decide_replay(
-    wanted: str,
+    mode: str,
     records: Sequence[Mapping[str, Any]],
     agent: Agent,
     inputs: RunInputs,
     *,
     trust: bool | Collection[str],
     can_ask: bool,
-    unplaced: str = "",
+    path_advice: str = "",
     namespace: dict[str, Any] | None = None,
-) -> Choice:
-    """Decide for one cell; `unplaced` is the advice if its notebook's file is not known.
+) -> ReplayChoice:
+    """Decide for one cell, in a mode of `MODES`, with its `records` and the `inputs` it has now.
 
-    `namespace`: the user's variables; those that the recorded run used must look the same.
+    `can_ask`: the user can be asked about untrusted code. `path_advice`: what to do if the file of
+    the notebook is unknown, for the error. `namespace`: the user's variables; those that the
+    recorded run used must look the same.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
     the user cannot be asked.
     """
-    if wanted == "live":
-        return Choice(Match(status="unrecorded"))
-    # NONE marks runs that code in the cell began or followed
-    own = [r for r in records if r.get("conversation") != NO_CONVERSATION]
-    matched = _matching(own, inputs, ("ok",) if wanted == "auto" else None)
+    if mode == "live":
+        return ReplayChoice(Match(status="unrecorded"))
+    # runs that code in the cell began or followed have no conversation
+    own = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
+    matched = _match_inputs(own, inputs, ("ok",) if mode == "auto" else None)
     if matched.record is None:
-        if wanted == "replay":
+        if mode == "replay":
             newest = events_of(own[0]) if matched.changed else []
             differences = inputs.describe_differences(newest, matched.changed)
             matched = msgspec.structs.replace(
@@ -147,72 +137,72 @@ def decide_replay(
             )
             sentences = [
                 f"Nothing to replay: this cell is {matched}.",
-                *filter(None, [unplaced]),
+                *filter(None, [path_advice]),
                 recording_advice(),
             ]
             raise NotReplayed(" ".join(sentences), differences)
-        return Choice(matched)
-    tape = Tape.of(matched.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
-    changes = (
-        compare_variables(tape, agent.tools, namespace) if namespace is not None else Changes()
-    )
-    if changes.used and wanted == "replay":
+        return ReplayChoice(matched)
+    tape = Tape.of(matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True)
+    changes = Changes.since(tape, agent.tools, namespace) if namespace is not None else Changes()
+    if changes.used and mode == "replay":
         raise changed_variables_error(changes)
     if changes.used:
-        return Choice(Match(status="stale", changed=("variables",)), changes=changes)
-    if not can_ask and tape.foreign(agent.tools):
-        raise UsageError(TRUST)
-    return Choice(matched, tape, matched.record, changes)
+        return ReplayChoice(Match(status="stale", changed=("variables",)), changes=changes)
+    if not can_ask and tape.foreign_calls(agent.tools):
+        raise UsageError(Tape.NOT_TRUSTED)
+    return ReplayChoice(matched, tape, matched.record, changes)
 
 
-def _matching(
+def _match_inputs(
     own: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
-    """Return the record with these inputs, or with other files of the same pictures."""
-    matched = match_record(own, inputs.digests, statuses=statuses)
+    """Return the match of a record with these inputs, or with the same pictures in other files."""
+    matched = Match.find(own, inputs.digests, statuses=statuses)
     for record in own if matched.record is None and inputs.attachments else ():
         same = inputs.match_figures(events_of(record))
-        like = match_record([record], same.digests, statuses=statuses) if same is not None else None
-        if like is not None and like.record is not None:
-            return like
+        if same is None:
+            continue
+        equal = Match.find([record], same.digests, statuses=statuses)
+        if equal.record is not None:
+            return equal
     return matched
 
 
 def changed_variables_error(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
-    reason = f"Nothing to replay: variables that the run used have changed: {list_changes(changes.used)}."
+    reason = f"Nothing to replay: variables that the run used have changed: {changes.list_used()}."
     return NotReplayed(f"{reason} {recording_advice()}", changes.used)
 
 
 def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness | None:
-    """Return how strictly the replay of a cell's run is checked, None outside a test.
+    """Return how strictly the replay of a cell's run is compared with its record in a test.
 
-    Our runner sends the masks of the project.
+    `compare`: what of the results (`--compare`). None outside a test, where drift is not an error.
     """
-    if not find_barring_setting():
+    if not read_launch().why_not_live:
         return None
-    sent = cell.sent.get("normalize")
+    masks = cell.runner_options.get("normalize")  # those of the notebook's project
     return ReplayStrictness(
         compare=compare,
-        rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else (),
+        rules=tuple(msgspec.convert(masks, list[Rule])) if isinstance(masks, list) else (),
     )
 
 
 def require_trust(
     foreign: int, *, trust: bool | Collection[str], can_ask: bool
 ) -> list[str | State]:
-    """Return the remark on the `foreign` turns before a live run, for its header.
+    """Return the remark on a number of `foreign` turns before a live run, for its header.
 
-    Raises UsageError if the user cannot be asked and has not trusted them.
+    Raises UsageError if there are any, `trust` is not True and the user cannot be asked.
     """
     if not foreign:
         return []
     note = describe_foreign(foreign)
-    if trust is not True and not can_ask:  # a signer's word is for replays
-        raise UsageError(f"{note}, {NOBODY}")
+    if trust is not True and not can_ask:  # a signature (hashes in `trust`) counts for replays only
+        raise UsageError(f"{note}, {Tape.NOBODY_TO_ASK}")
     return [State(kind="foreign_turns", payload={"note": note, "turns": foreign})]
 
 
 def recording_advice() -> str:
-    """Return how to record a cell."""
-    return ELSEWHERE.format(setting) if (setting := find_barring_setting()) else AGAIN
+    """Return a sentence for the user: how to record a cell, or where a live run is possible."""
+    return read_launch().why_not_live or RECORD_IT

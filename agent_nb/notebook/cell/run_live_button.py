@@ -1,6 +1,6 @@
 """The button "Run live" of a replayed cell: run it live in the place of the replay.
 
-Why apart from the cell's run: a message of the front end starts it long after the cell has ended.
+Why apart from the cell's run: a click starts it long after the cell has ended.
 
 Rules
 - The run uses the context of its cell, so that its output lands there. With ipykernel 7.4, where
@@ -25,13 +25,16 @@ from ...view import RunLiveButton
 from ..files.notebook_path import SESSION
 from ..notices import print_warning
 from .failure import AgentCellError
-from .frontend import hears_beside_cells
+from .frontend import handles_messages_beside_cells
 from .kernel_interrupts import abort_queue
 from .publish import publish_display
 
 
 class RunLive:
-    """One button, made in its cell. `go` runs the cell live; `busy` says why it cannot, else ""."""
+    """One button, made in its cell.
+
+    `go` runs the cell live; `busy` returns why it cannot be run now, "" if it can.
+    """
 
     def __init__(
         self, shell: Any, go: Callable[[], Awaitable[None]], busy: Callable[[], str]
@@ -43,7 +46,7 @@ class RunLive:
         self._button: RunLiveButton | None = None
 
     @property
-    def going(self) -> bool:
+    def running(self) -> bool:
         """Whether the button's run goes on."""
         return self._task is not None and not self._task.done()
 
@@ -53,11 +56,12 @@ class RunLive:
         return self._button
 
     def press(self) -> None:
-        """Start the run unless it goes on; from any thread."""
+        """Start the run unless it runs already; from any thread."""
         self._loop.call_soon_threadsafe(self._begin, context=self._context)
 
     def _begin(self) -> None:
-        if self.going:
+        """Start the run on the kernel's loop, or warn why it cannot be started."""
+        if self.running:
             return
         if why := self._busy():
             print_warning(why)
@@ -67,29 +71,33 @@ class RunLive:
         self._task = self._loop.create_task(self._run(), context=self._context)
 
     async def _run(self) -> None:
+        """Run the cell; queued cells wait where the kernel can block them."""
+        # ipykernel holds this lock while a cell runs: with it, cells wait for this run
         lock = getattr(getattr(self._shell, "kernel", None), "_main_asyncio_lock", None)
-        held = lock if isinstance(lock, asyncio.Lock) and hears_beside_cells() else None
-        async with held or nullcontext():
+        blocking = (
+            lock if isinstance(lock, asyncio.Lock) and handles_messages_beside_cells() else None
+        )
+        async with blocking or nullcontext():
             try:
                 await self._go()
             except AgentCellError:
                 return  # the cards show it
             except AgentStopped:
-                if held:
+                if blocking:
                     abort_queue(self._shell.kernel)
 
 
 def until_next_cell(shell: Any, button: RunLive, close: Callable[[], None]) -> None:
-    """Call `close` when the next cell starts and the button's run does not go on.
+    """Call `close`, which removes the button, when a cell starts while its run does not go on.
 
-    With a Jupyter server, which never saves the button, do nothing.
+    Do nothing with a Jupyter server: it never saves the button.
     """
     if os.environ.get(SESSION):
         return
 
-    def begun(*_: Any) -> None:
-        if not button.going:
-            shell.events.unregister("pre_run_cell", begun)
+    def on_cell(*_: Any) -> None:
+        if not button.running:
+            shell.events.unregister("pre_run_cell", on_cell)
             close()
 
-    shell.events.register("pre_run_cell", begun)
+    shell.events.register("pre_run_cell", on_cell)

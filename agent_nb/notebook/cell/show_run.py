@@ -2,9 +2,8 @@
 
 Rules
 - It records nothing.
-- A run that goes on is shown live until it ends; then the static page takes the place of its
-  widgets. Only the static forms beside the widgets are saved, so no notebook keeps widgets without
-  a kernel.
+- A run that goes on is shown live until it ends; then a static page takes the place of the widgets.
+  Only the static forms beside the widgets are saved, so no notebook keeps widgets without a kernel.
 - A run that has ended is shown as a static page.
 """
 
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...agent import Run, reach
+from ...agent import REGISTRY, Run
 from ...errors import UsageError
 from ...events import Event, EventLog
 from ...view import make_bundle
@@ -35,17 +34,14 @@ def display_run(run: Run, view: str = "auto") -> None:
     """
     from IPython.core.getipython import get_ipython
 
-    cell, options, over = (
-        Cells().current(get_ipython(), "", run.id),
-        view_options(view),
-        run.log.ended,
-    )
-    static = over or view_kind(view, cell) == "text"
+    cell = Cells().current(get_ipython(), "", run.id)
+    options, ended = view_options(view), run.log.ended
+    static = ended or view_kind(view, cell) == "text"
     actions = None if static else _actions(run.log)
     display = Display(
         cell, options, actions=actions, can_click=actions is not None and may_click(cell)
     )
-    if not over:
+    if not ended:
         display.open(run.log)
         context = contextvars.copy_context()
         _at_end(run.log, lambda: context.run(display.close, run.log))
@@ -56,14 +52,14 @@ def display_run(run: Run, view: str = "auto") -> None:
 
 
 def _actions(log: EventLog) -> Actions | None:
-    """Return what the buttons of a run call, None where the run cannot be reached."""
-    reachable = reach(log)
+    """Return what the buttons of a run call, None if the run is not one of this process."""
+    reachable = REGISTRY.reach(log)
     if reachable is None:
         return None
     reachable.questions.fall_back_to(ButtonApprovals().ask, keep=True)
 
     def stop() -> None:
-        with suppress(UsageError):  # it is over
+        with suppress(UsageError):  # the run has ended
             reachable.cancel()
 
     return run_actions(reachable.questions, stop)
@@ -72,8 +68,8 @@ def _actions(log: EventLog) -> Actions | None:
 def _at_end(log: EventLog, close: Callable[[], Any]) -> None:
     """Call `close` on its own thread when the run has ended."""
 
-    def hear(event: Event) -> None:
+    def close_at_end(event: Event) -> None:
         if event.type == "end" and not event.span:
             threading.Thread(target=close, name="agent_nb end of a view", daemon=True).start()
 
-    log.subscribe(hear)
+    log.subscribe(close_at_end)

@@ -8,7 +8,7 @@ Rules
 - The conversation before a cell is what this kernel would send; for a cell that has not run here,
   what whole records of the cells above say.
 - Only the expressions of a prompt are evaluated, as the run would; a cell whose inputs cannot be
-  computed says why.
+  computed is `unknown` and says why.
 - A cell is stale, too, if variables that its recorded run used look different now.
 """
 
@@ -16,129 +16,140 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from ...agent import Tape, compare_variables, fill_prompt, list_changes
+from ...agent import Changes, Tape
 from ...errors import AgentError
-from ...events import Event, is_map
-from ...record import (
-    Match,
-    RunInputs,
-    agent_cell,
-    events_of,
-    is_intact,
-    match_record,
-    read_start_time,
-)
+from ...events import Event
+from ...record import Match, Record, RunInputs, agent_cell, events_of, is_intact, read_start_time
 from ...rows import Agent, count_failed_rows
 from ...view import clip_text, count_noun
-from ..files.library import File
+from ..conversations import is_turn
+from ..files.notebook_file import NotebookFile
 from ..identity import Cell
+from ..option_table import DEFAULT_CONVERSATION
 from ..options import Options
-from ..runner_options import NO_OPTIONS, RunnerOptions
 from ..session import Session
-from .failed_cell import Question, failure_question
-from .mapped import Mapped
+from .map_inputs import MapInputs
+from .prepare import read_prompt
 
 LONGEST = 50  # characters of a prompt
+State = Literal[
+    "recorded",  # a record has its inputs: it can be replayed
+    "stale",  # the newest record has other inputs, or the variables that its run used look different
+    "tampered",  # the record that would count was changed after it was made
+    "unrecorded",  # there is no record of it
+    "imported",  # it shows a run of another system (`--from`), which has no inputs
+    "unknown",  # its inputs cannot be computed
+]
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """The state of one agent cell."""
+class CellState(msgspec.Struct, frozen=True):
+    """The state of one agent cell; `why` says what changed, failed or is unknown."""
 
-    cell: str
+    cell: str  # its id
     prompt: str  # its beginning
-    state: str  # one word
+    state: State
     why: str = ""
-    recorded: float = 0.0  # epoch seconds; 0: unknown
+    recorded: float = 0.0  # when its first record began, epoch seconds; 0: unknown
 
 
-def list_standings(
-    session: Session,
-    parse: Callable[[str], Options],
-    make: Callable[[Options], Agent],
-    namespace: dict[str, Any],
-    sent: RunnerOptions = NO_OPTIONS,
-) -> list[Standing]:
-    """Return the state of each agent cell, in order.
-
-    `parse` reads an option line; `make` returns its agent.
-    """
-    file = session.library.file(sent)
-    logs: dict[str, list[Sequence[Event]]] = defaultdict(list)
-    standings = []
-    for cell in _cells(file, session.begun):
-        records = session.library.of(cell)
+def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -> list[CellState]:
+    """Return the state of each agent cell, in order; `make_agent` returns the agent of a cell."""
+    file = session.library.file()
+    # the recorded turns of the cells so far, by conversation
+    recorded: dict[str, list[Sequence[Event]]] = defaultdict(list)
+    states = []
+    for cell in _list_cells(file, session.started_cells):
+        records = session.library.records_of(cell)
+        state: State = "imported"
+        why = ""
         try:
-            options = parse(cell.line)
+            options = session.read_options(cell.line)
             if options.new:
-                logs[options.conversation].clear()
-            here = next((c for c in session.conversations if c.name == options.conversation), None)
-            knows = here is not None and any(turn.cell == cell.key for turn in here.turns)
-            # a conversation that this kernel has run knows its turns better than the file does
-            history = (
-                here.before(cell.key, fresh=options.new)
-                if here is not None and knows
-                else logs[options.conversation]
-            )
-            state, why = "imported", ""
+                recorded[options.conversation].clear()
             if not options.source:
-                agent = make(options)
-                inputs = _inputs_of(session, cell, agent, options=options, history=history)
-                state, why = _state(match_record(records, inputs.digests), agent, namespace)
+                agent = make_agent(options)
+                history = _history(session, cell, options, recorded[options.conversation])
+                inputs = _inputs_of(session, cell, agent, options, history)
+                matched = Match.find(records, inputs.digests)
+                state, why = _judge(matched, agent, session.shell.user_ns)
         except AgentError as fault:
             state, why = "unknown", str(fault)
-        whole = next(filter(is_intact, records), None)
-        turn = events_of(whole) if whole is not None and file.said_by(cell.key, whole) else []
-        if whole is not None and turn and not is_map(turn):
-            logs[str(whole.get("conversation", "main"))].append(turn)
-        recorded = read_start_time(records[0]) if records else 0.0
-        standings.append(Standing(cell.id, clip_text(cell.body, LONGEST), state, why, recorded))
-    return standings
+        # a cell that cannot be judged is a turn for the cells below all the same
+        turn, conversation = _recorded_turn(cell, records, file)
+        if turn:
+            recorded[conversation].append(turn)
+        began = read_start_time(records[0]) if records else 0.0
+        states.append(CellState(cell.id, clip_text(cell.body, LONGEST), state, why, began))
+    return states
+
+
+def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
+    """Return the agent cells of the file in order, then those not saved yet by first run.
+
+    `started`: see `Session.started_cells`.
+    """
+    unsaved = {key: cell for key, (cell, when) in started.items() if cell.id and when > file.saved}
+    cells = []
+    for cell_id in file.cell_ids:
+        parts = agent_cell(file.sources.get(cell_id, ""))
+        cell = unsaved.pop(cell_id, None) or (
+            Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None
+        )
+        cells += [cell] if cell is not None else []
+    return [*cells, *unsaved.values()]
+
+
+def _history(
+    session: Session, cell: Cell, options: Options, recorded: Sequence[Sequence[Event]]
+) -> Sequence[Sequence[Event]]:
+    """Return the runs of the conversation before a cell: this kernel's if the cell ran here."""
+    known = next((c for c in session.conversations if c.name == options.conversation), None)
+    if known is None or all(turn.cell != cell.key for turn in known.turns):
+        return recorded
+    return known.before(cell.key, fresh=options.new)
 
 
 def _inputs_of(
     session: Session,
     cell: Cell,
     agent: Agent,
-    *,
     options: Options,
     history: Sequence[Sequence[Event]],
 ) -> RunInputs:
-    """Return the inputs of a cell as it stands."""
-    namespace = session.shell.user_ns
-    text_of_cell = cell.body.replace("\r\n", "\n").strip()
+    """Return the inputs that a run of the cell would have now. Raises AgentError."""
+    prompt, namespace = read_prompt(session, cell, options), session.shell.user_ns
     if options.map:
-        return Mapped(Question(text_of_cell), options, namespace).given(agent)
-    pictures: list[dict[str, str]] = []
-    prompt = fill_prompt(text_of_cell, namespace, pictures)
-    attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
-    if options.fix:
-        prompt = failure_question(session.shell, cell, session.library, prompt).prompt
-    return agent.given(prompt, attachments=attached, history=history)
+        return MapInputs(prompt, options, namespace).run_inputs(agent)
+    attached = [*(namespace.get(name, name) for name in options.attach), *prompt.pictures]
+    return agent.given(prompt.text, attachments=attached, history=history)
 
 
-def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
-    """Return the agent cells of the file in order, then those not saved yet by first run."""
-    since = {key: cell for key, (cell, when) in begun.items() if cell.id and when > file.saved}
-    cells = []
-    for cell_id in file.order:
-        parts = agent_cell(file.sources.get(cell_id, ""))
-        cell = since.pop(cell_id, None) or (
-            Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None
-        )
-        cells += [cell] if cell is not None else []
-    return [*cells, *since.values()]
+def _judge(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[State, str]:
+    """Return the state of a cell whose records were `matched`, and why."""
+    if matched.record is None:
+        changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
+        return matched.status, "; ".join(filter(None, (changed, matched.problem)))
+    tape = Tape.of(matched.record, checked=True)
+    if changes := Changes.since(tape, agent.tools, namespace).list_used():
+        return "stale", changes
+    failed = count_failed_rows(tape.events)
+    return matched.status, (
+        f"{count_noun(failed, 'row')} failed and will be asked again" if failed else ""
+    )
 
 
-def _state(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, str]:
-    if matched.record is not None:
-        tape = Tape.of(matched.record, checked=True)
-        differs = list_changes(compare_variables(tape, agent.tools, namespace).used)
-        lost = count_failed_rows(tape.events)
-        again = f"{count_noun(lost, 'row')} failed and will be asked again" if lost else ""
-        return ("stale", differs) if differs else (matched.status, again)
-    changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
-    return matched.status, "; ".join(filter(None, (changed, matched.problem)))
+def _recorded_turn(
+    cell: Cell, records: Sequence[Record], file: NotebookFile
+) -> tuple[Sequence[Event], str]:
+    """Return the turn of a cell, () if it has none, and the name of its conversation."""
+    for record in records:
+        # runs that code in the cell began have no conversation
+        conversation = str(record.get("conversation", DEFAULT_CONVERSATION))
+        if conversation and is_intact(record):
+            events = events_of(record) if file.is_turn_of(cell.key, record) else ()
+            return (events if events and is_turn(events) else ()), conversation
+    return (), DEFAULT_CONVERSATION

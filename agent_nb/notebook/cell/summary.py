@@ -1,9 +1,8 @@
-"""The numbers of a run in the metadata of its output, also without a record in the file.
+"""The numbers of a run, for the metadata of its output: a JSON object of a few hundred bytes.
 
-Rules
-- A JSON object of a few hundred bytes.
-- It names the run, so that a reader finds its record. `record` names the record of another run,
-  which a run that never began left in place.
+Why: readers of a notebook find them without the record, which may be elsewhere or missing. They
+name the run, so that its record can be found. `record` names the record of another run, which a run
+that recorded nothing left in place.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import msgspec
 
 from ... import events as ev
 from ...agent import Played, Run
-from ...events import is_map, limit_in
+from ...events import Interrupt, is_map
 from ...models import collect_secrets
 from ...wire import redact_value
 from ..notices import print_warning
@@ -28,11 +27,12 @@ MOST = 50  # items of a list there
 def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """Return id, status, model, turns, calls, tokens (in, out), cost and seconds of a run.
 
-    Denied calls, the error and the limit it ended at are included if there are any.
+    Rows, denied calls, the error and the limit that ended it are included if there are any.
+    `recorded`: the run has a record in the output.
     """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
-    # what is usual is left out: the numbers stand in the metadata of every output
+    # every output has them: what most runs do not have is left out
     return {
         "version": VERSION,
         "run": run.id,
@@ -41,7 +41,7 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "model": next(_later_models(run), start.model),
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
-        **({"rows": rows} if (rows := _rows(run)) else {}),
+        **({"rows": rows} if (rows := _count_rows(run)) else {}),
         **({"denied": denied} if denied else {}),
         "tokens": [run.usage.input, run.usage.output],
         **({"cost": run.usage.cost} if run.usage.cost else {}),
@@ -49,13 +49,13 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         **({"error": run.error} if run.error else {}),
         **(
             {"limit": limit[:100]}
-            if run.status == "limit" and (limit := limit_in(run.reason))
+            if run.status == "limit" and (limit := Interrupt.limit_in(run.reason))
             else {}
         ),
     }
 
 
-def _rows(run: Run) -> list[int]:
+def _count_rows(run: Run) -> list[int]:
     """Return how many rows of a map were answered, and how many there are; [] for other runs."""
     counts = next(
         (e.payload for e in reversed(list(run.log)) if isinstance(e, ev.State) and e.kind == "map"),
@@ -75,7 +75,7 @@ def _later_models(run: Run) -> Iterator[str]:
 
 
 def summarize_replay(played: Played) -> dict[str, Any]:
-    """Return the further numbers of a replay; a drift is also printed to stderr."""
+    """Return the further numbers of a replay; print a drift to stderr, too."""
     numbers: dict[str, Any] = {"replayed": True}
     if played.drift is not None:
         print_warning(f"the replay drifted: {played.drift}")
@@ -83,15 +83,15 @@ def summarize_replay(played: Played) -> dict[str, Any]:
     if played.checked is not None:
         checked = msgspec.to_builtins(played.checked)
         numbers |= {name: listed for name, listed in checked.items() if listed}
-    # most replays have nothing to hide, and to know all secrets costs more than the rest here
-    bare = all(isinstance(value, int) for value in numbers.values())
-    return numbers if bare else dict(_bounded(numbers, collect_secrets()))
+    # most replays have no text to redact, and collecting the secrets costs more than the rest here
+    without_text = all(isinstance(value, int) for value in numbers.values())
+    return numbers if without_text else dict(_bounded(numbers, collect_secrets()))
 
 
-def _bounded(value: Any, hidden: Mapping[str, str]) -> Any:
-    """Return a value without the secrets `hidden`, with texts and lists cut to size."""
+def _bounded(value: Any, secrets: Mapping[str, str]) -> Any:
+    """Return a JSON value without `secrets`, with texts and lists cut to size."""
     if isinstance(value, dict):
-        return {k: _bounded(v, hidden) for k, v in value.items()}
+        return {k: _bounded(v, secrets) for k, v in value.items()}
     if isinstance(value, list):
-        return [_bounded(v, hidden) for v in value[:MOST]]
-    return redact_value(value, secrets=hidden)[:LONGEST] if isinstance(value, str) else value
+        return [_bounded(v, secrets) for v in value[:MOST]]
+    return redact_value(value, secrets=secrets)[:LONGEST] if isinstance(value, str) else value

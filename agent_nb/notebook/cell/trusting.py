@@ -1,13 +1,13 @@
-"""Consent to the offers of the notebook's folder (keys, policies, configuration).
+"""Ask the user to allow what the notebook's folder offers (keys, policies, configuration).
 
-A cell asks for it when it starts; `trust-folder` grants it in a cell or a terminal.
+A cell asks when it starts; the command `trust-folder` allows it in a cell or a terminal.
 
 Rules
 - A question names the file and its whole effect, but no value. Only a clear yes allows.
 - A no holds until the kernel restarts or `%agent trust-folder` runs. If the user cannot be
   asked, nothing is allowed.
-- Naming a folder allows its present offers: the keys of its `.env`, each policy in it, and the
-  configuration that AGENT_NB_CONFIG names in it.
+- `trust-folder FOLDER` allows the present offers of the folder: the keys of its `.env`, each policy
+  in it, and the configuration that AGENT_NB_CONFIG names in it.
 """
 
 from __future__ import annotations
@@ -16,24 +16,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ...errors import NotAllowed, UsageError
-from ...host import (
-    VARIABLE,
-    Offer,
-    is_trusted_everywhere,
-    list_allowed,
-    revoke_folder,
-    shorten_path,
-)
-from ...models import config_path, find_offer, read_config
+from ...host import Offer, is_trusted_everywhere, list_allowed, revoke_folder, shorten_path
+from ...models import Config, Key
 from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
 from ..yes_no import NO, ask_yes_no
 
 ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
-NOT_KEPT = "It could not be saved and holds until this process ends."
+NOT_SAVED = "It could not be saved and holds until this process ends."
 
 
 def ask_permissions(
@@ -41,21 +33,21 @@ def ask_permissions(
 ) -> None:
     """Ask about each of the `offers` that is not in `declined`, and add the refused ones to it.
 
-    Raises NotAllowed for a required offer that is not allowed.
+    `offers` is called again after each round, since an allowed file may bring further ones; it
+    raises NotAllowed for an offer that the run requires. Raises that if it stays refused.
     """
     while True:
         try:
             open_ = [offer for offer in offers() if offer not in declined]
             fault = None
-        except NotAllowed as needed:
-            open_, fault = (
-                [o for o in (needed.offer,) if isinstance(o, Offer) and o not in declined],
-                needed,
-            )
+        except NotAllowed as refusal:
+            required = refusal.offer
+            open_ = [required] if isinstance(required, Offer) and required not in declined else []
+            fault = refusal
         if not open_ or not stdin:
             break
         for offer in open_:
-            if ask_yes_no(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
+            if ask_yes_no(f"{describe_offer(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
                 Offer.allow_all([offer])
             else:
                 declined.add(offer)
@@ -63,8 +55,8 @@ def ask_permissions(
         raise fault
 
 
-def question(offer: Offer) -> str:
-    """Return what a yes would allow, as text."""
+def describe_offer(offer: Offer) -> str:
+    """Return what a yes to an offer would allow, and for how long, as printable text."""
     does = make_printable(offer.does)
     does = (
         does
@@ -80,7 +72,7 @@ def question(offer: Offer) -> str:
 
 
 def trust_folder(arguments: Sequence[str]) -> str:
-    """Do `trust-folder` with these words and return its message. Raises UsageError."""
+    """Do the command `trust-folder` with these words and return its message. Raises UsageError."""
     paths = list(arguments)
     for flag, work in FLAGS.items():
         if flag in paths:
@@ -90,7 +82,7 @@ def trust_folder(arguments: Sequence[str]) -> str:
         raise UsageError(
             f"There is no option {wrong[0]}. Write trust-folder [FOLDER or FILE …] [{' | '.join(FLAGS)}]."
         )
-    offers = [offer for word in paths or ["."] for offer in offered(Path(word).expanduser())]
+    offers = [offer for word in paths or ["."] for offer in list_offers(Path(word).expanduser())]
     if not offers:
         places = ", ".join(paths) or "this folder"
         return (
@@ -100,13 +92,13 @@ def trust_folder(arguments: Sequence[str]) -> str:
     return "\n".join(
         [
             *(f"allowed: {offer.file} {offer.does}" for offer in offers),
-            *([] if allowed else [NOT_KEPT]),
+            *([] if allowed else [NOT_SAVED]),
         ]
     )
 
 
-def offered(path: Path) -> list[Offer]:
-    """Return the offers of a folder or a policy file.
+def list_offers(path: Path) -> list[Offer]:
+    """Return the offers of a folder, or of a policy file.
 
     Raises UsageError if it does not exist, or if the file is not a policy.
     """
@@ -118,41 +110,44 @@ def offered(path: Path) -> list[Offer]:
     folder = path if path.is_dir() else path.parent
     return [
         offer
-        for offer in (find_offer(folder=folder), *_policies(folder), _configuration(folder))
+        for offer in (
+            Key.find_offer(folder=folder),
+            *_policy_offers(folder),
+            _configuration_offer(folder),
+        )
         if offer is not None
     ]
 
 
-def _policies(folder: Path) -> Iterator[Offer | None]:
+def _policy_offers(folder: Path) -> Iterator[Offer | None]:
     for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in (".yaml", ".yml")):
         with suppress(UsageError):  # another YAML file
             yield read_policy_offer(path)
 
 
-def _configuration(folder: Path) -> Offer | None:
-    path = config_path()
+def _configuration_offer(folder: Path) -> Offer | None:
+    path = Config.path()
     if path.is_absolute() or not (folder / path).is_file():
         return None
-    return read_config(folder / path)[1]
+    return Config.read(folder / path)[1]
 
 
 def list_permissions(_: Sequence[str] = ()) -> str:
-    """Return the permissions of folders, one a line."""
-    rows = [f"{place} may {may}" for place, may in list_allowed()]
+    """Return the permissions of folders, one a line; for `trust-folder --list`."""
+    rows = [f"{folder} may {may}" for folder, may in list_allowed()]
     if is_trusted_everywhere():
         rows.insert(
-            0, f"{VARIABLE} is set: in this process every folder may give keys and be obeyed"
+            0,
+            f"{Offer.TRUST_FOLDER} is set: in this process every folder may give keys and be obeyed",
         )
     return "\n".join(rows) or "no folder may give keys (.env) or allow anything in a policy"
 
 
 def _revoke(arguments: Sequence[str]) -> str:
-    done: dict[str, Any] = {
-        word: revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
-    }
+    had_permissions = {word: revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]}
     return "\n".join(
         f"{word}: {'nothing is allowed any more' if had else 'nothing was allowed'}"
-        for word, had in done.items()
+        for word, had in had_permissions.items()
     )
 
 

@@ -1,10 +1,10 @@
-"""A question whose card nobody can see any more: it is denied, and its run ends.
+"""Deny a question whose card nobody can see any more, and end its run.
 
-Why: it would wait for ever, and what is queued behind its cell with it: a rerun of the cell most of
-all, which removes the card.
+Why: the question would wait for ever, and so would what is queued behind its cell, above all the
+rerun of the cell that removed the card.
 
 Rules
-- Only where views of the card were counted and are lost for good (`view.views`).
+- Only where front ends counted views of the card and all are lost for good (`view.Views`).
 - A question that can be answered elsewhere, such as over HTTP, waits.
 - The run is cancelled when the denied call has its result, so that the log says what happened. The
   cell ends without an error, or the queued rerun would not start.
@@ -23,42 +23,42 @@ from ...view import Views
 if TYPE_CHECKING:
     from ...agent import Stream
 
-LOOK = 0.25  # s between two looks at the views
+INTERVAL = 0.25  # s between two looks at the views
 UNSEEN = (
     "its question could not be seen any more: the cell was run again, its output was cleared, or "
     "the page was opened anew without it"
 )
 
 
-class Unseen:
-    """Denies the questions of one run that nobody can see. `views` returns those of its page."""
+class UnseenQuestions:
+    """Denies questions of one run that nobody can see; `views` returns the views of its page."""
 
     def __init__(self, views: Callable[[], Views]) -> None:
         self._views = views
-        self._elsewhere: Callable[[], bool] = lambda: False
+        self._reachable_elsewhere: Callable[[], bool] = lambda: False
         self._denied: set[str] = set()
 
     @property
-    def counted(self) -> bool:
+    def views_counted(self) -> bool:
         """Whether front ends count the views of the page."""
         return self._views().counted
 
-    def end(self, stream: Stream) -> None:
-        """End `stream`, which is about to start, once a question of it was denied here."""
-        self._elsewhere = lambda: stream.questions.reachable
+    def cancel_after_denial(self, stream: Stream) -> None:
+        """Cancel `stream`, which is about to start, when a call has the result of a denial here."""
+        self._reachable_elsewhere = lambda: stream.questions.reachable
 
-        def hear(event: Event) -> None:
+        def cancel_run(event: Event) -> None:
             if isinstance(event, Result) and event.call_id in self._denied:
                 stream.cancel("user", UNSEEN)
 
-        stream.log.subscribe(hear)
+        stream.log.subscribe(cancel_run)
 
-    async def denied_or(self, ask: ApprovalSource, question: Question) -> Decision | None:
-        """Return the answer that `ask` gets, or a denial once nobody can see the question."""
+    async def ask_while_visible(self, ask: ApprovalSource, question: Question) -> Decision | None:
+        """Return the answer of the source `ask`, or a denial once nobody can see the question."""
         asking = asyncio.ensure_future(ask(question))
         try:
-            while not (await asyncio.wait([asking], timeout=LOOK))[0]:
-                if self._views().lost and not self._elsewhere():
+            while not (await asyncio.wait([asking], timeout=INTERVAL))[0]:
+                if self._views().lost and not self._reachable_elsewhere():
                     self._denied.add(question.call_id)
                     return Decision(False, reason=UNSEEN)
             return asking.result()

@@ -1,4 +1,4 @@
-"""The cells that a run offered: `%agent cell`."""
+"""The command `%agent cell`: the cells that a run offered. Its docstring is the help of users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...view import clip_text, count_noun
 from ..cell.offered_cells import Offer, insert_offer, list_offers
 from ..identity import current_request
 from .output import show_parts
-from .runs import the_run
+from .runs import find_run
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -17,38 +17,38 @@ if TYPE_CHECKING:
 
 def insert_cell(session: Session, arguments: list[str]) -> None:
     """[N [RUN]]: the cells that the latest run offered; with a number, insert that one"""
-    run = the_run(session, arguments[1:])
-    offered = list_offers(run.log)
+    run = find_run(session, arguments[1:])
+    offers = list_offers(run.log)
     if not arguments:
         show_parts(
-            session, *([_rows(offered)] if offered else [f"The run {run.id} offered no cell."])
+            session, *([_offer_table(offers)] if offers else [f"The run {run.id} offered no cell."])
         )
         return
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
-    if not 0 < number <= len(offered):
-        known = f"It offered {count_noun(len(offered), 'cell')}: %agent cell lists them."
+    if not 0 < number <= len(offers):
+        known = f"It offered {count_noun(len(offers), 'cell')}: %agent cell lists them."
         raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {known}")
-    insert_offer(session.shell, offered[number - 1], replace=_alone(session))
+    insert_offer(session.shell, offers[number - 1], replace=_is_alone(session))
 
 
-def _rows(offers: list[Offer]) -> list[tuple[str, ...]]:
+def _offer_table(offers: list[Offer]) -> list[tuple[str, ...]]:
     rows = [
         (
             str(n),
             clip_text(o.why, 100),
             clip_text(o.code.strip().partition("\n")[0], 80),
-            _lines(o.code),
+            _count_lines(o.code),
         )
         for n, o in enumerate(offers, 1)
     ]
     return [("cell", "why", "code", ""), *rows]
 
 
-def _lines(code: str) -> str:
+def _count_lines(code: str) -> str:
     return count_noun(len(code.strip().splitlines()), "line")
 
 
-def _alone(session: Session) -> bool:
-    """Return whether the running cell is this command alone, which may be replaced."""
+def _is_alone(session: Session) -> bool:
+    """Return whether the running cell is this command alone: then the offer may replace it."""
     code = current_request(session.shell)[1].strip()
     return code.startswith("%agent") and "\n" not in code

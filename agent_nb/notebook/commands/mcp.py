@@ -1,4 +1,7 @@
-"""`%agent mcp`: the MCP servers of this folder and of this kernel."""
+"""The command `%agent mcp`: the MCP servers of this folder and of this kernel.
+
+Its docstring is the help of users. The rest is in `mcp_servers`, which the terminal uses, too.
+"""
 
 from __future__ import annotations
 

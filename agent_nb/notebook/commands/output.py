@@ -1,4 +1,4 @@
-"""How commands write to the cell's output.
+"""What the commands share: writing to the cell's output, and the agent that a cell would have.
 
 Rule: everything written is plain printable text, since a model or a tool may have chosen it.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 Command = Callable[["Session", list[str]], Any]
-Rows = Sequence[Sequence[str]]
+Rows = Sequence[Sequence[str]]  # a table; its first row names the columns
 
 
 def print_text(text: str) -> None:
@@ -25,8 +25,10 @@ def print_text(text: str) -> None:
     sys.stdout.write(make_printable(text) + "\n")
 
 
-def agent_of(session: Session, options: Options) -> Agent:
-    """Return the agent that a cell with these options would have; its model is not looked for."""
+def make_agent(session: Session, options: Options) -> Agent:
+    """Return the agent that a cell with these options would have, to inspect it: it runs
+    nothing.
+    """
     from ...rows import Agent
     from ..output_option import wanted_type
 
@@ -43,10 +45,7 @@ def agent_of(session: Session, options: Options) -> Agent:
 
 
 def show_parts(session: Session, *parts: str | Rows) -> None:
-    """Show texts and tables one below another, as HTML in a notebook, as text in a terminal.
-
-    The first row of a table names its columns.
-    """
+    """Show texts and tables one below another, as HTML in a notebook, as text in a terminal."""
     text = make_printable(
         "\n\n".join(part if isinstance(part, str) else format_table(part) for part in parts)
     )

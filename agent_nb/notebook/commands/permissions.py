@@ -1,6 +1,8 @@
-"""The tools allowed for this notebook: `%agent revoke`, and a line of `%agent status`.
+"""The tools allowed for this notebook: the command `%agent revoke`, and a line of `%agent status`.
 
-Rule: until its kernel restarts; the line says so.
+Rules
+- An allowance holds until the kernel restarts; the line says so.
+- The docstring of the command is the help of users.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError, did_you_mean
-from ...tools import STANDING
+from ...tools import KERNEL_PERMISSIONS
 from .output import print_text
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 def describe_allowed() -> str:
     """Return a line that names the allowed tools, "" if there are none."""
-    names = ", ".join(STANDING.names)
+    names = ", ".join(KERNEL_PERMISSIONS.names)
     return (
         f"Allowed for this notebook, until its kernel restarts: {names} (%agent revoke TOOL takes it back)"
         if names
@@ -27,7 +29,7 @@ def describe_allowed() -> str:
 
 def revoke_tools(session: Session, arguments: list[str]) -> None:
     """[TOOL …]: the tools allowed for this notebook; with names, ask about them again"""
-    known = STANDING.names
+    known = KERNEL_PERMISSIONS.names
     wrong = [name for name in arguments if name not in known]
     if wrong:
         hint = did_you_mean(wrong[0], known)
@@ -35,7 +37,7 @@ def revoke_tools(session: Session, arguments: list[str]) -> None:
             f"The tool {wrong[0]!r} is not allowed for this notebook.{hint} Allowed: {', '.join(known) or 'none'}."
         )
     for name in arguments:
-        STANDING.revoke(name)
+        KERNEL_PERMISSIONS.revoke(name)
     print_text(
         f"{', '.join(arguments)}: asked about again."
         if arguments

@@ -1,19 +1,22 @@
-"""The recorded runs: `%agent status`, `recover` and `forget`."""
+"""The commands of recorded runs: `%agent status`, `recover` and `forget`.
+
+Rule: their docstrings are the help of users.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...events import AT, limit_in
-from ...record import FORGET, METADATA_KEY, RECORD_MIME
+from ...events import Interrupt
+from ...record import METADATA_KEY, RECORD_MIME, RunNumbers
 from ...view import clip_text, count_noun
 from ..yes_no import NO, ask_yes_no
-from .output import Rows, agent_of, print_text, show_parts
+from .output import Rows, make_agent, print_text, show_parts
 from .permissions import describe_allowed
 
 if TYPE_CHECKING:
-    from ..files.recovery import Lost
+    from ..files.recovery import LostRuns
     from ..session import Session
 
 
@@ -23,33 +26,33 @@ def show_status(session: Session, _: list[str]) -> None:
     """
     from ..files import map_stores
 
-    records = [r for r in session.library.of_cells(None) if session.library.owns(r)]
+    records = [r for r in session.library.list_records(None) if session.library.is_own(r)]
     runs = (run for listed in session.runs.values() for run in listed)
-    here = map_stores.ids_of(records, runs)
+    map_ids = map_stores.list_map_ids(records, runs)
     parts = (
-        _cells(session),
-        _cleared(session),
-        _turns(session),
-        _lost(session),
-        map_stores.stores_table(here),
+        _cell_table(session),
+        _cleared_remark(session),
+        _turn_table(session),
+        _lost_remark(session),
+        map_stores.stores_table(map_ids),
         map_stores.stores_remark(),
         describe_allowed(),
     )
     show_parts(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
 
-def _cells(session: Session) -> Rows:
-    from ..cell.staleness import list_standings
+def _cell_table(session: Session) -> Rows:
+    """Return the states of the agent cells as a table."""
+    from ..cell.staleness import list_cell_states
     from ..files.recovery import format_date
 
-    cells = list_standings(
-        session, session.read_options, lambda o: agent_of(session, o), session.shell.user_ns
-    )
+    cells = list_cell_states(session, lambda options: make_agent(session, options))
     rows = [(s.cell, s.state, format_date(s.recorded), s.prompt, s.why) for s in cells]
     return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
 
 
-def _cleared(session: Session) -> str:
+def _cleared_remark(session: Session) -> str:
+    """Return a remark on cells with a record and without output, "" if there are none."""
     count = len(session.library.file().cleared)
     cells = (
         "1 cell has a record and no output"
@@ -59,7 +62,8 @@ def _cleared(session: Session) -> str:
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 
 
-def _turns(session: Session) -> Rows:
+def _turn_table(session: Session) -> Rows:
+    """Return the turns of the conversations as a table."""
     from ...agent import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]
@@ -67,37 +71,37 @@ def _turns(session: Session) -> Rows:
         for number, turn in enumerate(conversation.turns, 1):
             run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
             id_ = run.log[0].run if len(run.log) else "?"
-            limit = limit_in(run.reason) if run.status == "limit" else ""
-            status = f"{AT}{limit}" if limit else run.status
+            limit = Interrupt.limit_in(run.reason) if run.status == "limit" else ""
+            status = f"{Interrupt.AT_LIMIT}{limit}" if limit else run.status
             rows.append((conversation.name, str(number), id_, status, clip_text(run.prompt, 60)))
     return rows if len(rows) > 1 else []
 
 
-def _lost(session: Session) -> str:
-    lost = _offered(session)
+def _lost_remark(session: Session) -> str:
+    lost = _find_lost(session)
     here = len([f for f in lost.here if f.status == "lost"])
-    remark = f"{count_noun(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
+    of_notebook = f"{count_noun(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
     others = len([f for f in lost.others if f.status == "lost"])
-    return "; ".join([remark] * bool(here) + [_elsewhere(others)] * bool(others))
+    return "; ".join([of_notebook] * bool(here) + [_others_remark(others)] * bool(others))
 
 
-def _elsewhere(count: int) -> str:
+def _others_remark(count: int) -> str:
     return f"{count_noun(count, 'run')} of other notebooks {'was' if count == 1 else 'were'} lost: %agent recover others"
 
 
-def _offered(session: Session, *, unsaved: bool = False) -> Lost:
-    """Return the lost runs; with `unsaved` also those that only this kernel holds."""
-    from ..files.recovery import lost_runs
+def _find_lost(session: Session, *, unsaved: bool = False) -> LostRuns:
+    """Return the lost runs; with `unsaved` those, too, that this kernel holds but no file does."""
+    from ..files.recovery import find_lost_runs
 
-    file, path = session.library.file(), str(session.library.path() or "")
+    file, path = session.library.file(), str(session.library.finder.path() or "")
     if unsaved:
-        return lost_runs(file, path)
+        return find_lost_runs(file, path)
     answered = {
         cell: max(run.log[0].ts for run in runs if run.status == "ok")
         for cell, runs in session.runs.items()
         if any(run.status == "ok" for run in runs)
     }
-    return lost_runs(file, path, session.run_ids, answered)
+    return find_lost_runs(file, path, session.run_ids, answered)
 
 
 def recover_runs(session: Session, arguments: list[str]) -> None:
@@ -108,10 +112,10 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     from ...view import make_bundle
     from ..cell.publish import publish_display
     from ..cell.summary import summarize_run
-    from ..files.recovery import choose_journals, journal_rows
+    from ..files.recovery import choose_journals, journal_table
     from ..files.recovery import recover_run as bring_back
 
-    lost, unsaved = _offered(session), _offered(session, unsaved=True)
+    lost, unsaved = _find_lost(session), _find_lost(session, unsaved=True)
     listed = lost.others if arguments == ["others"] else lost.here
     if arguments in ([], ["others"]) or (arguments == ["all"] and not listed):
         show_parts(session, *_listing(lost, others=arguments == ["others"]))
@@ -120,7 +124,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
         unsaved_here = [f for f in unsaved.here if f.header.run not in known]
         if unsaved_here:
             title = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
-            show_parts(session, title, journal_rows(unsaved_here))
+            show_parts(session, title, journal_table(unsaved_here))
     if arguments in ([], ["others"]):
         return
     every = (*unsaved.here, *unsaved.others, *unsaved.superseded)
@@ -133,22 +137,22 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
         publish_display(data, {METADATA_KEY: summarize_run(run)}, {}, False)
 
 
-def _listing(lost: Lost, *, others: bool) -> list[Rows | str]:
+def _listing(lost: LostRuns, *, others: bool) -> list[Rows | str]:
     """Return what a list of lost runs shows: those of this notebook, or of the others."""
-    from ..files.recovery import journal_rows
+    from ..files.recovery import journal_table
 
     journals = lost.others if others else lost.here
     whose = "other notebooks" if others else "this notebook"
     parts: list[Rows | str] = (
         [
-            journal_rows(journals),
+            journal_table(journals),
             "Bring one back with %agent recover RUN, or all of this notebook. What an open page still shows is kept when you save it.",
         ]
         if journals
         else [f"Nothing was lost: every run of {whose} is in a notebook, or its journal is gone."]
     )
     if not others and lost.others:
-        parts.append(_elsewhere(len(lost.others)))
+        parts.append(_others_remark(len(lost.others)))
     return parts
 
 
@@ -166,14 +170,14 @@ def forget_records(session: Session, arguments: list[str]) -> None:
         print_text(map_stores.forget_all() if sure else "Nothing was forgotten.")
         return
     keys = _keys(session, arguments)
-    recorded = session.library.of_cells(keys)
+    recorded = session.library.list_records(keys)
     known = {record.get("id") for record in recorded}
     runs = [
         run
         for key in (keys if keys is not None else list(session.runs))
         for run in session.runs.pop(key, ())
     ]
-    own = [record for record in recorded if session.library.owns(record)]
+    own = [record for record in recorded if session.library.is_own(record)]
     ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
@@ -186,21 +190,29 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
     publish_display(
-        {"text/plain": "\n".join([text, *faults])}, {METADATA_KEY: {FORGET: ids}}, {}, False
+        {"text/plain": "\n".join([text, *faults])},
+        {METADATA_KEY: {RunNumbers.FORGET: ids}},
+        {},
+        False,
     )
 
 
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:
-    """Return the keys of the named cells (None: all). Raises UsageError for a cell without runs."""
-    known = [*session.runs, *session.library.file().runs]
+    """Return the keys of the cells that the argument names, None for all.
+
+    It names a cell by its whole id, or all cells whose ids it begins; without one the latest run's.
+    Raises UsageError if no cell with runs has such an id.
+    """
+    known = dict.fromkeys([*session.runs, *session.library.file().runs])
     if arguments[:1] == ["all"]:
         return None
     if not arguments:
         latest = session.latest
         return [key for key, listed in session.runs.items() if latest in listed]
-    keys = [key for key in dict.fromkeys(known) if key.startswith(arguments[0])]
+    name = arguments[0]
+    keys = [name] if name in known else [key for key in known if key.startswith(name)]
     if not keys:
         raise UsageError(
-            f"No cell with runs begins with {arguments[0]!r}. Known: {', '.join(dict.fromkeys(known)) or 'none'}."
+            f"No cell with runs begins with {name!r}. Known: {', '.join(known) or 'none'}."
         )
     return keys

@@ -1,4 +1,7 @@
-"""The runs of this session: `%agent show`, `attach`, `events`, `export` and `reset`."""
+"""The commands of this session's runs: `%agent show`, `attach`, `events`, `export` and `reset`.
+
+Rule: their docstrings are the help of users.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,15 @@ FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
 
 def show_run(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
-    from ...agent import Run, list_open_runs
+    from ...agent import REGISTRY, Run
 
     open_runs = [
-        Run(log) for log in list_open_runs() if arguments and log.run.startswith(arguments[0])
+        Run(log)
+        for log in REGISTRY.list_open_runs()
+        if arguments and log.run.startswith(arguments[0])
     ]
     if not open_runs:
-        return the_run(session, arguments)
+        return find_run(session, arguments)
     open_runs[-1].show()
     return None
 
@@ -41,7 +46,7 @@ def attach_run(session: Session, arguments: list[str]) -> Any:
 
 def events_frame(session: Session, arguments: list[str]) -> Any:
     """[RUN]: the events of a run as a DataFrame"""
-    return the_run(session, arguments).to_frame()
+    return find_run(session, arguments).to_frame()
 
 
 def export(session: Session, arguments: list[str]) -> None:
@@ -51,13 +56,16 @@ def export(session: Session, arguments: list[str]) -> None:
     from ...agent import Run
     from ..files.export import export as exported
 
-    path, run = Path(arguments[0]), the_run(session, arguments[1:])
+    path, run = Path(arguments[0]), find_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
         raise UsageError(f"{path.name} has an unknown ending. Known: {', '.join(FORMS)}.")
-    placed = Run(run.log, cell=run.cell, notebook=run.notebook or str(session.library.path() or ""))
+    # the path finds what its cell displayed (`html_page`)
+    located = Run(
+        run.log, cell=run.cell, notebook=run.notebook or str(session.library.finder.path() or "")
+    )
     try:
         path.write_text(
-            exported([placed], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n"
+            exported([located], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n"
         )
     except OSError as fault:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
@@ -74,7 +82,7 @@ def reset_conversations(session: Session, arguments: list[str]) -> None:
     print_text(f"{count_noun(count, 'turn')} forgotten. The runs stay in the notebook.")
 
 
-def the_run(session: Session, arguments: list[str]) -> Run:
+def find_run(session: Session, arguments: list[str]) -> Run:
     """Return the run whose id begins with the argument, or the latest. Raises UsageError."""
     runs = [run for listed in session.runs.values() for run in listed]
     if not runs:

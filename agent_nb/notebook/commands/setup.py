@@ -1,6 +1,9 @@
-"""The environment: `%agent models`, `tools`, `config`, `key`, `trust-folder` and `doctor`.
+"""The commands of the setup: `%agent models`, `tools`, `config`, `context`, `key`, `trust-folder`
+and `doctor`.
 
-Rule: keys are never shown.
+Rules
+- Keys are never shown.
+- The docstrings of commands are the help of users.
 """
 
 from __future__ import annotations
@@ -13,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent import Limits
 from ...errors import AgentError, UsageError
-from ...host import shorten_path
+from ...host import read_launch, shorten_path
 from ...tools import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
 from ..options import LIMITS
-from .output import agent_of, print_text, show_parts
+from .output import make_agent, print_text, show_parts
 
 if TYPE_CHECKING:
     from ...agent import Context
     from ..session import Session
 
 MOST = 1_000  # models that are listed
-UNSET = {  # the effect of an option that is not set
+UNSET = {  # the effect of an option that is not set, in words
     "approve": "'ask'",
     "rerun": "'auto'",
     "dialect": "as the model's provider suggests",
@@ -42,7 +45,7 @@ def show_models(session: Session, arguments: list[str]) -> None:
     from ...models import choose_model, list_providers
 
     if arguments:
-        _offered(session, arguments[0].rstrip("/"))
+        _list_models(session, arguments[0].rstrip("/"))
         return
     try:
         used = "{} ({})".format(*choose_model("", session.defaults()["model"]))
@@ -57,15 +60,15 @@ def show_models(session: Session, arguments: list[str]) -> None:
     )
 
 
-def _offered(session: Session, provider: str) -> None:
+def _list_models(session: Session, provider: str) -> None:
     """List the models of a provider; completion knows them from now on.
 
     Where nothing runs live, no server is asked: such a look-up does not decide a test.
     """
-    from ...models import ELSEWHERE, find_barring_setting, list_models
+    from ...models import list_models
 
-    if setting := find_barring_setting():
-        print_text(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
+    if why := read_launch().why_not_live:
+        print_text(f"{provider} is not asked which models it offers. {why}")
         return
     offered = _on_thread(lambda: list_models(provider))
     session.offered[provider] = offered[:MOST]
@@ -78,13 +81,14 @@ def _offered(session: Session, provider: str) -> None:
 def show_tools(session: Session, _: list[str]) -> None:
     """the tools that -t knows by name"""
     from ...host import list_plugins
-    from ...tools import of_plugin
+    from ...tools import Toolset
 
     rows: list[tuple[str, str, str]] = []
     for plugin in list_plugins("tools"):
         try:
             rows += [
-                (t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)
+                (t.name, t.effect, t.spec.description.partition("\n")[0])
+                for t in Toolset.of_plugin(plugin)
             ]
         except AgentError as fault:
             rows.append((plugin, "", str(fault)))
@@ -93,21 +97,21 @@ def show_tools(session: Session, _: list[str]) -> None:
 
 def show_config(session: Session, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
-    from ...models import config_path
+    from ...models import Config
     from ..cell.trusting import list_permissions
 
     rows = [
-        (f"AgentMagics.{name}", _value(name, value))
+        (f"AgentMagics.{name}", _describe_default(name, value))
         for name, value in sorted(session.defaults().items())
     ]
-    exists = "" if config_path().exists() else " (there is none)"
+    exists = "" if Config.path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
-        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(config_path())}{exists}\nFolders: {list_permissions()}"
+        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(Config.path())}{exists}\nFolders: {list_permissions()}"
     )
 
 
-def _value(name: str, value: Any) -> str:
+def _describe_default(name: str, value: Any) -> str:
     """Return the default of an option in words: its `%config` value, or the effect without one."""
     if value not in (None, "", []):
         return repr(value)
@@ -120,10 +124,11 @@ def _value(name: str, value: Any) -> str:
             if isinstance(limit, float)
             else str(limit)
         )
-    return _model() if name == "model" else UNSET.get(name, "none")
+    return _describe_model() if name == "model" else UNSET.get(name, "none")
 
 
-def _model() -> str:
+def _describe_model() -> str:
+    """Return the model that a cell without `-m` would use, and where its name comes from."""
     from ...models import choose_model
 
     try:
@@ -139,17 +144,17 @@ def show_context(session: Session, arguments: list[str]) -> None:
     from ..cell.prepare import gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
-    agent = agent_of(session, options)
+    agent = make_agent(session, options)
     cell = session.cells.current(session.shell, "context", "")
     try:
         size = agent.model.context
     except UsageError:  # no model is configured yet
         size = 0
     fitted = gather_context(session, cell, options, agent, "").fitted(size)
-    print_text("\n\n".join(_parts(fitted)))
+    print_text("\n\n".join(_context_parts(fitted)))
 
 
-def _parts(context: Context) -> list[str]:
+def _context_parts(context: Context) -> list[str]:
     """Return a context as paragraphs."""
     if not (context.system or context.text):
         return ["Nothing about the notebook is sent (--context none)."]
@@ -166,16 +171,16 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
     for this session
     """
-    from ...models import VARIABLES, check_provider, find_offer, keep_key, list_key_sources
+    from ...models import Key, check_provider
 
     if not arguments:
         print_text(
             format_table(
                 (provider, source or f"none: set {variable}")
-                for provider, variable, source in list_key_sources()
+                for provider, variable, source in Key.list_sources()
             )
         )
-        if (offer := find_offer()) is not None and not offer.is_allowed():
+        if (offer := Key.find_offer()) is not None and not offer.is_allowed():
             print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments
@@ -191,12 +196,12 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     try:
         entered = getpass(f"Key of {make_printable(provider)}: ")
     except (EOFError, StdinNotImplementedError):
-        variable = VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
+        variable = Key.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
         raise UsageError(
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
     print_text(
-        f"The key of {provider} is kept in {keep_key(provider, entered, keyring=bool(rest))}."
+        f"The key of {provider} is kept in {Key.keep(provider, entered, keyring=bool(rest))}."
     )
 
 

@@ -1,6 +1,6 @@
-"""From what is typed to the names that fit: tables of options and commands, and what they take.
+"""Find the names that complete what is typed: tables of the values of options and commands.
 
-Rule: one entry completes an option or a command; options with choices need none.
+Rule: one entry completes an option or a command; an option with choices needs none.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ if TYPE_CHECKING:
     from ..session import Session
 
 
-class Words(msgspec.Struct, frozen=True):
-    """Where the words come from, and what they are called beside the list."""
+class Names(msgspec.Struct, frozen=True):
+    """What an option or argument takes: `source` yields names, `kind` describes them to users."""
 
     kind: str
     source: Source
 
 
-_FILE = Words("file", files_ending())
-_RUN = Words("run", names.run_ids)
-# by the option's destination; `choices` of the option table need no entry
-VALUES: dict[str, Words] = {
-    "model": Words("model", names.model_names),
-    "tools": Words("tool", names.tool_names),
-    "dialect": Words("dialect", names.dialect_names),
-    "output": Words("variable", names.variable_names),
-    "kind": Words("type", names.type_names),
-    "conversation": Words("conversation", names.conversation_names),
-    "approve": Words(
+_FILE = Names("file", files_ending())
+_RUN = Names("run", names.run_ids)
+# by the name of the option in the parser (argparse's `dest`)
+VALUES: dict[str, Names] = {
+    "model": Names("model", names.model_names),
+    "tools": Names("tool", names.tool_names),
+    "dialect": Names("dialect", names.dialect_names),
+    "output": Names("variable", names.variable_names),
+    "kind": Names("type", names.type_names),
+    "conversation": Names("conversation", names.conversation_names),
+    "approve": Names(
         "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
     ),
-    "attach": Words("image", names.image_names),
+    "attach": Names("image", names.image_names),
     "source": _FILE,
-    "map": Words("data", names.table_names),
+    "map": Names("data", names.table_names),
     "store": _FILE,
-    "codec": Words("codec", names.codec_names),
-    "reasoning": Words("effort", fixed_words(*option_table.EFFORTS.partition(",")[0].split("|"))),
+    "codec": Names("codec", names.codec_names),
+    "reasoning": Names("effort", fixed_words(*option_table.EFFORTS.partition(",")[0].split("|"))),
 }
 LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
 # the arguments of a command in order; the last entry also counts for what follows it, unless None
-ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
-    "models": (Words("provider", names.provider_names), None),
+ARGUMENTS: dict[str, tuple[Names | None, ...]] = {
+    "models": (Names("provider", names.provider_names), None),
     "key": (
-        Words("provider", names.provider_names),
-        Words("option", fixed_words("--keyring")),
+        Names("provider", names.provider_names),
+        Names("option", fixed_words("--keyring")),
         None,
     ),
-    "trust-folder": (Words("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),),
-    "revoke": (Words("tool", names.allowed_tools),),
-    "context": (Words("option", fixed_words("--context", "-t", "-m")),),
+    "trust-folder": (Names("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),),
+    "revoke": (Names("tool", names.allowed_tools),),
+    "context": (Names("option", fixed_words("--context", "-t", "-m")),),
     "mcp": (
-        Words("action", fixed_words("allow", "revoke", "stop")),
-        Words("server", names.server_names),
+        Names("action", fixed_words("allow", "revoke", "stop")),
+        Names("server", names.server_names),
     ),
-    "reset": (Words("conversation", names.conversation_names), None),
+    "reset": (Names("conversation", names.conversation_names), None),
     "show": (_RUN, None),
     "events": (_RUN, None),
-    "attach": (Words("option", fixed_words("-o", "--token", "--no-record")),),
-    "recover": (Words("run", fixed_words("all", "others")), None),
-    "forget": (Words("cell", lambda s, b: ["all", "maps", *names.cell_ids(s, b)]), None),
-    "cell": (Words("cell", names.offered_cells), _RUN, None),
+    "attach": (Names("option", fixed_words("-o", "--token", "--no-record")),),
+    "recover": (Names("run", fixed_words("all", "others")), None),
+    "forget": (Names("cell", lambda s, b: ["all", "maps", *names.cell_ids(s, b)]), None),
+    "cell": (Names("cell", names.offered_cells), _RUN, None),
     "export": (
-        Words("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt")),
+        Names("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt")),
         _RUN,
         None,
     ),
@@ -79,15 +79,16 @@ ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
 
 
 class Option(msgspec.Struct, frozen=True):
-    """An option of the table, as far as completion needs it; `again`: it may be given again."""
+    """An option of the table; `destination` is argparse's `dest`, `repeats`: it may stand twice."""
 
     destination: str
     takes_value: bool
-    again: bool
+    repeats: bool
     choices: tuple[str, ...]
 
 
 def _option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
+    """Return an entry of the option table as completion needs it."""
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     action = keywords.get("action", "store")
     return Option(
@@ -103,75 +104,85 @@ _OPTIONS = {
 }
 
 
-class Found(msgspec.Struct, frozen=True):
-    """The names that fit, what they are, and the text before the cursor that they replace."""
+class Completions(msgspec.Struct, frozen=True):
+    """The names that fit, their kind, and the text before the cursor that they replace
+    (`prefix`).
+    """
 
     names: tuple[str, ...] = ()
     kind: str = ""
-    begun: str = ""
+    prefix: str = ""
 
 
-def find_completions(session: Session, text: str, line: int, column: int) -> Found:
-    """Return what fits at a line and column of a cell."""
-    at = parse_typed(text, line, column)
-    if at is None:
-        return Found()
-    return _cell(session, at) if at.magic == "cell" else _command(session, at)
+def find_completions(session: Session, text: str, line: int, column: int) -> Completions:
+    """Return what fits at a line and column (from 0) of the cell `text`."""
+    typed = parse_typed(text, line, column)
+    if typed is None:
+        return Completions()
+    if typed.magic == "cell":
+        return _complete_option(session, typed)
+    return _complete_command(session, typed)
 
 
-def _cell(session: Session, at: Typed) -> Found:
-    option, equals, value = at.begun.partition("=")
-    if equals and option in _OPTIONS:
-        return _value(session, _OPTIONS[option], value)
+def _complete_option(session: Session, at: Typed) -> Completions:
+    """Return the completions on the first line of a cell: options, or the values of one."""
+    flag, equals, value = at.prefix.partition("=")
+    if equals and flag in _OPTIONS:
+        return _complete_value(session, _OPTIONS[flag], value)
     before = _OPTIONS.get(at.arguments[-1]) if at.arguments else None
     if before is not None and before.takes_value:
-        return _value(session, before, at.begun)
-    if at.begun and not at.begun.startswith("-"):
-        return Found()
-    typed = {_OPTIONS[word].destination for word in at.arguments if word in _OPTIONS}
-    # short names appear once a dash is typed; what is there already only if it repeats
+        return _complete_value(session, before, at.prefix)
+    if at.prefix and not at.prefix.startswith("-"):
+        return Completions()
+    words = [word.partition("=")[0] for word in at.arguments]
+    present = {_OPTIONS[word].destination for word in words if word in _OPTIONS}
+    # short names but -o are offered once a dash is typed; an option on the line only if it repeats
     offered = [
         name
-        for name, found in _OPTIONS.items()
-        if (name.startswith("--") or at.begun or found.destination == "output")
-        and (found.again or found.destination not in typed)
+        for name, option in _OPTIONS.items()
+        if (name.startswith("--") or at.prefix or option.destination == "output")
+        and (option.repeats or option.destination not in present)
     ]
-    return _fitting(offered, "option", at.begun)
+    return _fitting(offered, "option", at.prefix)
 
 
-def _value(session: Session, option: Option, begun: str) -> Found:
-    """Return the values of an option that begin so; of a list, those of its last item."""
+def _complete_value(session: Session, option: Option, prefix: str) -> Completions:
+    """Return the values of an option that begin with `prefix`; of a list, the values of its
+    last item.
+    """
     if option.choices:
-        return _fitting(option.choices, "choice", begun)
+        return _fitting(option.choices, "choice", prefix)
     destination = option.destination
     values = VALUES.get(destination)
     if values is None:
-        return Found()
+        return Completions()
     if destination not in LISTS:
-        return _fitting(values.source(session, begun), values.kind, begun)
-    *chosen, last = begun.split(",")
+        return _fitting(values.source(session, prefix), values.kind, prefix)
+    *chosen, last = prefix.split(",")
     left = (name for name in values.source(session, last) if name not in chosen)
     return _fitting(left, values.kind, last)
 
 
-def _command(session: Session, at: Typed) -> Found:
+def _complete_command(session: Session, at: Typed) -> Completions:
+    """Return the completions on a `%agent` line: commands, or the arguments of one."""
     from ..commands import COMMANDS
 
     if not at.arguments:
-        return _fitting(COMMANDS, "command", at.begun)
-    wanted = ARGUMENTS.get(at.arguments[0], (None,))
-    source = wanted[min(len(at.arguments), len(wanted)) - 1]
-    if source is None:
-        return Found()
-    left = (n for n in source.source(session, at.begun) if n not in at.arguments[1:])
-    return _fitting(left, source.kind, at.begun)
+        return _fitting(COMMANDS, "command", at.prefix)
+    arguments = ARGUMENTS.get(at.arguments[0], (None,))
+    argument = arguments[min(len(at.arguments), len(arguments)) - 1]
+    if argument is None:
+        return Completions()
+    left = (n for n in argument.source(session, at.prefix) if n not in at.arguments[1:])
+    return _fitting(left, argument.kind, at.prefix)
 
 
-def _fitting(candidates: Iterable[str], kind: str, begun: str) -> Found:
-    fitting = dict.fromkeys(n for n in candidates if n.startswith(begun) and _typable(n))
-    return Found(tuple(islice(fitting, names.MOST)), kind, begun)
+def _fitting(candidates: Iterable[str], kind: str, prefix: str) -> Completions:
+    """Return the candidates that begin with `prefix`, each once, at most `names.MOST`."""
+    fitting = dict.fromkeys(n for n in candidates if n.startswith(prefix) and _typable(n))
+    return Completions(tuple(islice(fitting, names.MOST)), kind, prefix)
 
 
 def _typable(name: str) -> bool:
-    """Return whether a name stands on a line as it is; one with white space needs quotes."""
+    """Return whether a name can be written on a line without quotes."""
     return name.isprintable() and not any(c.isspace() or c in "'\"" for c in name)

@@ -1,8 +1,8 @@
-"""What is being typed: which magic, the words before the cursor, and the word under it.
+"""Parse what is typed before the cursor: the magic, the words on its line, and the word begun.
 
 Rules
 - Only the first line of a `%%agent` cell is completed: below it stands the prompt.
-- Words are split as the options are read (`options.words`); inside quotes nothing is completed.
+- Words are split as for the options (`options.split_words`); inside quotes nothing is completed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Literal
 import msgspec
 
 CELL = "%%agent"
-_LINE = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
+_LINE_MAGIC = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """The magic, its words before the cursor, and the beginning of the word under the cursor."""
+    """The magic, its whole words before the cursor, and the beginning of the word at the cursor."""
 
     magic: Literal["cell", "line"]
     arguments: tuple[str, ...]
-    begun: str
+    prefix: str
 
 
 def parse_typed(text: str, line: int, column: int) -> Typed | None:
@@ -34,7 +34,7 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
     cell = _is_cell(lines[first])
     if cell and line == first:
         return _split("cell", before.lstrip()[len(CELL) :])
-    typed_line = None if cell else _LINE.match(before)
+    typed_line = None if cell else _LINE_MAGIC.match(before)
     return _split("line", before[typed_line.end() :]) if typed_line else None
 
 
@@ -43,6 +43,7 @@ def _is_cell(line: str) -> bool:
 
 
 def _split(magic: Literal["cell", "line"], text: str) -> Typed | None:
+    """Return the words of `text`, None inside the name of the magic or a quoted word."""
     if not text[:1].isspace():  # the name of the magic itself
         return None
     parts, word, quote = [], "", ""

@@ -1,10 +1,13 @@
-"""The names that a line can mean: models, tools, variables, conversations, runs, files …
+"""The sources of names for completion: models, tools, variables, conversations, runs, files …
+
+A source is a function of the session and of the word before the cursor (`prefix`); it need not
+filter by that word.
 
 Rules
-- No network, no key and no import of another package: only what this process, its configuration
-  and the folder know.
-- No foreign object is asked for anything: variables are looked at by `tools.safe_types`.
-- Every list is short: `MOST` names, of files those of one folder.
+- No network, no key and no import of another package: names come from this process, its
+  configuration and the folder.
+- No code of the user's objects runs: variables are inspected by `tools.safe_types`.
+- Of files only those of one folder are listed, after at most `ENTRIES` of its entries.
 """
 
 from __future__ import annotations
@@ -12,22 +15,20 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError
 from ...host import list_builtin, list_plugins
-from ...models import list_known_models, list_known_providers, read_configured_model
+from ...models import Config, list_known_models
 from ...tools import (
-    PREFIX,
-    STANDING,
+    KERNEL_PERMISSIONS,
     Server,
     Tool,
+    Toolset,
     defines_name,
-    is_a,
-    is_exactly,
     module_name,
-    of_plugin,
     public_name,
     read_servers,
     text_entries,
@@ -39,7 +40,7 @@ from ..option_table import DEFAULT_CONVERSATION
 if TYPE_CHECKING:
     from ..session import Session
 
-MOST = 200
+MOST = 200  # names that are offered
 _OURS = __name__.partition(".")[0]
 ENTRIES = 2_000  # of a folder that is looked through
 FRAMES = tuple(f"{lib}.{kind}" for lib in ("pandas", "polars") for kind in ("DataFrame", "Series"))
@@ -49,139 +50,145 @@ Source = Callable[["Session", str], Iterable[str]]
 
 def fixed_words(*choices: str) -> Source:
     """Return a source of these words."""
-    return lambda session, begun: choices
+    return lambda session, prefix: choices
 
 
-def model_names(session: Session, begun: str) -> Iterator[str]:
-    """Yield variables that hold a model, what is configured, and providers with their slash; after
-    a slash the models of that provider that are known here.
+def model_names(session: Session, prefix: str) -> Iterator[str]:
+    """Yield variables that hold a model, configured models, and providers with their slash.
+
+    After a slash yield the models that are known here without asking a provider.
     """
-    if "/" not in begun:
-        yield from (name for name, value in _named(session) if defines_name(value, "stream"))
+    if "/" not in prefix:
+        yield from (name for name, value in _variables(session) if defines_name(value, "stream"))
         chosen = (
             session.defaults()["model"],
             os.environ.get("AGENT_NB_MODEL", ""),
-            read_configured_model(),
+            Config.load(lenient=True).model,
         )
         yield from (name for name in chosen if "/" in name)
-        yield from (f"{provider}/" for provider in provider_names(session, begun))
+        yield from (f"{provider}/" for provider in provider_names(session, prefix))
         return
-    yield from list_known_models()
+    for known in list_known_models().values():
+        yield from known
     for name, listed in session.offered.items():
         yield from (f"{name}/{model}" for model in listed)
 
 
-def provider_names(session: Session, begun: str) -> list[str]:
+def provider_names(session: Session, prefix: str) -> list[str]:
     """Return the providers and the configured endpoints."""
-    return list_known_providers()
+    return list(list_known_models())
 
 
-def tool_names(session: Session, begun: str) -> Iterator[str]:
-    """Yield functions, agents and servers of the notebook, then built-in and installed tools, and
-    the MCP servers of the folder.
+def tool_names(session: Session, prefix: str) -> Iterator[str]:
+    """Yield tools of the notebook (functions, agents, servers), built-in and installed ones.
+
+    Last come the MCP servers of the folder.
     """
-    yield from (name for name, value in _named(session) if _usable(value))
-    ours = list_builtin("tools")
-    yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
-    yield from (name for name in list_plugins("tools") if name not in ours)
-    yield from (f"{PREFIX}{name}" for name in server_names(session, begun))
+    yield from (name for name, value in _variables(session) if _can_be_tool(value))
+    builtin = list_builtin("tools")
+    yield from (tool.name for plugin in builtin for tool in Toolset.of_plugin(plugin))
+    yield from (name for name in list_plugins("tools") if name not in builtin)
+    with suppress(AgentError):  # the file is faulty, which its use reports
+        yield from read_servers().references
 
 
-def server_names(session: Session, begun: str) -> list[str]:
+def server_names(session: Session, prefix: str) -> list[str]:
     """Return the MCP servers that the folder's `.mcp.json` describes; nothing is started."""
     try:
         return list(read_servers().servers)
-    except AgentError:  # the file is faulty, which its use reports
+    except AgentError:  # as in `tool_names`
         return []
 
 
-def _usable(value: Any) -> bool:
-    """Return whether a value can be a tool: a function that is not ours, an agent, a Tool."""
-    if is_exactly(value, (types.FunctionType,)):
+def _can_be_tool(value: Any) -> bool:
+    """Return whether a value can be a tool: a user's function, an agent, a Tool or a Server."""
+    if type(value) is types.FunctionType:
         return module_name(value).partition(".")[0] != _OURS
-    return is_exactly(value, (Tool, Server)) or defines_name(value, "as_tool")
+    return type(value) is Tool or type(value) is Server or defines_name(value, "as_tool")
 
 
-def _named(session: Session) -> Iterator[tuple[str, Any]]:
-    """Yield the user's variables, ours among them."""
+def _variables(session: Session) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of the user's variables, with those that this package left."""
     hidden = session.shell.user_ns_hidden
     for name, value in text_entries(session.shell.user_ns):
         if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:
             yield name, value
 
 
-def variable_names(session: Session, begun: str) -> Iterable[str]:
+def variable_names(session: Session, prefix: str) -> Iterable[str]:
     """Return the variables that hold data."""
     shell = session.shell
     names = user_variables(shell.user_ns, shell.user_ns_hidden)
-    return [n for n, v in names.items() if not is_exactly(v, (types.FunctionType, type))]
+    return [
+        n for n, v in names.items() if type(v) is not types.FunctionType and type(v) is not type
+    ]
 
 
-def table_names(session: Session, begun: str) -> Iterator[str]:
+def table_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield the variables whose rows can be asked: frames first, then lists."""
-    names = list(_named(session))
+    names = list(_variables(session))
     yield from (n for n, v in names if public_name(v) in FRAMES)
-    yield from (n for n, v in names if is_exactly(v, (list, tuple)) and v)
+    yield from (n for n, v in names if (type(v) is list or type(v) is tuple) and v)
 
 
-def type_names(session: Session, begun: str) -> Iterator[str]:
+def type_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield the user's classes, and plain types."""
-    for name, value in _named(session):
-        if is_a(value, type) and module_name(value).partition(".")[0] != _OURS:
+    for name, value in _variables(session):
+        if issubclass(type(value), type) and module_name(value).partition(".")[0] != _OURS:
             yield name
     yield from ("str", "int", "float", "bool")
 
 
-def image_names(session: Session, begun: str) -> Iterator[str]:
+def image_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield variables that hold a picture, and files of pictures."""
-    for name, value in _named(session):
+    for name, value in _variables(session):
         shows = ("savefig", "_repr_png_", "_repr_image_")
-        if is_exactly(value, (bytes,)) or any(defines_name(value, method) for method in shows):
+        if type(value) is bytes or any(defines_name(value, method) for method in shows):
             yield name
-    yield from files_ending(*IMAGES)(session, begun)
+    yield from files_ending(*IMAGES)(session, prefix)
 
 
-def conversation_names(session: Session, begun: str) -> list[str]:
+def conversation_names(session: Session, prefix: str) -> list[str]:
     """Return the conversations of this kernel."""
     return [DEFAULT_CONVERSATION, *(c.name for c in session.conversations)]
 
 
-def dialect_names(session: Session, begun: str) -> list[str]:
+def dialect_names(session: Session, prefix: str) -> list[str]:
     """Return the dialects."""
     return list_plugins("dialects")
 
 
-def codec_names(session: Session, begun: str) -> list[str]:
+def codec_names(session: Session, prefix: str) -> list[str]:
     """Return the formats of runs of other systems."""
     return list_plugins("codecs")
 
 
-def run_ids(session: Session, begun: str) -> list[str]:
+def run_ids(session: Session, prefix: str) -> list[str]:
     """Return the ids of the runs of this kernel, the newest of each cell first."""
     return [run.id for listed in session.runs.values() for run in listed]
 
 
-def cell_ids(session: Session, begun: str) -> list[str]:
+def cell_ids(session: Session, prefix: str) -> list[str]:
     """Return the ids of the cells that ran an agent in this kernel."""
     return list(session.runs)
 
 
-def offered_cells(session: Session, begun: str) -> list[str]:
+def offered_cells(session: Session, prefix: str) -> list[str]:
     """Return the numbers of the cells that the latest run offered."""
     count = len(list_offers(session.latest.log)) if session.latest is not None else 0
     return [str(n) for n in range(1, count + 1)]
 
 
-def allowed_tools(session: Session, begun: str) -> list[str]:
+def allowed_tools(session: Session, prefix: str) -> list[str]:
     """Return the tools that are allowed for this notebook."""
-    return STANDING.names
+    return KERNEL_PERMISSIONS.names
 
 
 def files_ending(*endings: str) -> Source:
     """Return a source of folders, and of files with these endings (none: all), from one folder."""
 
-    def source(session: Session, begun: str) -> Iterator[str]:
-        head, slash, tail = begun.rpartition("/")
+    def source(session: Session, prefix: str) -> Iterator[str]:
+        head, slash, tail = prefix.rpartition("/")
         folder = f"{head}{slash}"
         try:
             with os.scandir(os.path.expanduser(folder) or ".") as entries:

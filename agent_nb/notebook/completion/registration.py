@@ -1,8 +1,8 @@
-"""The matcher that IPython asks for completions, added to a shell and removed.
+"""The matcher that IPython calls for completions: made, added to a shell and removed.
 
 Rules
 - Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
-- Where we know what belongs, Python's own completions stay away.
+- Where the matcher offers names, Python's own completions are suppressed.
 - A completion that fails offers nothing; it prints nothing into what is being typed.
 - IPython before 8.6 (Colab has 7.34) knows no context of a completion: there the matcher returns
   texts only, without kinds, and Python's completions stand beside them.
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..session import Session
-    from .fitting import Found
+    from .fitting import Completions
 
 IDENTIFIER = "agent_nb"
-PRIORITY = 100.0  # before Python's matchers, which then need not look
+PRIORITY = 100.0  # above Python's matchers, whose results are suppressed then
 
 
 def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
@@ -30,11 +30,13 @@ def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
 
     @context_matcher(identifier=IDENTIFIER, priority=PRIORITY)  # type: ignore[untyped-decorator]
     def agent_nb_matcher(context: Any) -> dict[str, Any]:
-        fitting = _fitting(session, context.full_text, context.cursor_line, context.cursor_position)
+        fitting = _find_names(
+            session, context.full_text, context.cursor_line, context.cursor_position
+        )
         completions = [SimpleCompletion(name, type=fitting.kind) for name in fitting.names]
         return {
             "completions": completions,
-            "matched_fragment": fitting.begun,
+            "matched_fragment": fitting.prefix,
             "suppress": bool(completions),
             "ordered": True,
         }
@@ -43,32 +45,36 @@ def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
 
 
 def _plain_matcher(shell: Any, session: Callable[[], Session]) -> Any:
-    """Return a matcher that is given the last word only; the line is read off the completer."""
+    """Return a matcher for old versions, which get the last word only.
+
+    The line is read from the completer.
+    """
 
     def agent_nb_matcher(text: str) -> list[str]:
         line = shell.Completer.text_until_cursor
-        fitting = _fitting(session, line, 0, len(line))
-        # the word begins later than the name where the name has a character that ends words
-        extra = len(fitting.begun) - len(text)
+        fitting = _find_names(session, line, 0, len(line))
+        # IPython's word may begin later than the name, at a character such as `/` or `:` in it
+        extra = len(fitting.prefix) - len(text)
         return [name[extra:] for name in fitting.names] if extra >= 0 else []
 
     agent_nb_matcher.matcher_identifier = IDENTIFIER  # type: ignore[attr-defined]
     return agent_nb_matcher
 
 
-def _fitting(session: Callable[[], Session], code: str, line: int, column: int) -> Found:
-    from .fitting import Found, find_completions
+def _find_names(session: Callable[[], Session], code: str, line: int, column: int) -> Completions:
+    """Return the completions at a line and column, nothing if that fails."""
+    from .fitting import Completions, find_completions
 
     try:
         return find_completions(session(), code, line, column)
     except Exception:  # a traceback in the middle of typing helps nobody
-        return Found()
+        return Completions()
 
 
 def install_matcher(shell: Any, session: Callable[[], Session]) -> None:
     """Add the matcher to a shell; installing twice changes nothing."""
     matchers = _matchers(shell)
-    if matchers is not None and not any(_ours(one) for one in matchers):
+    if matchers is not None and not any(map(_is_ours, matchers)):
         matchers.append(make_matcher(shell, session))
 
 
@@ -76,7 +82,7 @@ def uninstall_matcher(shell: Any) -> None:
     """Remove the matcher."""
     matchers = _matchers(shell)
     if matchers is not None:
-        matchers[:] = [one for one in matchers if not _ours(one)]
+        matchers[:] = [matcher for matcher in matchers if not _is_ours(matcher)]
 
 
 def _matchers(shell: Any) -> list[Any] | None:
@@ -84,5 +90,5 @@ def _matchers(shell: Any) -> list[Any] | None:
     return matchers if isinstance(matchers, list) else None
 
 
-def _ours(one: Any) -> bool:
-    return getattr(one, "matcher_identifier", "") == IDENTIFIER
+def _is_ours(matcher: Any) -> bool:
+    return getattr(matcher, "matcher_identifier", "") == IDENTIFIER

@@ -1,13 +1,14 @@
 """Advice on what is installed and missing, for `jupyter agent-nb doctor` and `%agent doctor`.
 
-Why: most failures before a first run come from the surroundings: a kernel in another environment, a
-disabled hook, a missing key. A program finds each in a second.
+Why: most failures before a first run come from the environment: a kernel in another one, a disabled
+hook, a missing key. A program finds each in a second.
 
 Rules
-- A table of small functions; each yields findings and raises nothing. Nothing is changed, and no
-  network is used. `environment` looks, this file judges.
-- A finding that is not well says what to do. Only what runs cannot do without counts as broken.
-- Of a key only the place is shown, never the value.
+- The checks are a table of functions (`CHECKS`) that yield findings; what one raises becomes a
+  finding, too. Nothing is changed, and no network is used. `environment` reads the facts, this file
+  judges them.
+- A finding `broken` or `missing` says what to do. Only what runs cannot do without is broken.
+- Of a key only the source is shown, never the value.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from typing import Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host import ATTRIBUTE, HOW, find_faults, find_library, shorten_path
-from ...tools import of_plugin
+from ...host import ATTRIBUTE, Offer, find_faults, find_library, shorten_path
+from ...tools import Toolset
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
 from .environment import EXTRAS, HOOK, PACKAGE
 
 FRONT_ENDS = ("jupyterlab", "notebook", "jupyter_server", "ipywidgets", "jupyterlab_widgets")
 MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info": " "}
-USES = {"tools": of_plugin}  # how the plug-ins of a room are tried, if not just by loading them
+# by kind of plug-in: the function that tries a plug-in, where loading it is not enough
+USES = {"tools": Toolset.of_plugin}
 
 
 State = Literal["ok", "broken", "missing", "info"]
@@ -40,7 +42,8 @@ State = Literal["ok", "broken", "missing", "info"]
 class Finding(msgspec.Struct, frozen=True):
     """One line of the report.
 
-    `broken` is what runs cannot do without, `missing` what they can; `todo` is the remedy.
+    Of what is absent or faulty, `broken` is what runs cannot do without, `missing` what they can;
+    `info` is neither. `todo` says what the user can do.
     """
 
     topic: str
@@ -50,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Findings(tuple[Finding, ...]):
-    """What all checks found, in their order."""
+    """The findings of all checks, in the order of the checks."""
 
     __slots__ = ()
 
@@ -95,8 +98,8 @@ def _check_package() -> Iterator[Finding]:
     yield Finding(
         "python", "ok", f"{sys.version.split()[0]} ({shorten_path(Path(sys.executable))})"
     )
-    ours = f"{environment.find_version(PACKAGE) or 'from a folder'} ({shorten_path(Path(__file__).parents[2])})"
-    yield Finding("package", "ok", f"{PACKAGE} {ours}")
+    version = f"{environment.find_version(PACKAGE) or 'from a folder'} ({shorten_path(Path(__file__).parents[2])})"
+    yield Finding("package", "ok", f"{PACKAGE} {version}")
     if faults := "; ".join(environment.unmet_requirements()):
         yield Finding("requirements", "broken", faults, f"pip install --upgrade {PACKAGE}")
 
@@ -117,8 +120,9 @@ def _check_kernels() -> Iterator[Finding]:
     if not kernels:
         todo = "pip install ipykernel && python -m ipykernel install --user"
         yield Finding("kernels", "broken", "there is no Python kernel", todo)
-    one_is_usable = any(kernel.usable for _, kernel in kernels.values())
-    unusable: State = "missing" if one_is_usable else "broken"
+    # one usable kernel is enough for runs
+    any_usable = any(kernel.usable for _, kernel in kernels.values())
+    unusable: State = "missing" if any_usable else "broken"
     for name, (path, kernel) in kernels.items():
         topic, python = f"kernel {name}", shorten_path(Path(path))
         if kernel.fault:
@@ -179,13 +183,13 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_keys() -> Iterator[Finding]:
-    from ...models import find_offer, list_key_sources
+    from ...models import Key
 
-    known = [(provider, source) for provider, _, source in list_key_sources() if source]
+    known = [(provider, source) for provider, _, source in Key.list_sources() if source]
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
-    if (offer := find_offer()) is not None and not offer.is_allowed():
-        yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
+    if (offer := Key.find_offer()) is not None and not offer.is_allowed():
+        yield Finding("keys of the folder", "missing", f"{offer}; not used", Offer.HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
 
@@ -210,7 +214,7 @@ def _check_plugins() -> Iterator[Finding]:
 
 
 def _check_model(configured: str) -> Iterator[Finding]:
-    """Check the model that a run would use, and the ones that would step in for it."""
+    """Check the model that a run would use, and its fallback models."""
     from ...models import choose_model, split_names
 
     try:
@@ -225,23 +229,23 @@ def _check_model(configured: str) -> Iterator[Finding]:
 
 
 def _model_access(name: str, text: str) -> Finding:
-    """Return whether the provider of a model is known and its key is there."""
-    from ...models import VARIABLES, find_key, list_prefixes
+    """Return the finding on one model: whether its provider is known and has a key."""
+    from ...models import Key, list_known_models
 
     provider = name.partition("/")[0]
-    if provider not in list_prefixes():
-        todo = f"known: {', '.join(list_prefixes())}"
+    if provider not in (known := list_known_models()):
+        todo = f"known: {', '.join(known)}"
         return Finding("model", "broken", f"{text}: there is no provider {provider!r}", todo)
     try:
         if (
-            provider not in VARIABLES
-            or find_key(provider) is not None
+            provider not in Key.VARIABLES
+            or Key.find(provider) is not None
             or os.environ.get(f"{provider.upper()}_BASE_URL")
         ):
             return Finding("model", "ok", text)
     except AgentError as fault:
         return Finding("model", "broken", f"{text}: {fault}")
-    todo = f"set {VARIABLES[provider][0]}, or %agent key {provider}"
+    todo = f"set {Key.VARIABLES[provider][0]}, or %agent key {provider}"
     return Finding("model", "broken", f"{text}: it has no key", todo)
 
 

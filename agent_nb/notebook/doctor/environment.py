@@ -2,9 +2,8 @@
 
 Why: the doctor advises on it, and a test of a notebook is skipped where an extra is missing.
 
-Rules
-- Nothing is changed, and no network is used. The Python of each kernel is started and asked; it
-  imports nothing from the folder in which it is started.
+Rule: nothing is changed, and no network is used. The Python of each kernel is started to read its
+versions; it imports nothing from the folder in which it is started.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ import msgspec
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"
 PATIENCE = 30.0  # seconds that another Python may take to answer
+# prints what the Python of a kernel has installed, as the JSON of KernelPython
 PROBE = f"""
 import sys
 sys.path = [folder for folder in sys.path if folder]
@@ -84,12 +84,12 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def unmet_requirements() -> Iterator[str]:
-    """Describe the packages that ours requires and that are missing or too old."""
+    """Describe each required package that is missing or too old; extras do not count."""
     for line in (requires(PACKAGE) or ()) if find_version(PACKAGE) else ():
-        needed = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)
-        if needed is None or "extra ==" in line:
+        requirement = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)
+        if requirement is None or "extra ==" in line:
             continue
-        name, least = needed[1], needed[2] or "0"
+        name, least = requirement[1], requirement[2] or "0"
         if not (installed := find_version(name)):
             yield f"{name} is not installed"
         elif parse_version(installed) < parse_version(least):
@@ -111,7 +111,7 @@ def read_hook_state() -> bool | None:
 
 
 class KernelPython(msgspec.Struct, frozen=True):
-    """What the Python of a kernel has installed; `fault`: why it cannot say so."""
+    """The versions that the Python of a kernel has installed; `fault`: why they are unknown."""
 
     python: str
     ipykernel: str
@@ -125,7 +125,7 @@ class KernelPython(msgspec.Struct, frozen=True):
 
 
 def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
-    """Return the path of the Python, and what it has, of each Python kernel, by its name."""
+    """Return, for each Python kernel by name, the path of its Python and what it has installed."""
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs = {name: entry["spec"] for name, entry in KernelSpecManager().get_all_specs().items()}
@@ -140,7 +140,7 @@ def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
 
 
 def _interpreter(spec: Mapping[str, Any]) -> str:
-    """Return the Python of a kernelspec as the kernel's launcher finds it."""
+    """Return the Python of a kernelspec: a bare name such as `python` means the running one."""
     first, (major, minor) = str(spec["argv"][0]), sys.version_info[:2]
     return (
         sys.executable if first in ("python", f"python{major}", f"python{major}.{minor}") else first
@@ -148,6 +148,7 @@ def _interpreter(spec: Mapping[str, Any]) -> str:
 
 
 def _probe(python: str) -> KernelPython:
+    """Start a Python and return what it has installed, or why that is unknown."""
     try:
         done = subprocess.run(  # noqa: S603  (the interpreters of the user's own kernels)
             [python, "-c", PROBE],

@@ -1,17 +1,19 @@
-"""Merging three versions of a notebook cell by cell, after they agree on what execution wrote.
+"""Merge three versions of a notebook cell by cell, after they agree on what execution wrote.
 
 Why not git's merge of the lines: two branches that append a cell each are a conflict to it, for the
 lines of both stand at one place; and its markers make the file unreadable.
 
 Rules
+- The versions are base, ours and theirs, as git's merge drivers get them; ours and theirs are the
+  sides.
 - The order is that of ours, or of theirs if only they moved cells. Cells that both sides added at
   one place stand one after the other, ours first.
 - A cell that one side removed is gone, unless the other changed it: then it stays, as a conflict.
 - A source is merged by its lines. Git's markers of a conflict stand inside the source, so that the
   file is a notebook in any case.
 - Of other values that both sides changed, ours stays, and the conflict is named.
-- Cells are matched by id. Those of files without ids get the id of the cell of the same text in
-  another version, or one made of their text, which is not written.
+- Cells are matched by id. A cell without an id gets that of the cell of the same text in another
+  version, or one made from its text, which is removed again after the merge.
 """
 
 from __future__ import annotations
@@ -25,15 +27,16 @@ from ...record import METADATA_KEY, Cell, metadata_of, source_of, with_ids
 from ...record import list_cells as all_cells
 from ...wire import as_dict
 
-MergeText = Callable[[str, str, str], tuple[str, bool]]  # base, ours, theirs: text, clean
+# merges the texts base, ours, theirs; returns the text, and whether there was no conflict
+MergeText = Callable[[str, str, str], tuple[str, bool]]
 Versions = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # base, ours, theirs
-MADE = "text-"  # what the ids made of texts begin with
-PARTS = ("cells", "metadata", "nbformat", "nbformat_minor")
+TEXT_ID = "text-"  # the beginning of the ids that are made from texts
+PARTS = ("cells", "metadata", "nbformat", "nbformat_minor")  # merged each in its own way
 _MISSING, _CONFLICT = object(), object()
 
 
-def name_cells(versions: Versions) -> None:
-    """Give the cells of the three versions ids by which equal cells are matched."""
+def add_ids(versions: Versions) -> None:
+    """Give the cells of the three versions that have none the ids by which they are matched."""
     known: dict[tuple[str, str, int], str] = {}
     for nb in versions:
         known |= {text: cell["id"] for text, cell in _by_text(nb) if _has_id(cell)}
@@ -42,21 +45,23 @@ def name_cells(versions: Versions) -> None:
         for text, cell in _by_text(nb):
             if not _has_id(cell):
                 name = known.get(text, "")
-                cell["id"] = name if name and name not in taken else _made_of(text)
+                cell["id"] = name if name and name not in taken else _make_id(text)
                 taken.add(cell["id"])
 
 
-def unname_cells(nb: Mapping[str, Any]) -> None:
-    """Remove the ids that `name_cells` made of texts; the records go by place again."""
-    named = [str(cell["id"]) for cell in all_cells(nb)]
+def remove_ids(nb: Mapping[str, Any]) -> None:
+    """Remove the ids that `add_ids` made from texts; the records name cells by place
+    (`with_ids`).
+    """
+    with_made_ids = [str(cell["id"]) for cell in all_cells(nb)]
     for cell in all_cells(nb):
-        if cell["id"].startswith(MADE):
+        if cell["id"].startswith(TEXT_ID):
             del cell["id"]
-    placed = [str(cell["id"]) for cell in all_cells(with_ids(nb))]
-    places = dict(zip(named, placed, strict=True))
-    ours = as_dict(metadata_of(nb).get(METADATA_KEY))
-    if runs := as_dict(ours.get("runs")):
-        ours["runs"] = {places.get(cell, cell): listed for cell, listed in runs.items()}
+    by_place = [str(cell["id"]) for cell in all_cells(with_ids(nb))]
+    new_ids = dict(zip(with_made_ids, by_place, strict=True))
+    metadata = as_dict(metadata_of(nb).get(METADATA_KEY))
+    if runs := as_dict(metadata.get("runs")):
+        metadata["runs"] = {new_ids.get(cell, cell): records for cell, records in runs.items()}
 
 
 def _has_id(cell: Cell) -> bool:
@@ -64,7 +69,9 @@ def _has_id(cell: Cell) -> bool:
 
 
 def _by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
-    """Yield the cells with type, source and the number of those before with the same."""
+    """Yield each cell after its type, its source and its number among the cells of these,
+    from 1.
+    """
     seen: Counter[tuple[str, str]] = Counter()
     for cell in all_cells(nb):
         text = (str(cell.get("cell_type")), source_of(cell))
@@ -72,8 +79,8 @@ def _by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell
         yield (*text, seen[text]), cell
 
 
-def _made_of(text: tuple[str, str, int]) -> str:
-    return MADE + hashlib.sha256(repr(text).encode()).hexdigest()[:16]
+def _make_id(text: tuple[str, str, int]) -> str:
+    return TEXT_ID + hashlib.sha256(repr(text).encode()).hexdigest()[:16]
 
 
 def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str, Any], list[str]]:
@@ -91,19 +98,19 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
         numbers = [nb[name] for nb in versions[1:] if isinstance(nb.get(name), int)]
         merged |= {name: max(numbers)} if numbers else {}
     keyed = [dict(_keyed(nb)) for nb in versions]
-    _, mine, yours = keyed
+    _, ours, theirs = keyed
     merged["cells"] = []
-    for key in _order(*map(list, keyed), changed=lambda key: _kept(key, keyed, conflicts)):
-        if key in mine and key in yours:
+    for key in _order(*map(list, keyed), changed=lambda key: _stays(key, keyed, conflicts)):
+        if key in ours and key in theirs:
             three = [version.get(key, {}) for version in keyed]
             merged["cells"].append(_cell(key[0], three, merge_text, conflicts))
         else:
-            merged["cells"].append(mine.get(key) or yours[key])
+            merged["cells"].append(ours.get(key) or theirs[key])
     return merged, conflicts
 
 
 def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
-    """Yield the cells by id and the number of those before with the same id."""
+    """Yield each cell after its id and its number among the cells of this id, from 1."""
     seen: Counter[str] = Counter()
     for cell in all_cells(nb):
         name = str(cell.get("id", ""))
@@ -111,42 +118,41 @@ def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
         yield (name, seen[name]), cell
 
 
-Key = tuple[str, int]
+Key = tuple[str, int]  # see `_keyed`
 
 
-def _kept(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
-    """Return whether a cell that one side removed stays, for the other side changed it."""
-    before, mine, yours = versions
-    left = mine.get(key) or yours[key]
-    if _written(left) == _written(before[key]):
+def _stays(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
+    """Return whether a cell that one side removed stays: the other side changed it, a conflict."""
+    base, ours, theirs = versions
+    left = ours.get(key) or theirs[key]
+    if _authored_parts(left) == _authored_parts(base[key]):
         return False
     conflicts.append(f"cell {key[0]} was changed by one side and removed by the other: it stays")
     return True
 
 
-def _written(cell: Cell) -> list[Any]:
-    """Return what people write into a cell."""
+def _authored_parts(cell: Cell) -> list[Any]:
+    """Return what people, not execution, write into a cell."""
     return [cell.get("cell_type"), source_of(cell), cell.get("metadata"), cell.get("attachments")]
 
 
 def _order(
     base: list[Key], ours: list[Key], theirs: list[Key], *, changed: Callable[[Key], bool]
 ) -> list[Key]:
-    """Return the keys of the merged cells."""
+    """Return the keys of the merged cells; `changed` is asked for those that one side removed."""
     common = set(base) & set(ours) & set(theirs)
     first, second, third = ([key for key in side if key in common] for side in (base, ours, theirs))
+    # the side that moved cells gives the order; the cells of the other one are inserted
     lead, other = (theirs, ours) if second == first != third else (ours, theirs)
-    lead_first = lead is ours
-    before, follows = set(base), set(other)
-    order = [key for key in lead if key in follows or key not in before or changed(key)]
-    leads = set(lead)
+    in_base, in_other, in_lead = set(base), set(other), set(lead)
+    order = [key for key in lead if key in in_other or key not in in_base or changed(key)]
     for position, key in enumerate(other):
-        if key in leads or (key in before and not changed(key)):
+        if key in in_lead or (key in in_base and not changed(key)):
             continue
         above = next((k for k in reversed(other[:position]) if k in order), None)
         at = order.index(above) + 1 if above is not None else 0
-        while lead_first and at < len(order) and order[at] not in before | follows:
-            at += 1  # what the leading side added here comes first
+        while lead is ours and at < len(order) and order[at] not in in_base | in_other:
+            at += 1  # what ours added here comes first
         order.insert(at, key)
     return order
 
@@ -160,10 +166,10 @@ def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts:
         **_object(rest, where, conflicts),
         "metadata": _object(metadata, f"{where}, metadata", conflicts),
     }
-    old, mine, yours = map(source_of, versions)
-    source = _either(old, mine, yours)
+    base, ours, theirs = map(source_of, versions)
+    source = _either(base, ours, theirs)
     if source is _CONFLICT:
-        source, clean = merge_text(old, mine, yours)
+        source, clean = merge_text(base, ours, theirs)
         conflicts += [] if clean else [f"{where}: both sides changed its text: see the marks in it"]
     as_lines = isinstance(versions[1].get("source"), list)
     return {**merged, "source": source.splitlines(keepends=True) if as_lines else source}
@@ -172,7 +178,7 @@ def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts:
 def _object(
     versions: Sequence[Mapping[str, Any]], where: str, conflicts: list[str]
 ) -> dict[str, Any]:
-    """Return the merged version of a JSON object."""
+    """Return the merged version of a JSON object; `where` names it in conflicts."""
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*versions[1], *versions[2])):
         values = [version.get(key, _MISSING) for version in versions]
@@ -190,7 +196,9 @@ def _object(
 
 
 def _either(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return the version that changed, `_CONFLICT` if both did."""
+    """Return the version of the side that changed it, `_CONFLICT` if both did, in different
+    ways.
+    """
     if theirs in (ours, base):
         return ours
     return theirs if ours == base else _CONFLICT

@@ -1,4 +1,4 @@
-"""How a cell of a notebook file is called in failures, reports and reviews."""
+"""The name of a notebook's cell in failures, reports and reviews."""
 
 from __future__ import annotations
 

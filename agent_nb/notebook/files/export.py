@@ -11,8 +11,10 @@ from ...host import list_plugins
 from ...view import make_bundle
 from .html_page import render_page
 
+# forms of documents -> their MIME types
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
-SHORT = {
+# endings of files -> forms
+ENDINGS = {
     "md": "markdown",
     "htm": "html",
     "txt": "text",
@@ -22,16 +24,16 @@ SHORT = {
 
 
 def is_page(form: str) -> bool:
-    """Return whether a form is a document; the formats of codecs are JSON text."""
-    return SHORT.get(form, form) in PAGES
+    """Return whether a form is a document, not the format of a codec, which is JSON text."""
+    return ENDINGS.get(form, form) in PAGES
 
 
 def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
-    """Return runs as markdown, html (a whole page), text or in a codec's format.
+    """Return runs in a form: markdown, html (a whole page), text, a codec's name, or a file ending.
 
-    `losses` collects what a codec cannot carry. Raises UsageError for an unknown form.
+    `losses` collects what a codec cannot write. Raises UsageError for an unknown form.
     """
-    name = SHORT.get(form, form)
+    name = ENDINGS.get(form, form)
     if name == "html":
         return render_page(runs)
     if name in PAGES:

@@ -1,11 +1,11 @@
-"""Which notebook of a folder holds a cell: for kernels that nobody gave a path.
+"""Find the notebooks of a folder that hold a cell, for kernels that were given no path.
 
 Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send
 only the text of the cells.
 
 Rules
 - A notebook holds a cell if one of its code cells has the same text (`source_hash`).
-- A copy that a runner writes counts only if no other notebook holds the cell: our own
+- A copy that a runner writes counts only if no other notebook holds the cell. Copies are our own
   `NAME.run.ipynb`, one that papermill has begun and not ended, and one that shows only replays.
 - A folder of more than `MOST` notebooks, or `BYTES` together, is not searched; subfolders never. A
   file is read again only if it has changed; an unreadable one holds nothing.
@@ -21,14 +21,14 @@ from typing import Any
 
 import msgspec
 
-from ...record import NOTEBOOK_SUFFIX, list_cells, list_run_numbers, source_hash, source_of
+from ...record import NOTEBOOK_SUFFIX, RunNumbers, list_cells, source_hash, source_of
 
-COPY = ".run.ipynb"
+COPY = ".run.ipynb"  # the ending of the copies that our runner writes
 MOST = 300  # notebooks
 BYTES = 200_000_000  # of all notebooks
 
 
-class Held(msgspec.Struct, frozen=True):
+class Content(msgspec.Struct, frozen=True):
     """The hashes of a notebook's code cells, and whether a runner copied it from another."""
 
     texts: frozenset[str] = frozenset()
@@ -40,23 +40,24 @@ class FolderSearch:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._read: dict[Path, tuple[tuple[int, int], Held]] = {}
+        self._read: dict[Path, tuple[tuple[int, int], Content]] = {}
 
     def holding(self, text: str) -> list[Path]:
         """Return the notebooks that hold a cell with this hash, by name."""
-        matches = {path: held for path, held in self._all().items() if text in held.texts}
-        return [path for path, held in matches.items() if not held.copy] or list(matches)
+        matches = {path: c for path, c in self._read_all().items() if text in c.texts}
+        return [path for path, c in matches.items() if not c.copy] or list(matches)
 
-    def _all(self) -> dict[Path, Held]:
+    def _read_all(self) -> dict[Path, Content]:
+        """Return the content of each notebook, {} if there is too much to read."""
         stamps = _stamps(self._folder)
         if len(stamps) > MOST or sum(size for _, size in stamps.values()) > BYTES:
             return {}
-        self._read = {path: self._held(path, stamp) for path, stamp in stamps.items()}
-        return {path: held for path, (_, held) in self._read.items()}
+        self._read = {path: self._read_changed(path, stamp) for path, stamp in stamps.items()}
+        return {path: content for path, (_, content) in self._read.items()}
 
-    def _held(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Held]:
+    def _read_changed(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Content]:
         known = self._read.get(path)
-        return known if known is not None and known[0] == stamp else (stamp, _read(path))
+        return known if known is not None and known[0] == stamp else (stamp, _read_content(path))
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
@@ -78,12 +79,13 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
     return dict(sorted(stamps.items()))
 
 
-def _read(path: Path) -> Held:
+def _read_content(path: Path) -> Content:
+    """Return the content of a notebook, nothing if it cannot be read or is none."""
     try:
         notebook = json.loads(path.read_bytes())
         code = (c for c in list_cells(notebook) if c.get("cell_type") == "code")
         texts = frozenset(source_hash(source_of(c)) for c in code)
-        return Held(texts, path.name.endswith(COPY) or _copied(notebook))
+        return Content(texts, path.name.endswith(COPY) or _is_copy(notebook))
     except (
         OSError,
         ValueError,
@@ -93,11 +95,11 @@ def _read(path: Path) -> Held:
         RecursionError,
         MemoryError,
     ):
-        # not a notebook
-        return Held()
+        return Content()
 
 
-def _copied(notebook: dict[str, Any]) -> bool:
+def _is_copy(notebook: dict[str, Any]) -> bool:
+    """Return whether papermill is writing the notebook, or all runs that it shows are replays."""
     papermill = notebook["metadata"].get("papermill")
     if (
         isinstance(papermill, Mapping)
@@ -105,5 +107,5 @@ def _copied(notebook: dict[str, Any]) -> bool:
         and not papermill.get("end_time")
     ):
         return True
-    shown = [numbers for _, numbers in list_run_numbers(notebook)]
+    shown = [numbers for _, numbers in RunNumbers.list_all(notebook)]
     return bool(shown) and all(numbers.get("replayed") for numbers in shown)

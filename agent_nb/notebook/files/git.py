@@ -31,31 +31,25 @@ from typing import Any
 from ...errors import UsageError
 from ...events import Call, Event, Result
 from ...record import (
-    METADATA_KEY,
+    CellRecords,
     Notebook,
+    NotebookRuns,
     Record,
     cell_id,
-    encode_json,
     events_of,
-    find_records,
-    has_newer_format,
-    lift_records,
     list_cells,
-    list_comparable_parts,
     load_notebook,
-    metadata_of,
-    reassign_runs,
-    select_newest_execution,
     source_of,
     with_ids,
 )
 from ..notices import make_printable
-from .cell_merge import merge_notebooks, name_cells, unname_cells
+from .cell_merge import add_ids, merge_notebooks, remove_ids
+from .run_diff import list_comparable_parts
 from .three_way_merge import merge_results
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
-DEEPEST = 20  # nested agents whose events are put in order
+DEEPEST = 20  # levels of nested agents whose events are put in order
 ATTRIBUTES = ".gitattributes"
 KEEP_ID = "--keep-id"
 HOOKS = ".pre-commit-config.yaml"
@@ -63,40 +57,42 @@ _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 
 def diff_text(nb: Notebook) -> str:
-    """Return the text of a notebook that a diff compares."""
-    return make_printable("\n".join(_lines(nb))) + "\n"
+    """Return the text of a notebook that git's diff compares."""
+    return make_printable("\n".join(_diff_lines(nb))) + "\n"
 
 
-def _lines(nb: Notebook) -> Iterator[str]:
+def _diff_lines(nb: Notebook) -> Iterator[str]:
+    """Yield the lines of the cells and of their runs."""
     nb = with_ids(nb)
-    found_cells = list_cells(nb)
-    listed: dict[str, list[Record]] = {}
-    for item in find_records(nb):
-        listed.setdefault(item.cell, []).append(item.record)
-    lines = reassign_runs(found_cells, listed)
-    for number, cell in enumerate(found_cells, 1):
+    cells = list_cells(nb)
+    runs = NotebookRuns(nb).all_by_cell()
+    for number, cell in enumerate(cells, 1):
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
-        for record in select_newest_execution(lines.pop(name, ())):
-            yield from _run(record)
-    for name, left in lines.items():
+        for record in CellRecords(runs.pop(name, ())).newest_execution():
+            yield from _run_lines(record)
+    for name, left in runs.items():
         if left:
             yield f"=== of a cell that is gone: {name}"
-            yield from (line for record in select_newest_execution(left) for line in _run(record))
+            yield from (
+                line
+                for record in CellRecords(left).newest_execution()
+                for line in _run_lines(record)
+            )
 
 
-def _run(record: Record) -> Iterator[str]:
+def _run_lines(record: Record) -> Iterator[str]:
     yield f"--- run, {record.get('status', '?')}"
-    for item in list_comparable_parts(_by_call(events_of(record))):
+    for item in list_comparable_parts(_order_by_call(events_of(record))):
         yield f"{item.head}:"
         yield from (f"    {_ADDRESS.sub('0x…', line)}" for line in item.body.splitlines())
 
 
-def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
-    """Yield the events of a run, those of a sub-agent before the result of its call.
+def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
+    """Yield the events of the run at `span`, those of a sub-agent before the result of its call.
 
-    Calls that ran at the same time do not mix.
+    So events of calls that ran at the same time do not mix.
     """
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
@@ -109,7 +105,9 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
         if isinstance(event, Result) and event.span == span:
             within = below.pop(event.call_id, [])
             yield from (
-                _by_call(within, event.call_id) if event.call_id.count("/") < DEEPEST else within
+                _order_by_call(within, event.call_id)
+                if event.call_id.count("/") < DEEPEST
+                else within
             )
         yield event
     yield from (event for rest in below.values() for event in rest)
@@ -124,15 +122,15 @@ def merge_files(
     is not a notebook, or has a newer version, is merged as text. Raises UsageError if git is not
     installed.
     """
-    old, mine, yours = (_read(path) for path in (base, ours, theirs))
+    old, mine, yours = (_read_notebook(path) for path in (base, ours, theirs))
     if mine is None or yours is None:
-        return _merge_file([ours, base, theirs])
+        return _merge_as_text([ours, base, theirs])
     versions = (old or {"cells": []}, mine, yours)
-    name_cells(versions)
+    add_ids(versions)
     merge_results(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
-    unname_cells(merged)
-    lift_records(merged)
+    remove_ids(merged)
+    NotebookRuns(merged).lift()
     ours.write_bytes(_dump(merged))
     for conflict in conflicts:
         report(conflict)
@@ -145,12 +143,12 @@ def _merge_text(base: str, ours: str, theirs: str) -> tuple[str, bool]:
         paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
         for path, text in zip(paths, (ours, base, theirs), strict=True):
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        clean = _merge_file(paths)
+        clean = _merge_as_text(paths)
         return paths[0].read_bytes().decode("utf-8", "surrogatepass"), clean
 
 
-def _merge_file(paths: Sequence[Path]) -> bool:
-    """Merge the third file into the first; return whether there was no conflict."""
+def _merge_as_text(paths: Sequence[Path]) -> bool:
+    """Merge the files ours, base, theirs into the first; return whether there was no conflict."""
     labels = [word for label in ("ours", "base", "theirs") for word in ("-L", label)]
     return _git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
 
@@ -177,12 +175,12 @@ def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
         if _git(["git", "-C", str(root), "config", name, value]).returncode:
             raise UsageError(f"git could not set {name} in {root}.")
     line = f"{PATTERN} diff={DRIVER} merge={DRIVER}" + (f" filter={DRIVER}" if filtered else "")
-    done = [*(f"set {name}" for name in settings), _attribute(root / ATTRIBUTES, line)]
-    return [*done, *(f"{said}: add {KEEP_ID}" for said in find_renumbering(root))]
+    steps = [*(f"set {name}" for name in settings), _add_line(root / ATTRIBUTES, line)]
+    return [*steps, *(f"{fault}: add {KEEP_ID}" for fault in find_renumbering(root))]
 
 
 def find_renumbering(folder: Path) -> list[str]:
-    """Describe the configurations of nbstripout that give cells new ids; [] without git."""
+    """Describe each configuration of nbstripout here that gives cells new ids; [] without git."""
     try:
         clean = _git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
         root = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
@@ -190,18 +188,22 @@ def find_renumbering(folder: Path) -> list[str]:
         return []
     hooks = Path(root or folder) / HOOKS
     listed = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
-    places = {
+    sources = {
         "git's filter nbstripout": clean.strip(),
         HOOKS: listed if "nbstripout" in listed else "",
     }
     effect = (
         "gives all cells new ids, so that their records are found by the texts of the cells only"
     )
-    return [f"{place} {effect}" for place, text in places.items() if text and KEEP_ID not in text]
+    return [
+        f"{source} {effect}" for source, text in sources.items() if text and KEEP_ID not in text
+    ]
 
 
 def _check_file(path: Path) -> None:
-    """Raise UsageError if writing the file would write elsewhere: a clone may hold such a link."""
+    """Raise UsageError if the file is a link, as a clone may hold: writing would write
+    elsewhere.
+    """
     if path.is_symlink():
         raise UsageError(
             f"{path} is a link to {os.readlink(path)}: nothing is written through it, and git does not read it. Replace it by a file."
@@ -210,7 +212,8 @@ def _check_file(path: Path) -> None:
         raise UsageError(f"{path} is not a file. Move it away.")
 
 
-def _attribute(path: Path, line: str) -> str:
+def _add_line(path: Path, line: str) -> str:
+    """Add our line to `.gitattributes` in the place of a former one; return what was done."""
     # paths in it may have any encoding
     lines = (
         path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -234,14 +237,16 @@ def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
         raise UsageError("git is not installed, or not on the PATH.") from None
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_notebook(path: Path) -> dict[str, Any] | None:
+    """Return a notebook, None for a file that is none or whose records have a newer format."""
     try:
         nb = load_notebook(path)
     except UsageError:
         return None
-    return None if has_newer_format(metadata_of(nb).get(METADATA_KEY)) else nb
+    return None if NotebookRuns(nb).has_newer_format() else nb
 
 
 def _dump(nb: Notebook) -> bytes:
     text = json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    return encode_json(text)
+    # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
+    return text.encode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
 """Recorded runs as one self-contained HTML page: no kernel, no front end, no network.
 
-Why: runs are mailed, printed, put on a server. The page includes what a notebook shows beside the
-cards (plots that the code displayed) and what its front end does (typeset formulas).
+Why: runs are mailed, printed, put on a server. Beside the cards the page shows what the code of a
+cell displayed, such as plots, and typeset formulas, as a front end does.
 
 Rules
 - Nothing on the page is fetched or runs; its content security policy enforces that.
@@ -24,12 +24,12 @@ from ...record import (
     NOTEBOOK_SUFFIX,
     RECORD_MIME,
     Output,
+    RunNumbers,
     cell_id,
     list_cells,
     list_outputs,
     load_notebook,
     metadata_of,
-    numbers_of,
     with_ids,
 )
 from ...view import (
@@ -44,7 +44,6 @@ from ...view import (
     display_nodes,
     draw_html,
     make_bundle,
-    typeset_formulas,
 )
 from ...wire import as_dict
 
@@ -63,14 +62,12 @@ LARGEST = 30_000_000  # characters of everything displayed beside the cards
 
 def render_page(runs: Sequence[Run]) -> str:
     """Return the page of these runs."""
-    room = LARGEST
+    room = LARGEST  # characters that are left
     parts = []
-    with typeset_formulas():
-        for run in runs:
-            nodes, room = _bounded(displayed(run), room)
-            parts.append(
-                f"{make_bundle(run.log)['text/html']}\n{draw_html(nodes) if nodes is not None else ''}"
-            )
+    for run in runs:
+        nodes, room = _draw_displays(list_displays(run), room)
+        below = draw_html(nodes, typeset=True) if nodes is not None else ""
+        parts.append(f"{make_bundle(run.log, typeset=True)['text/html']}\n{below}")
     return PAGE.format(title=escape(_title(runs)), body="".join(parts))
 
 
@@ -79,18 +76,19 @@ def _title(runs: Sequence[Run]) -> str:
     return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
 
 
-def displayed(run: Run) -> list[Mapping[str, Any]]:
+def list_displays(run: Run) -> list[Mapping[str, Any]]:
     """Return the mime bundles below a run's card in the notebook: what its code displayed."""
-    return list(_below(run)) if run.cell and run.notebook.endswith(NOTEBOOK_SUFFIX) else []
+    return list(_find_displays(run)) if run.cell and run.notebook.endswith(NOTEBOOK_SUFFIX) else []
 
 
-def _below(run: Run) -> Iterator[Mapping[str, Any]]:
-    card = ""
-    for output in _outputs(run.notebook, run.cell):
+def _find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
+    """Yield the mime bundles between the card of a run and the next card in its cell."""
+    card = ""  # the id of the run whose card was seen last
+    for output in _read_outputs(run.notebook, run.cell):
         data = as_dict(output.get("data"))
         if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
             record = as_dict(data.get(RECORD_MIME))
-            card = str(numbers_of(output).get("run") or record.get("id") or card)
+            card = str(RunNumbers.of(output).get("run") or record.get("id") or card)
         elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
             yield {
                 mime: "".join(value) if isinstance(value, list) else value
@@ -98,7 +96,7 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
             }
 
 
-def _outputs(path: str, cell: str) -> list[Output]:
+def _read_outputs(path: str, cell: str) -> list[Output]:
     try:
         cells_of_file = list_cells(with_ids(load_notebook(path)))
     except UsageError:
@@ -106,7 +104,7 @@ def _outputs(path: str, cell: str) -> list[Output]:
     return next((list_outputs(c) for c in cells_of_file if cell_id(c) == cell), [])
 
 
-def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
+def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
     """Return displayed bundles as a node, as far as there is room, and the room that is left."""
     nodes: list[Node] = []
     left_out = 0

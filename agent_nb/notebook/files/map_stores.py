@@ -1,9 +1,9 @@
-"""`%agent status` and `%agent forget` for the stored rows of maps.
+"""The stored rows of maps, for `%agent status` and `%agent forget`.
 
 Rules
-- Only a run that this kernel or this user made says which rows are forgotten: a stranger's record
-  must not name the store of another map.
-- A store that cannot be used is reported; the others are forgotten.
+- Only the rows of maps that this kernel or this user made are forgotten: a stranger's record could
+  name the store of another map.
+- A store that cannot be used is reported; the rows of the others are forgotten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...agent import Run
 from ...errors import UsageError
 from ...host import shorten_path
 from ...record import Record, events_of
-from ...rows import forget_all_rows, forget_map_rows, list_stores, locate_map, stores_folder
+from ...rows import list_stores, locate_map
 from ...view import clip_text, count_noun
 from .recovery import format_date
 
@@ -23,23 +23,23 @@ LONGEST = 60  # characters of a template
 KILO = 1000
 
 
-def ids_of(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
+def list_map_ids(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
     """Return the ids of the maps among the records and runs of a notebook."""
     logs = (*(events_of(record) for record in records), *(run.log for run in runs))
-    return {found[0] for log in logs if (found := locate_map(log))}
+    return {location.id for log in logs if (location := locate_map(log))}
 
 
 def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
-    """Return the stores of the maps with these `ids` as rows of a table; nothing without one."""
-    stores = [kept for kept in list_stores() if kept.file.stem in ids]
+    """Return a table of the stores of the maps with these `ids`; nothing if there are none."""
+    stores = [store for store in list_stores() if store.file.stem in ids]
     rows = [
         (
-            clip_text(" · ".join(kept.prompts), LONGEST) or "?",
-            "cannot be read" if kept.rows is None else f"{kept.rows:,}",
-            _size(kept.size),
-            format_date(kept.used),
+            clip_text(" · ".join(store.prompts), LONGEST) or "?",
+            "cannot be read" if store.rows is None else f"{store.rows:,}",
+            _format_size(store.size),
+            format_date(store.used),
         )
-        for kept in stores[:MOST]
+        for store in stores[:MOST]
     ]
     return [("map", "stored rows", "size", "last used"), *rows] if rows else []
 
@@ -49,31 +49,31 @@ def stores_remark() -> str:
     stores = list_stores()
     if not stores:
         return ""
-    total = _size(sum(kept.size for kept in stores))
+    total = _format_size(sum(store.size for store in stores))
     count = count_noun(len(stores), "store")
-    return f"{count} of maps ({total}) in {shorten_path(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
+    return f"{count} of maps ({total}) in {shorten_path(stores[0].file.parent)}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
 def forget_question() -> str:
     """Return what is asked before every stored row is removed, "" if there are none."""
     stores = list_stores()
-    rows = sum(kept.rows or 0 for kept in stores)
+    rows = sum(store.rows or 0 for store in stores)
     if not rows:
         return ""
     return f"Remove {count_noun(rows, 'row')} of {count_noun(len(stores), 'map')}, those of other notebooks too? They are asked, and paid for, again when their maps run."
 
 
 def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
-    """Remove the rows of the maps among runs; return how many there were, and what went wrong.
+    """Remove the stored rows of the maps among records and runs; return their number, and faults.
 
-    records: those that this kernel or this user made. runs: those of this kernel.
+    `records` are those that this kernel or this user made, `runs` those of this kernel.
     """
     logs = [*(events_of(record) for record in records), *(run.log for run in runs)]
-    maps = dict.fromkeys(found for log in logs if (found := locate_map(log)))
+    maps = dict.fromkeys(location for log in logs if (location := locate_map(log)))
     count, faults = 0, []
-    for id_, store in maps:
+    for location in maps:
         try:
-            count += forget_map_rows(id_, store)
+            count += location.forget()
         except UsageError as fault:
             faults.append(str(fault))
     return count, faults
@@ -82,10 +82,18 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
 def forget_all() -> str:
     """Remove every row in the state folder; return what was done, in words.
 
-    Raises UsageError if a store cannot be used.
+    Raises UsageError for the first store that cannot be used, after the others.
     """
-    return f"{count_noun(forget_all_rows(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+    count, faults = 0, []
+    for store in list_stores():
+        try:
+            count += store.forget()
+        except UsageError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+    return f"{count_noun(count, 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
 
 
-def _size(size: int) -> str:
+def _format_size(size: int) -> str:
     return f"{size / KILO**2:.1f} MB" if size >= KILO**2 else f"{size / KILO:.0f} kB"

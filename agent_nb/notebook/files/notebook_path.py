@@ -1,12 +1,10 @@
-"""The path of the notebook that a kernel runs, as far as it can know it.
+"""The sources that name the notebook of a kernel, one function each (`notebook_finder` ranks them).
 
 Why several sources: the protocol sends the cell's id only. Our runner sends the path, VS Code puts
-it into the namespace, Jupyter servers put it into the environment (stale after a rename) and also
-answer requests.
+it into the namespace. Jupyter servers put it into the environment, where after a rename it may name
+a missing file or another notebook, and also answer requests.
 
 Rules
-- Explicit statements come first, then the answer of a Jupyter server, then the environment, which
-  after a rename may name a missing file or another notebook.
 - Asking Jupyter servers takes one second at most, happens only if there is one, and fails silently.
 - Only existing files are returned. A relative path is looked up where the kernel runs, then where
   its runner was started (runners start kernels in the notebook's folder).
@@ -23,53 +21,43 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...host import Launch
 from ..runner_options import RunnerOptions
 
-PATH_VARIABLE = "AGENT_NB_NOTEBOOK"
-SESSION = "JPY_SESSION_NAME"
+SESSION = "JPY_SESSION_NAME"  # set by Jupyter servers: the path at the start of the kernel
 PATIENCE = 1.0  # seconds for all servers together
 
 
-def notebook_path(
-    sent: RunnerOptions, namespace: Mapping[str, Any], *, ask: bool = True
-) -> Path | None:
-    """Return the path of the notebook that runs here, or None.
-
-    `sent` came from our runner with the cell; `ask` allows requests to Jupyter servers.
-    """
-    return told_path(sent, namespace) or (served_path() if ask else None) or session_path()
-
-
-def told_path(sent: RunnerOptions, namespace: Mapping[str, Any]) -> Path | None:
-    """Return the path that the runner, our environment variable or VS Code names."""
-    named = (
-        sent.get("notebook"),
-        os.environ.get(PATH_VARIABLE),
+def explicit_path(options: RunnerOptions, namespace: Mapping[str, Any]) -> Path | None:
+    """Return the path that the runner, our environment variable or VS Code names, or None."""
+    candidates = (
+        options.get("notebook"),
+        os.environ.get(Launch.NOTEBOOK),
         namespace.get("__vsc_ipynb_file__"),
     )
     return next(
         (
-            found
-            for path in named
-            if isinstance(path, str) and path and (found := _located(path)) is not None
+            existing
+            for path in candidates
+            if isinstance(path, str) and path and (existing := _find_file(path)) is not None
         ),
         None,
     )
 
 
 def served_path() -> Path | None:
-    """Return the path that the Jupyter server of this kernel names."""
+    """Return the path that a Jupyter server names for this kernel, None without such a server."""
     return (
-        next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None)
+        next((Path(p) for p in ask_servers(kernel_id()) if _is_file(p)), None)
         if os.environ.get(SESSION)
         else None
     )
 
 
 def session_path() -> Path | None:
-    """Return the path at the time when a Jupyter server started this kernel."""
+    """Return the path that the notebook had when a Jupyter server started this kernel, or None."""
     path = os.environ.get(SESSION)
-    return _located(path) if path else None
+    return _find_file(path) if path else None
 
 
 def kernel_id() -> str:
@@ -82,7 +70,7 @@ def kernel_id() -> str:
     return ""
 
 
-def from_servers(kernel: str) -> Iterator[str]:
+def ask_servers(kernel: str) -> Iterator[str]:
     """Yield the notebook paths that running Jupyter servers name for this kernel."""
     if not kernel:
         return
@@ -97,6 +85,7 @@ def from_servers(kernel: str) -> Iterator[str]:
 
 
 def _servers() -> list[dict[str, Any]]:
+    """Return the description files of running Jupyter servers."""
     from jupyter_core.paths import jupyter_runtime_dir
 
     servers = []
@@ -111,9 +100,9 @@ def _servers() -> list[dict[str, Any]]:
 
 
 def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
+    """Return the sessions of a server, [] if it is dead, another user's, or wants a password."""
     from urllib.request import ProxyHandler, Request, build_opener
 
-    # a dead server, another user's server, or one with a password
     with suppress(Exception):
         request = Request(  # noqa: S310  (http)
             f"{server['url']}api/sessions",
@@ -125,10 +114,11 @@ def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
     return []
 
 
-def _located(path: str) -> Path | None:
-    # set by the shell; a runner that changes the folder for its kernel keeps it
-    started = os.environ.get("PWD", "")
-    return next((Path(p) for p in (path, os.path.join(started, path)) if _is_file(p)), None)
+def _find_file(path: str) -> Path | None:
+    """Return an existing file of this path, looked up here and in the runner's folder, or None."""
+    # PWD is set by the shell; a runner that changes the folder for its kernel keeps it
+    runner_folder = os.environ.get("PWD", "")
+    return next((Path(p) for p in (path, os.path.join(runner_folder, path)) if _is_file(p)), None)
 
 
 def _is_file(path: str) -> bool:

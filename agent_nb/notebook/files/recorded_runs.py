@@ -1,8 +1,7 @@
-"""Recorded runs of notebooks and event files, and their differences.
+"""The recorded runs of notebooks and event files, and their differences, for the command line.
 
-Rules
-- Nothing here runs a cell or writes a file.
-- Of each cell the run counts that a replay would try first (`ranking`), unless all are asked for.
+Rule: of each cell the run counts that a replay would try first (`CellRecords.rank`), unless all are
+asked for. Nothing is executed or written.
 """
 
 from __future__ import annotations
@@ -17,47 +16,48 @@ from ...errors import UsageError
 from ...events import EventLog
 from ...record import (
     NOTEBOOK_SUFFIX,
-    Diff,
-    compare_runs,
-    find_records,
-    list_log_calls,
+    CellRecords,
+    LogCalls,
+    NotebookRuns,
     load_notebook,
     log_of,
-    rank_records,
-    read_logs,
     user_key,
 )
 from ...rows import Runs
+from .run_diff import Diff, compare_runs
 
 
 def read_runs(
     paths: Sequence[Path], *, every: bool = False, id_: str = "", row_calls: bool = False
 ) -> Runs:
-    """Return runs of notebooks and event files: the one that counts per cell, or `every` one.
+    """Return the runs of notebooks and event files whose id begins with `id_`.
 
-    Only those whose id begins with `id_`. With `row_calls` each run of a map is followed by the
-    runs of its rows that hold calls which can run again: nothing else shows them. Raises UsageError
-    for a file that is neither, or a record that holds too many.
+    Of each cell the run that counts, or `every` one. With `row_calls` the run of a map is followed
+    by those of its rows that hold calls which can run again: nothing else shows these calls. Raises
+    UsageError for a file that is neither, or a record with too many calls.
     """
-    runs = [run for path in paths for run in _of(path, every) if run.id.startswith(id_)]
+    runs = [run for path in paths for run in _runs_of(path, every) if run.id.startswith(id_)]
     return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
 
 
-def _of(path: Path, every: bool) -> Iterator[Run]:
+def _runs_of(path: Path, every: bool) -> Iterator[Run]:
+    """Yield the runs of a notebook, or the run of an event file."""
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
-    for cell, items in groupby(find_records(load_notebook(path)), key=lambda item: item.cell):
-        listed = [item.record for item in items]
-        for record in listed if every else rank_records(listed, user_key())[:1]:
+    for cell, items in groupby(
+        NotebookRuns(load_notebook(path)).list_all(), key=lambda item: item.cell
+    ):
+        records = [item.record for item in items]
+        for record in records if every else CellRecords(records).rank(user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
 
 
 def _rows_with_calls(run: Run) -> list[Run]:
     return [
-        Run(EventLog.of_events(log), cell=run.cell, notebook=run.notebook)
-        for rows, log in read_logs(run.log)
-        if rows and list_log_calls(log)
+        Run(EventLog.of_events(inner.log), cell=run.cell, notebook=run.notebook)
+        for inner in LogCalls.read_all(run.log)
+        if inner.rows and inner.list_repeatable()
     ]
 
 

@@ -1,8 +1,8 @@
-"""`%agent recover` and `%agent forget`: bringing lost runs back, and removing runs.
+"""Lost runs, which only their journals hold: for `%agent recover` and `%agent forget`.
 
 Rules
-- Offered are journals of runs that neither this kernel nor a notebook file knows: the file they
-  were made in, or this one. Those of other notebooks are counted, and listed when asked for.
+- A run is lost if this kernel does not know it, nor does the notebook file that it was made in, or
+  this notebook's. Lost runs of other notebooks are counted, and listed on request.
 - A run is superseded, and not offered, if its cell has since ended a run well, or saved as many
   newer ones as are kept. Its id still brings it back.
 - A recovered run is shown and recorded where it is recovered, and kept for the cell that made it;
@@ -25,23 +25,23 @@ import msgspec
 from ...errors import UsageError
 from ...events import EventLog
 from ...record import (
-    EXECUTIONS_OF_CELL,
+    CellRecords,
     Home,
     Journal,
     Provenance,
     RecoverableRun,
     read_start_time,
-    recover_log,
     run_record,
     sign_record,
     user_key,
 )
-from .library import File, Library, file_of
+from .library import Library
+from .notebook_file import NotebookFile, read_notebook_file
 
 LONGEST = 50  # characters of a prompt
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LostRuns(msgspec.Struct, frozen=True):
     """The journals of lost runs, newest first: of this notebook, of others, and superseded ones."""
 
     here: Sequence[RecoverableRun] = ()
@@ -49,54 +49,58 @@ class Lost(msgspec.Struct, frozen=True):
     superseded: Sequence[RecoverableRun] = ()
 
 
-def lost_runs(
-    file: File,
+def find_lost_runs(
+    file: NotebookFile,
     notebook: str,
     known: Iterable[str] = (),
     answered: Mapping[str, float] | None = None,
-) -> Lost:
+) -> LostRuns:
     """Return the journals of lost runs.
 
-    notebook: the path of the notebook, and `file` its content. known: ids of runs that are not
-    lost. answered: when the latest run of a cell began that ended well in this kernel, by cell;
+    `notebook` is the path of this notebook, `file` its content, `known` the ids of runs that are
+    not lost. `answered`: when the latest run that ended well in this kernel began, by cell id;
     None: only what is in a file supersedes a run.
     """
     home = Home(os.path.expanduser("~"))
     here = home.hide(notebook)
-    made_in = cache(
-        lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
-    )
-    journals = [f for f in RecoverableRun.list_all(known) if f.status != "running"]
+
+    @cache
+    def content_of(hidden: str) -> NotebookFile:
+        """Return the content of the notebook at a path whose home folder is hidden."""
+        if not hidden or hidden == here:
+            return file
+        return read_notebook_file(Path(home.show(hidden)))
+
+    journals = [j for j in RecoverableRun.list_all(known) if j.status != "running"]
     lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
     latest: dict[tuple[str, str], float] = {
         (here, cell): began for cell, began in (answered or {}).items()
     }
-    for each in journals:  # the newest first
-        header = each.header
-        files = (file, made_in(header.notebook))
-        if any(_has(each, content) for content in files):
+    for journal in journals:  # the newest first
+        header = journal.header
+        files = (file, content_of(header.notebook))
+        if any(_has_run(content, journal) for content in files):
             continue
-        whose = header.notebook, header.cell
-        newer = header.cell and latest.get(whose, 0.0) > header.started
-        if newer or any(_is_superseded(each, content) for content in files):
-            lost["superseded"].append(each)
+        cell = header.notebook, header.cell
+        newer = header.cell and latest.get(cell, 0.0) > header.started
+        if newer or any(_supersedes(content, journal) for content in files):
+            lost["superseded"].append(journal)
         else:
-            lost["here" if header.notebook == here else "others"].append(each)
-        if each.status == "ok" and answered is not None:
-            latest[whose] = max(latest.get(whose, 0.0), header.started)
-    return Lost(**lost)
+            lost["here" if header.notebook == here else "others"].append(journal)
+        if journal.status == "ok" and answered is not None:
+            latest[cell] = max(latest.get(cell, 0.0), header.started)
+    return LostRuns(**lost)
 
 
-def _has(lost: RecoverableRun, file: File) -> bool:
-    """Return whether a file has the run."""
+def _has_run(file: NotebookFile, lost: RecoverableRun) -> bool:
     return any(r.get("id") == lost.header.run for runs in file.runs.values() for r in runs)
 
 
-def _is_superseded(lost: RecoverableRun, file: File) -> bool:
+def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
     """Return whether a file has a newer answer of the cell, or dropped the run for newer ones."""
     listed = file.runs.get(lost.header.cell, ())
     newer = [r for r in listed if read_start_time(r) > lost.header.started]
-    return len(newer) >= EXECUTIONS_OF_CELL or any(r.get("status") == "ok" for r in newer)
+    return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)
 
 
 def format_date(seconds: float) -> str:
@@ -104,8 +108,8 @@ def format_date(seconds: float) -> str:
     return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
-def journal_rows(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
-    """Return the journals as rows of a table."""
+def journal_table(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
+    """Return the journals as a table; its first row names the columns."""
     title = ("run", "when", "status", "notebook", "prompt")
     return [
         title,
@@ -128,7 +132,7 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     Raises UsageError if the journal cannot be read.
     """
     try:
-        log = recover_log(lost.path)
+        log = RecoverableRun.recover(lost.path)
     except OSError as fault:
         raise UsageError(
             f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
@@ -141,14 +145,14 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     return log, record
 
 
-def choose_journals(journals: Iterable[RecoverableRun], wanted: str) -> list[RecoverableRun]:
-    """Return the journal that `wanted` names, the beginning of a run id.
+def choose_journals(journals: Iterable[RecoverableRun], prefix: str) -> list[RecoverableRun]:
+    """Return the first journal whose run id begins with `prefix`, in a list.
 
     Raises UsageError if there is none.
     """
-    hits = [f for f in journals if f.header.run.startswith(wanted)]
+    hits = [f for f in journals if f.header.run.startswith(prefix)]
     if not hits:
-        raise UsageError(f"There is no lost run {wanted!r}. %agent recover lists them.")
+        raise UsageError(f"There is no lost run {prefix!r}. %agent recover lists them.")
     return hits[:1]
 
 

@@ -1,15 +1,15 @@
-"""Reading before signing: the records of a notebook as text, and who has signed them.
+"""The records of a notebook as text, to be read before they are signed, and who has signed them.
 
-Why: a signature lets calls run again on other machines, so its maker must have seen them.
+Why: a signature lets calls run again on other machines, so the signer must have seen them.
 
 Rules
-- Listed are all calls that may run again (`record.recorded_calls`), with the arguments they ran
-  with; equal calls of rows once, with their number. The notebook decides what a tool does, not the
-  record: only calls of built-in tools without an effect are left out and counted, and only where no
-  cell can redefine a tool of that name.
+- All calls that may run again (`RecordedCall`) are listed, with the arguments they ran with; equal
+  calls of rows once, with their number. Only calls of built-in tools without an effect are counted
+  instead, and only where no cell can redefine a tool of that name: the notebook decides what a tool
+  does, not the record.
 - Text of a record is shown printable and bounded; arguments not shown in full are counted.
 - A record that was changed, or whose cell is gone, is not signed.
-- The signature covers the text of the cell as it stands in the notebook.
+- The signature covers the text of the cell as it is in the notebook now.
 """
 
 from __future__ import annotations
@@ -26,44 +26,39 @@ from ...events import content_text
 from ...host import list_builtin
 from ...record import (
     METADATA_KEY,
+    NotebookRuns,
     PrivateKey,
     Record,
     RecordedCall,
+    Signatures,
     Signer,
-    add_signature,
     agent_cell,
     cell_id,
-    count_equal,
-    describe_signatures,
-    digest_calls,
     events_of,
-    group_records,
     is_intact,
     is_own_record,
-    list_calls,
     metadata_of,
     read_start_time,
-    signers_of,
     source_hash,
     source_of,
     user_key,
     with_ids,
 )
-from ...tools import QUIET, ROOM, of_plugin
+from ...tools import Toolset
 from ...wire import cut_end
 from ..notices import CLIPPED, LONGEST, make_printable, printable_value
 from .cell_titles import name_cell
 from .tool_names import tool_names
 
 SHORT = 300  # characters of the arguments of a call on one line
-# code that may define any name
-_UNREAD = re.compile(
+# code that may define any name, without naming it
+_ANY_NAME = re.compile(
     r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b|\bexec\b|\bglobals\b", re.MULTILINE
 )
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A record to sign."""
+    """One record of a review; `str` gives what is to be read of it."""
 
     number: int  # of the cell
     title: str  # of the cell
@@ -73,7 +68,7 @@ class Item(msgspec.Struct, frozen=True):
     calls: Sequence[str] = ()  # as text, equal ones of rows once
     count: int = 0  # of calls that are listed
     clipped: int = 0  # arguments not shown in full
-    looking: int = 0  # calls without an effect, not listed
+    looking: int = 0  # calls without an effect, which are counted only
     problem: str = ""  # why it is not signed
 
     def __str__(self) -> str:
@@ -95,11 +90,11 @@ class Review(tuple[Item, ...]):
 
     @property
     def signable(self) -> list[Item]:
-        """Those without a problem."""
+        """The records without a problem."""
         return [item for item in self if not item.problem]
 
     def render(self) -> str:
-        """Return what is to be read before signing."""
+        """Return what is to be read before signing, below the title of each cell."""
         lines, number = [], 0
         for item in self:
             if item.number != number:
@@ -109,9 +104,10 @@ class Review(tuple[Item, ...]):
         return "\n".join(lines)
 
     def sign(self, metadata: dict[str, Any], key: PrivateKey) -> int:
-        """Sign the records without a problem, in our metadata; return how many."""
+        """Add signatures of the `signable` records to our metadata; return how many."""
+        signatures = Signatures(metadata)
         for item in self.signable:
-            add_signature(metadata, item.record, item.source, key)
+            signatures.add(item.record, item.source, key)
         return len(self.signable)
 
 
@@ -119,10 +115,12 @@ def review_records(nb: Mapping[str, Any]) -> Review:
     """Return the records of a notebook, to be read and signed."""
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
-    quiet = harmless(source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code")
-    recorded = group_records(dict(nb))
+    quiet = list_quiet_tools(
+        source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code"
+    )
+    recorded = NotebookRuns(dict(nb)).by_cell()
     return Review(
-        _item(number, cell, record, quiet)
+        _review_record(number, cell, record, quiet)
         for number, cell in numbered
         for record in recorded.get(cell_id(cell), ())
     )
@@ -131,7 +129,7 @@ def review_records(nb: Mapping[str, Any]) -> Review:
 def countersigned_records(
     nb: Mapping[str, Any],
     cell: Mapping[str, Any],
-    listed: Sequence[Record],
+    records: Sequence[Record],
     signers: Sequence[Signer],
 ) -> list[str]:
     """Return the hashes of a cell's records that a signer has signed for its present source.
@@ -140,11 +138,12 @@ def countersigned_records(
     """
     if not signers:
         return []
-    metadata, source = metadata_of(nb).get(METADATA_KEY), source_hash(source_of(cell))
+    signatures = Signatures(metadata_of(nb).get(METADATA_KEY))
+    source = source_hash(source_of(cell))
     return [
         str(record.get("hash", ""))
-        for record in listed
-        if signers_of(metadata, record, source, signers)
+        for record in records
+        if signatures.signers_of(record, source, signers)
     ]
 
 
@@ -152,33 +151,39 @@ def signature_remarks(
     nb: Mapping[str, Any], cell: Mapping[str, Any], record: Record, signers: Sequence[Signer]
 ) -> list[str]:
     """Describe the signatures of a record of a cell. Raises MissingExtra."""
-    metadata = metadata_of(nb).get(METADATA_KEY)
-    return describe_signatures(metadata, record, source_hash(source_of(cell)), signers)
+    signatures = Signatures(metadata_of(nb).get(METADATA_KEY))
+    return signatures.describe(record, source_hash(source_of(cell)), signers)
 
 
 def call_lines(record: Record) -> list[str]:
-    """Return all calls of a record that can run again, as short lines, equal ones of rows once."""
+    """Return all calls of a record that can run again, as short lines; equal ones of rows once.
+
+    A record with too many has one line that says so.
+    """
     try:
-        calls = count_equal(list_calls(events_of(record)))
+        calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
     except UsageError as fault:
         return [str(fault)]
     return [
-        f"can run again: {_head(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
+        f"can run again: {_call_title(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
         for call, count in calls
     ]
 
 
-def harmless(sources: Iterator[str]) -> frozenset[str]:
+def list_quiet_tools(sources: Iterator[str]) -> frozenset[str]:
     """Return the names of built-in tools without an effect that no cell redefines."""
     code = [source for source in sources if agent_cell(source) is None]
-    if any(_UNREAD.search(source) for source in code):
+    if any(_ANY_NAME.search(source) for source in code):
         return frozenset()
-    tools_made = tool_names(code)
-    plugin_tools = (tool for name in list_builtin(ROOM) for tool in of_plugin(name))
-    return frozenset(tool.name for tool in plugin_tools if tool.effect in QUIET) - tools_made
+    redefined = tool_names(code)
+    plugin_tools = (tool for name in list_builtin("tools") for tool in Toolset.of_plugin(name))
+    return frozenset(tool.name for tool in plugin_tools if tool.harmless) - redefined
 
 
-def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]) -> Item:
+def _review_record(
+    number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]
+) -> Item:
+    """Return a record with its calls as text, or with the reason why it cannot be signed."""
     began = read_start_time(record)
     when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
     by = "recorded by you" if is_own_record(record, user_key()) else "not recorded by you"
@@ -188,12 +193,12 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:
-        ran = count_equal(list_calls(events_of(record)))
-        digest_calls(record)
+        ran = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
+        RecordedCall.digest_all(record)
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
     listed = [(call, count) for call, count in ran if call.name not in quiet]
-    texts = [_call(call, count) for call, count in listed]
+    texts = [_format_call(call, count) for call, count in listed]
     total = sum(count for _, count in listed)
     return msgspec.structs.replace(
         item,
@@ -204,17 +209,17 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
     )
 
 
-def _call(call: RecordedCall, count: int) -> str:
-    """Return a call as text; only lines of arguments are indented so deep."""
-    named = (
+def _format_call(call: RecordedCall, count: int) -> str:
+    """Return a call as text. Only arguments are indented by six, so none can imitate a call."""
+    arguments = (
         f"      {_line(name)} = {printable_value(value)}".replace("\n", "\n      ")
         for name, value in call.args.items()
     )
-    return "\n".join([f"    {_head(call, count)}", *named])
+    return "\n".join([f"    {_call_title(call, count)}", *arguments])
 
 
-def _head(call: RecordedCall, count: int) -> str:
-    """Return the tool of a call, and where it is called."""
+def _call_title(call: RecordedCall, count: int) -> str:
+    """Return the tool of a call, the sub-agent that called it, and in how many rows of a map."""
     rows = f"in rows of the map{f', {count} times' if count > 1 else ''}" if call.rows else ""
     agents = f"by the agent {call.agents}" if call.agents else ""
     where = ", ".join(filter(None, (agents, rows)))
@@ -222,4 +227,5 @@ def _head(call: RecordedCall, count: int) -> str:
 
 
 def _line(text: str) -> str:
+    """Return a text as one printable line of at most `LONGEST` characters."""
     return " ".join(make_printable(text)[:LONGEST].split())

@@ -1,17 +1,18 @@
-"""Making three versions of a notebook agree on what execution wrote, so that git merges the rest.
+"""Make three versions of a notebook agree on what execution wrote, so that the rest can be merged
+(`cell_merge`).
 
 Why: outputs, records and execution counts are one result; mixed lines of two results would be a
 notebook that nobody has run.
 
 Rules
-- The runs of both sides stay, except those that one side has removed; so do signatures and the
-  marks of forgotten runs.
+- The runs of both sides (ours and theirs) stay, except those that one side has removed; so do
+  signatures and the marks of forgotten runs.
 - What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did:
   from the side whose earlier cell of the same conversation stays, because it answers that one; else
   from the side with the newest run of it, else from the one that changed its text, else ours.
 - What execution writes about the whole notebook comes from the side that changed it, ours if both
   did.
-- Cells are matched by id; a cell whose id stands twice is left to git.
+- Cells are matched by id; a cell whose id another cell has, too, is left as it is.
 """
 
 from __future__ import annotations
@@ -22,84 +23,62 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...record import (
-    FORGOTTEN,
     METADATA_KEY,
-    METADATA_VERSION,
-    RECORD_MIME,
-    SIGNATURES,
     Cell,
+    CellRecords,
+    NotebookRuns,
     Record,
     Runs,
-    all_outputs,
     cell_id,
-    group_records,
-    merge_signatures,
-    read_published_record,
     read_start_time,
-    sort_newest_first,
     source_of,
 )
 from ...record import list_cells as all_cells
-from ...wire import as_dict, as_list
 
-TIMES = "execution"  # in the metadata of a cell
-ABOUT = ("language_info", "widgets")  # in the metadata of a notebook
+TIMES = "execution"  # in the metadata of a cell: when it ran
+ABOUT = ("language_info", "widgets")  # in the metadata of a notebook: what execution writes there
 
 
 def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     """Write into the three notebooks the runs, outputs and other results of the merged one."""
-    sides = (base, ours, theirs)
-    about = [_object(nb, "metadata") for nb in sides]
-    runs = [group_records(nb) for nb in sides]
-    _set(about, METADATA_KEY, _written(about, _three_way(*runs)))
+    versions = (base, ours, theirs)
+    metadata = [_get_object(nb, "metadata") for nb in versions]
+    runs = [NotebookRuns(nb).by_cell() for nb in versions]
+    _, our_metadata, their_metadata = (m.get(METADATA_KEY) for m in metadata)
+    merged = NotebookRuns.merge_metadata(our_metadata, their_metadata, _merge_runs(*runs))
+    _set_all(metadata, METADATA_KEY, merged)
     for key in ABOUT:
-        _set(about, key, _either(*(m.get(key) for m in about)))
-    for nb in sides:
-        _refer(nb)
-    _agree_on_outputs([_by_id(nb) for nb in sides], runs)
+        _set_all(metadata, key, _either(*(m.get(key) for m in metadata)))
+    for nb in versions:
+        NotebookRuns(nb).refer_to_metadata()
+    _agree_on_outputs([_by_id(nb) for nb in versions], runs)
 
 
 def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
-    # by conversation: whether theirs stayed in its latest cell in which the sides differ
-    followed: dict[str, bool] = {}
+    """Write into each cell of the three versions what it shows in the merged notebook."""
+    # by conversation: whether theirs stayed in the last cell above in which the sides differ
+    theirs_stayed: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
-        base, ours, theirs = (found.get(name) for found in cells)
-        mine, yours = (_newest(side.get(name, ())) for side in runs[1:])
-        conversation = str(mine.get("conversation") or yours.get("conversation") or "")
-        later = (
-            None
-            if read_start_time(mine) == read_start_time(yours)
-            else read_start_time(yours) > read_start_time(mine)
+        base, ours, theirs = (version.get(name) for version in cells)
+        our_run, their_run = (_newest(side.get(name, ())) for side in runs[1:])
+        conversation = str(our_run.get("conversation") or their_run.get("conversation") or "")
+        our_start, their_start = read_start_time(our_run), read_start_time(their_run)
+        theirs_newer = None if our_start == their_start else their_start > our_start
+        shown = _choose_version(
+            base, ours, theirs, take_theirs=theirs_stayed.get(conversation, theirs_newer)
         )
-        shown = _shown(base, ours, theirs, later=followed.get(conversation, later))
         if conversation and _result(ours) != _result(theirs):
-            followed[conversation] = shown is theirs
-        _show([cell for cell in (base, ours, theirs) if cell is not None], shown)
+            theirs_stayed[conversation] = shown is theirs
+        _copy_result([cell for cell in (base, ours, theirs) if cell is not None], shown)
 
 
 def _newest(listed: Sequence[Record]) -> Record:
     """Return the newest run of the agent cell itself, else of its code, else {}."""
-    record = sort_newest_first(listed)
+    record = CellRecords(listed).newest_first()
     return next((r for r in record if r.get("conversation")), record[0] if record else {})
 
 
-def _written(about: list[dict[str, Any]], runs: Runs) -> dict[str, Any] | None:
-    values = [as_dict(m.get(METADATA_KEY)) for m in about[1:]]
-    marks = (mark for value in values for mark in as_list(value.get(FORGOTTEN)))
-    forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
-    # the runs carry their payloads
-    rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
-    optional = {SIGNATURES: merge_signatures(*values), FORGOTTEN: forgotten}
-    value = {
-        **rest,
-        "version": METADATA_VERSION,
-        "runs": runs,
-        **{name: found for name, found in optional.items() if found},
-    }
-    return value if runs or forgotten else None
-
-
-def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
+def _merge_runs(base: Runs, ours: Runs, theirs: Runs) -> Runs:
     """Return the runs of both sides except those that one side has removed."""
     before, mine, yours = (
         {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
@@ -112,25 +91,18 @@ def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
     return {cell: list(by_id.values()) for cell, by_id in versions.items() if by_id}
 
 
-def _refer(nb: dict[str, Any]) -> None:
-    """Replace records in outputs by references; the records stand in the metadata."""
-    for _, output in all_outputs(nb):
-        if (record := read_published_record(output)) is not None:
-            output["data"][RECORD_MIME] = {"version": METADATA_VERSION, "ref": record["id"]}
-
-
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
     cells = [c for c in all_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
     count = Counter(map(cell_id, cells))
     return {cell_id(c): c for c in cells if count[cell_id(c)] == 1}
 
 
-def _shown(
-    base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: bool | None
+def _choose_version(
+    base: Cell | None, ours: Cell | None, theirs: Cell | None, *, take_theirs: bool | None
 ) -> Cell:
-    """Return the version whose outputs stay.
+    """Return the version of a cell whose outputs stay.
 
-    If both sides changed them, `later` says whether theirs count (None: unknown).
+    `take_theirs` decides if both sides changed them; None: theirs if only they changed the text.
     """
     if ours is None or theirs is None:
         shown = ours if ours is not None else theirs
@@ -139,8 +111,8 @@ def _shown(
     before, mine, yours = (_result(cell) for cell in (base, ours, theirs))
     if yours in (mine, before) or mine == before:
         return theirs if mine == before else ours
-    if later is not None:
-        return theirs if later else ours
+    if take_theirs is not None:
+        return theirs if take_theirs else ours
     return (
         theirs
         if base is not None and source_of(ours) == source_of(base) != source_of(theirs)
@@ -156,10 +128,10 @@ def _result(cell: Cell | None) -> tuple[Any, ...]:
 
 
 def _times(cell: Cell) -> Any:
-    return _object(cell, "metadata").get(TIMES)
+    return _get_object(cell, "metadata").get(TIMES)
 
 
-def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
+def _get_object(parent: dict[str, Any], key: str) -> dict[str, Any]:
     """Return the object at a key; create it if there is none."""
     if not isinstance(parent.get(key), dict):
         parent[key] = {}
@@ -167,20 +139,22 @@ def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
     return child
 
 
-def _show(versions: list[Cell], shown: Cell) -> None:
+def _copy_result(versions: list[Cell], shown: Cell) -> None:
+    """Write what execution wrote into the cell `shown` into all versions of it."""
     outputs, count, times = copy.deepcopy(_result(shown))
     for cell in versions:
         cell["outputs"], cell["execution_count"] = outputs or [], count
-        _set([_object(cell, "metadata")], TIMES, times)
+        _set_all([_get_object(cell, "metadata")], TIMES, times)
 
 
 def _either(base: Any, ours: Any, theirs: Any) -> Any:
+    """Return the version of the side that changed it, ours if both did."""
     return theirs if ours == base else ours
 
 
-def _set(places: list[dict[str, Any]], key: str, value: Any) -> None:
-    """Write a value into all places; None removes it."""
-    for parent in places:
+def _set_all(objects: list[dict[str, Any]], key: str, value: Any) -> None:
+    """Write a value into all objects; None removes it."""
+    for parent in objects:
         if value is None:
             parent.pop(key, None)
         else:

@@ -1,11 +1,11 @@
-"""The names in a notebook's cells that may be tools, found in their text.
+"""The names in the text of a notebook's cells that may be tools.
 
-Why: a policy may name a tool that a later cell defines; a name that occurs nowhere is a mistake in
-the policy.
+Why: a policy may name a tool that a later cell defines; a name that occurs in no cell is a mistake
+in the policy.
 
 Rules
 - Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
-- Every defined, assigned or imported name counts: too many names only hide a mistake.
+- Every defined, assigned or imported name counts: a name too many only hides a mistake.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable
 
 from ...record import agent_cell
 
-_FOREIGN = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
-_MADE = re.compile(
+_OTHER_LANGUAGE = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
+_DEFINED = re.compile(
     r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)"  # a function
     r"|^[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=[^=]"  # a variable
     r"|\bname[ \t]*=[ \t]*[\"']([\w .-]+)[\"']",  # @tool(name=…), as_tool(name=…)
@@ -33,12 +33,12 @@ def tool_names(sources: Iterable[str]) -> set[str]:
 
 
 def _names(source: str) -> Iterable[str]:
-    ours = agent_cell(source)
-    if ours is not None:
-        return [
-            name for found in _TOOLS.findall(ours[0]) for name in _WORD.findall(" ".join(found))
-        ]
-    if _FOREIGN.match(source):
+    """Return the names that one cell defines or imports, or the tools of an agent cell."""
+    parts = agent_cell(source)
+    if parts is not None:
+        options = _TOOLS.findall(parts[0])
+        return [name for values in options for name in _WORD.findall(" ".join(values))]
+    if _OTHER_LANGUAGE.match(source):
         return []
-    names = [name for found in _MADE.findall(source) for name in found if name]
+    names = [name for groups in _DEFINED.findall(source) for name in groups if name]
     return [*names, *(name for line in _IMPORT.findall(source) for name in _WORD.findall(line))]

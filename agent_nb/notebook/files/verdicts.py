@@ -1,72 +1,81 @@
-"""The verdict of `verify` on a notebook's records: what is wrong, who signed them, and which calls
-can run again.
+"""The verdict of the command `verify` on a notebook's records.
+
+It says what is wrong with them, who signed them, and which calls can run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ...events import encode_event
 from ...models import collect_secrets
 from ...record import (
+    NotebookRuns,
     Record,
+    Signer,
     cell_id,
     check_record,
-    find_records,
+    events_of,
     load_notebook,
-    load_signers,
-    secrets_in,
     signed_by,
     user_key,
     with_ids,
 )
-from ...wire import escape_line, redact_text
+from ...wire import escape_hidden, redact_text
 from . import review
 
 
 def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
-    """Return (problems, remarks): shape, hashes, payloads and secrets of the records; signers
-    and calls.
+    """Return the problems and the remarks on the records of a notebook, a line each.
 
-    With `signed`, a record that this user has not signed is a problem. Raises UsageError if the
-    file is not a notebook.
+    Problems are of shape, hashes, payloads and secrets, remarks on signers and calls. With
+    `signed`, a record that this user has not signed is a problem. Raises UsageError if the file is
+    not a notebook.
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, hidden, signers = user_key(), collect_secrets(), load_signers()
+    key, secrets, signers = user_key(), collect_secrets(), Signer.load_all()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
-    for item in find_records(nb):
+    for item in NotebookRuns(nb).list_all():
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
-        verdicts = [
-            *check_record(item.record),
-            *(
-                f"a secret in {s}"
-                for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden))
-            ),
-        ]
-        problems += [f"{where}: {problem}" for problem in verdicts]
-        who = _signer(item.record, key)
+        leaks = find_secrets(item.record, lambda text: _redacted_names(text, secrets))
+        faults = [*check_record(item.record), *(f"a secret in {leak}" for leak in leaks)]
+        problems += [f"{where}: {problem}" for problem in faults]
+        who = _describe_signer(item.record, key)
         (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
         remarks += [
-            f"{where}: {said}"
-            for said in (
+            f"{where}: {remark}"
+            for remark in (
                 *review.signature_remarks(nb, cells.get(item.cell, {}), item.record, signers),
                 *review.call_lines(item.record),
             )
         ]
-    return list(map(escape_line, problems)), list(map(escape_line, remarks))
+    return [escape_hidden(p, "line") for p in problems], [escape_hidden(r, "line") for r in remarks]
 
 
-def _signer(record: Record, key: bytes) -> str:
+def find_secrets(record: Record, find: Callable[[str], list[str]]) -> list[str]:
+    """Return the secrets in the events of a record, as `event 7 (result): name`.
+
+    `find` returns the names of the secrets in a text; their values are never shown.
+    """
+    leaks = []
+    for event in events_of(record):
+        text = encode_event(event).decode("utf-8", "replace")
+        leaks += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
+    return leaks
+
+
+def _describe_signer(record: Record, key: bytes) -> str:
     if signed_by(record, key):
         return "signed by you"
     return "signed by someone else, or changed" if record.get("signature") else "not signed"
 
 
-def _secrets(text: str, hidden: Mapping[str, str]) -> list[str]:
+def _redacted_names(text: str, secrets: Mapping[str, str]) -> list[str]:
     """Return the names, never the values, of what the secret filter would redact in a text."""
-    clean = redact_text(text, hidden)
+    clean = redact_text(text, secrets)
     if clean == text:
         return []
     names = {part.partition("]")[0] for part in clean.split("[redacted ")[1:]}

@@ -1,4 +1,4 @@
-"""`%agent attach URL`: a run of another process in a cell, followed live, recorded like any other.
+"""`%agent attach URL`: follow a run of another process live in a cell, and record it.
 
 Rules
 - In the mode `replay` (so in `jupyter agent-nb test`) the record is shown and the server is not
@@ -34,10 +34,10 @@ from .awaited_source import print_stop_advice, source_actions
 from .base import FollowRun, newest_replayable
 from .cards import Cards
 
-NEVER_ASKED = "Nothing to replay: there is no record of this run. Record it by running the cell."
+NO_RECORD = "Nothing to replay: there is no record of this run. Record it by running the cell."
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AttachRequest(msgspec.Struct, frozen=True):
     """The arguments of one `%agent attach`."""
 
     url: str
@@ -64,7 +64,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
+def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> AttachRequest:
     """Parse the words after `%agent attach`. Raises UsageError."""
     parsed = _parser().parse_args(arguments)
     if not parsed.output.isidentifier():
@@ -76,14 +76,17 @@ def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
         thoughts=parsed.thoughts,
         live=parsed.live,
     )
-    return Asked(_url(parsed.url, namespace), _token(parsed.token, namespace), options)
+    return AttachRequest(_url(parsed.url, namespace), _token(parsed.token, namespace), options)
 
 
 def _url(address: str, namespace: Mapping[str, Any]) -> str:
-    """Return the URL: as given, from a variable (text or server handle), or of the only server."""
+    """Return a URL as written, that in a variable (text or a server), or that of the only server.
+
+    Raises UsageError if none is named and not exactly one server of the user runs here.
+    """
     if address:
-        held = namespace.get(address, address)
-        return str(getattr(held, "url", held))
+        value = namespace.get(address, address)
+        return str(getattr(value, "url", value))
     urls = [note.url for note in list_servers()]
     if len(urls) != 1:
         known = (
@@ -96,6 +99,10 @@ def _url(address: str, namespace: Mapping[str, Any]) -> str:
 
 
 def _token(name: str, namespace: Mapping[str, Any]) -> str:
+    """Return the token in a variable of the notebook or the environment, "" without a name.
+
+    Raises UsageError if there is no text in it.
+    """
     if not name:
         return ""
     value = namespace.get(name, os.environ.get(name))
@@ -109,25 +116,26 @@ def _token(name: str, namespace: Mapping[str, Any]) -> str:
 class AttachRun(FollowRun):
     """One `%agent attach` line."""
 
-    def __init__(self, session: Session, cell: Cell, request: Asked) -> None:
+    def __init__(self, session: Session, cell: Cell, request: AttachRequest) -> None:
         super().__init__(session, cell)
         self.request, self.options = request, request.options
 
     async def _follow(self, interrupts: Interrupts) -> Run | None:
         try:
-            runs = await self._found(interrupts)
-        except Cancelled:  # before anything came
+            runs = await self._follow_or_replay(interrupts)
+        except Cancelled:  # before the first event
             return None
         return runs[-1] if runs else None
 
-    async def _found(self, interrupts: Interrupts) -> list[Run]:
-        wanted = rerun_mode("live" if self.options.live else "", self.cell)
-        known = self._records()
-        recorded = newest_replayable(known)
-        if wanted == "replay":
+    async def _follow_or_replay(self, interrupts: Interrupts) -> list[Run]:
+        """Follow the run at the server, or show its record; return the runs."""
+        mode = rerun_mode("live" if self.options.live else "", self.cell)
+        records = self._records()
+        recorded = newest_replayable(records)
+        if mode == "replay":
             if recorded is None:
-                raise UsageError(NEVER_ASKED)
-            return self._replay(recorded, known)
+                raise UsageError(NO_RECORD)
+            return self._replay(recorded, records)
         attached = attach(self.request.url, self.request.token, show=False)
         driver = Driver(self.session.shell, interrupts)
         cards = Cards(
@@ -136,33 +144,39 @@ class AttachRun(FollowRun):
             actions=source_actions(attached, driver.stop),
             can_click=self._can_click(),
             title=lambda: attached.title,
-            known=known,
+            records=records,
         )
-        attached.each_run(cards.opened)
+        attached.each_run(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
         if isinstance(driver.fault, AgentError) and not attached.logs:
-            if wanted == "live" or recorded is None:
+            if mode == "live" or recorded is None:
                 raise driver.fault
-            return self._replay(recorded, known)
+            return self._replay(recorded, records)
         detached = print_stop_advice(attached) if attached.detached else ""
         return self._leave(cards, self.options, detached=detached)
 
-    def _replay(self, recorded: EventLog, known: list[Record]) -> list[Run]:
+    def _replay(self, recorded: EventLog, records: list[Record]) -> list[Run]:
+        """Show the recorded run instead of the server's."""
         cards = Cards(
             self.cell,
             self.options,
             actions={},
             can_click=self._can_click(),
             title=lambda: "attached, from the record",
-            known=known,
+            records=records,
         )
         return self._leave(cards, self.options, played=recorded)
 
 
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:
-    """Do `%agent attach` with these words; return the run. Raises AgentCellError with one line."""
+    """Do `%agent attach` with these arguments; return the run, None if no event came.
+
+    Raises AgentCellError with one line, and AgentStopped when the user stopped it.
+    """
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:
-        return await AttachRun(session, cell, read(arguments, session.shell.user_ns)).follow()
+        return await AttachRun(
+            session, cell, parse_arguments(arguments, session.shell.user_ns)
+        ).follow()
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from ...events import EventLog
 from ..cell.display import Actions
 from ..cell.frontend import can_click
-from ..cell.kernel_interrupts import Waiting, interrupts_of_cell
+from ..cell.kernel_interrupts import CellScreen, screen_without_cards
 from ..cell.rerun import rerun_mode
 from ..files.library import Library
 from ..identity import Cells
@@ -31,7 +31,7 @@ DETACHED = "The viewer detached; the run went on."
 class Followed(Protocol):
     """A source that a cell follows: a watch, or a run of a server (`attach`).
 
-    `live`: events that bring no time have that of their arrival.
+    `logs` are those of the runs so far. `live`: events without a time have that of their arrival.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Followed(Protocol):
     logs: list[EventLog]
     live: bool
 
-    def each_run(self, hear: Callable[[EventLog], None]) -> None:
-        """Call `hear` with the log of each run that begins from now on."""
+    def each_run(self, on_run: Callable[[EventLog], None]) -> None:
+        """Call `on_run` with the log of each run that begins from now on."""
 
     def stop(self) -> None:
         """Stop following, from any thread."""
@@ -49,7 +49,7 @@ class Followed(Protocol):
 def source_screen(followed: Any, *, insist: bool = False) -> Any:
     """Return the `agent.display.Screen` of the cell that awaits a `Followed`, None where none does.
 
-    In a terminal it has no cards, unless the caller insists.
+    In a terminal it has no cards, unless the caller insists (`insist`).
     """
     from IPython.core.getipython import get_ipython
 
@@ -57,22 +57,24 @@ def source_screen(followed: Any, *, insist: bool = False) -> Any:
     if shell is None:
         return None
     if getattr(shell, "kernel", None) is None and not insist:
-        return interrupts_of_cell(shell)
+        return screen_without_cards(shell)
     return AwaitedSource(followed, shell)
 
 
-class AwaitedSource(Waiting):
-    """The cards of a source that a cell awaits."""
+class AwaitedSource(CellScreen):
+    """The cards of a source that a cell awaits. Making it shows the runs so far and those to
+    come.
+    """
 
     shown = True
 
     def __init__(self, followed: Followed, shell: Any) -> None:
         super().__init__(shell)
         self._shell, self._count = shell, shell.execution_count
-        ours = shell.magics_manager.registry.get("AgentMagics")
+        magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
         cells, library = (
-            (ours.session.cells, ours.session.library)
-            if ours is not None
+            (magics.session.cells, magics.session.library)
+            if magics is not None
             else (Cells(), Library(shell.user_ns))
         )
         cell = cells.current(shell, "", followed.name)
@@ -83,17 +85,18 @@ class AwaitedSource(Waiting):
             actions=source_actions(followed, self.stop),
             can_click=can_click(shell, cell),
             title=lambda: followed.title,
-            known=[] if rerun_mode("", cell) == "live" else library.of(cell),
+            records=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
             same=same_but_for_times if followed.live else are_equal,
         )
-        followed.each_run(self._cards.opened)
+        followed.each_run(self._cards.open)
         for log in followed.logs:
-            self._cards.opened(log)
+            self._cards.open(log)
 
     def close(self) -> Callable[[], bool]:
         """Leave static pages and records; return a test of whether this cell still runs."""
-        left = getattr(self._followed, "detached", False)
-        for run in self._cards.close(detached=print_stop_advice(self._followed) if left else ""):
+        detached = getattr(self._followed, "detached", False)  # a watch cannot be detached from
+        detail = print_stop_advice(self._followed) if detached else ""
+        for run in self._cards.close(detail):
             self._shell.user_ns["_agent"] = run
         super().close()
         shell, count = self._shell, self._count
@@ -101,7 +104,7 @@ class AwaitedSource(Waiting):
 
 
 def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
-    """Return what the buttons call: `stop`, and the answers if the source takes any."""
+    """Return what the buttons call: `stop`, and answers to questions if the source takes any."""
     answer = getattr(followed, "answer", None)
     if answer is None:
         return {"stop": stop}
@@ -113,9 +116,9 @@ def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
 
 
 def print_stop_advice(attached: Any) -> str:
-    """Print how to stop the run that was detached from, if it can be stopped.
+    """Print how to stop a run that the cell has detached from, if it can be stopped from here.
 
-    Return the detail of the interrupt that closes its log.
+    Return the detail of the interrupt event that closes its log.
     """
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"

@@ -1,4 +1,4 @@
-"""A cell that follows runs of another system: its records, its cards, and what it leaves."""
+"""The base of cells that follow runs of another system: `%agent attach`, `%%agent --from`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...agent import Run
 from ...errors import AgentStopped
 from ...events import EventLog
-from ...record import NO_CONVERSATION, Record, log_of
+from ...record import Provenance, Record, log_of
 from ..cell.frontend import can_click
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
@@ -25,7 +25,7 @@ class FollowRun(ABC):
         self.session, self.cell = session, cell
 
     async def follow(self) -> Run | None:
-        """Follow, show and record the runs; return the last one, None when nothing came.
+        """Follow, show and record the runs; return the last one, None if no event came.
 
         Raises AgentStopped when the user stopped it, and what `_follow` raises.
         """
@@ -37,14 +37,14 @@ class FollowRun(ABC):
 
     @abstractmethod
     async def _follow(self, interrupts: Interrupts) -> Run | None:
-        """Follow the runs and return the last one, None when nothing came."""
+        """Follow the runs and return the last one, None if no event came."""
 
     def _records(self) -> list[Record]:
         """Return this cell's records of followed runs, the newest first."""
         return [
             r
-            for r in self.session.library.of(self.cell)
-            if r.get("conversation") == NO_CONVERSATION
+            for r in self.session.library.records_of(self.cell)
+            if r.get("conversation") == Provenance.NO_CONVERSATION
         ]
 
     def _can_click(self) -> bool:
@@ -55,10 +55,11 @@ class FollowRun(ABC):
     ) -> list[Run]:
         """Leave the runs in the output, in the namespace and in the library; return them.
 
-        `played` is the log of a record that stands for the source; `detached`: see `Cards.close`.
+        `played` is the log of a record that is shown instead of the source; `detached`: see
+        `Cards.close`.
         """
         if played is not None:
-            cards.opened(played)
+            cards.open(played)
         runs = cards.close(detached)
         for run in runs:
             self.session.keep(self.cell, run, options.output)

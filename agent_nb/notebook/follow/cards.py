@@ -1,8 +1,8 @@
-"""The cards and records of runs that a cell follows: a display for each run of the source.
+"""The cards and records of the runs of one source that a cell follows: a display for each run.
 
 Rules
-- A run is shown from its first event on and leaves a static page and a record. Of one source the
-  first `MOST` runs are shown and recorded.
+- A run is shown from its first event on and leaves a static page and a record. Only the first
+  `MOST` runs are shown and recorded.
 - The records are not signed and belong to no conversation: a replay never runs their calls again as
   the user's own.
 - A run that equals a known record keeps that record.
@@ -19,15 +19,7 @@ import msgspec
 
 from ...agent import Run
 from ...events import LOST, Event, EventLog, complete_log, encode_event
-from ...record import (
-    NO_CONVERSATION,
-    Provenance,
-    Record,
-    content_hash,
-    events_of,
-    log_of,
-    run_record,
-)
+from ...record import Provenance, Record, events_of, log_of, run_record
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
 from ..cell.summary import LONGEST, summarize_run
@@ -46,19 +38,24 @@ def are_equal(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
 
 def same_but_for_times(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
     """Return whether two runs have the same id and events, times aside."""
-    return bool(recorded) and len(recorded) == len(now) and all(map(_timeless, recorded, now))
+    return (
+        bool(recorded)
+        and len(recorded) == len(now)
+        and all(map(_equal_but_for_times, recorded, now))
+    )
 
 
-def _timeless(a: Event, b: Event) -> bool:
+def _equal_but_for_times(a: Event, b: Event) -> bool:
+    """Return whether two events are equal once `b` has the times of `a`."""
     times = {name: getattr(a, name) for name in TIMES if hasattr(a, name)}
     return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
 
 
 class Cards:
-    """The displays of the runs that `cell` follows. `title` says where they come from.
+    """The displays of the runs that `cell` follows; `title` returns where they come from, in words.
 
-    `known` are records of the cell, `same` decides whether a run equals one of them. With `strict`
-    a run that differs from the known ones is reported as a drift.
+    `records` are those of the cell, `same` decides whether a run equals one of them. With `strict`
+    a run that equals none is reported as a drift. `actions` and `can_click`: see `Display`.
     """
 
     def __init__(
@@ -69,22 +66,22 @@ class Cards:
         actions: Actions,
         can_click: bool,
         title: Callable[[], str],
-        known: Sequence[Record] = (),
+        records: Sequence[Record] = (),
         same: Callable[[Sequence[Event], Sequence[Event]], bool] = are_equal,
         strict: bool = False,
     ) -> None:
         self._cell, self._options, self._title = cell, options, title
         self._actions, self._can_click = actions, can_click
-        self._known, self._same, self._strict = known, same, strict
+        self._former, self._same, self._strict = records, same, strict
         self._displays: list[tuple[EventLog, Display]] = []
-        self._more = 0  # runs that are not shown
-        self.records: list[dict[str, Any]] = []  # those left by `close`
+        self._not_shown = 0  # runs beyond MOST
+        self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
-    def opened(self, log: EventLog) -> None:
-        """Show a run that begins."""
+    def open(self, log: EventLog) -> None:
+        """Show a run that begins, if it is one of the first."""
         write_events(self._cell, log)
         if len(self._displays) >= MOST:
-            self._more += 1
+            self._not_shown += 1
             return
         display = Display(
             self._cell, self._options, actions=self._actions, can_click=self._can_click
@@ -95,8 +92,8 @@ class Cards:
     def close(self, detached: str = "") -> list[Run]:
         """Leave static pages and records; return the runs.
 
-        A log that has not ended is closed: its run was abandoned or, as `detached` says, goes on
-        elsewhere.
+        A log that has not ended gets an end: its run was lost or, if `detached` gives a detail for
+        the interrupt event, goes on elsewhere.
         """
         runs = []
         for log, display in self._displays:
@@ -105,25 +102,26 @@ class Cards:
             )
             self._leave(run, display)
             runs.append(run)
-        if self._more:
-            more = "1 more run is" if self._more == 1 else f"{self._more} more runs are"
+        if self._not_shown:
+            more = "1 more run is" if self._not_shown == 1 else f"{self._not_shown} more runs are"
             print_warning(f"{more} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
+        """Close the display of one run with its record: the former one if it equals that."""
         recorded, title = self._options.record, self._title()
-        known = next((r for r in self._known if self._same(events_of(r), run.log)), None)
-        shown = Run(log_of(known)) if known is not None else run
-        record = dict(known or imported_record(shown.log, self._cell)) if recorded else {}
+        equal = next((r for r in self._former if self._same(events_of(r), run.log)), None)
+        shown = Run(log_of(equal)) if equal is not None else run
+        record = dict(equal or imported_record(shown.log, self._cell)) if recorded else {}
         self.records += [record] if recorded else []
         numbers = {**summarize_run(shown, recorded=recorded), "imported": title, "replayed": True}
-        if self._strict and known is None and self._known:
-            numbers["drift"] = drifted(run.log, self._known)
+        if self._strict and equal is None and self._former:
+            numbers["drift"] = find_drift(run.log, self._former)
         display.close(shown.log, record, numbers, badge=title)
 
 
-def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
-    """Return where a run first differs from its newest record."""
+def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
+    """Return where a run first differs from its record, else from the newest one, as numbers."""
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = zip_longest(events_of(record), log)
     seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
@@ -136,6 +134,7 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
     """Return the unsigned record of an imported run; it starts now, whatever its events say."""
-    source = content_hash(cell.line, cell.body)
-    provenance = Provenance(cell=cell.id, source=source, conversation=NO_CONVERSATION)
+    provenance = Provenance(
+        cell=cell.id, source=cell.text_hash, conversation=Provenance.NO_CONVERSATION
+    )
     return run_record(log, provenance, started=round(time.time(), 3))

@@ -1,9 +1,9 @@
-"""Runs of other systems in a cell: `%%agent --from FILE|URL`.
+"""`%%agent --from FILE|URL`: show and record the runs of another system in a cell.
 
 Rules
 - No model is called. Each run of the source is shown and recorded; `-o` gets the last one shown.
-- A file is read anew each time. An address is asked only if the record does not serve (`--live`,
-  another text, an interrupted run).
+- A file is read each time. A URL is read only if there is no record with the same text of the cell
+  that was not interrupted, or with `--live`.
 - A run that ended badly elsewhere does not fail the cell. A source that cannot be read does, and
   stopping ends it with AgentStopped.
 - Options that mean nothing for a run of another system are refused.
@@ -19,13 +19,12 @@ from ...codecs import is_url, name_source
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import Watch, watch
-from ...record import content_hash
 from ..cell.display import Display
 from ..cell.driver import Driver, Work
 from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
-from ..cell.prepare import prompt_of
+from ..cell.prepare import read_prompt
 from ..cell.rerun import rerun_mode
 from ..identity import Cell
 from ..notices import print_warning
@@ -35,23 +34,14 @@ from .base import FollowRun, newest_replayable
 from .cards import Cards
 
 OPTION = "--from"
-ALLOWED = frozenset(
-    {
-        "--from",
-        "--codec",
-        "--follow",
-        "-o",
-        "--live",
-        "--rerun",
-        "--no-record",
-        "--view",
-        "--thoughts",
-    }
-)
+# the options that have a meaning for a run of another system
+ALLOWED = frozenset({
+    "--from", "--codec", "--follow", "-o", "--live", "--rerun", "--no-record", "--view", "--thoughts",
+})  # fmt: skip
 
 
 def wants_source(line: str) -> bool:
-    """Return whether the option line of a cell asks for a run of another system."""
+    """Return whether the first line of a cell has the option `--from`."""
     try:
         return any(word.partition("=")[0] == OPTION for word in split_words(line))
     except UsageError:
@@ -63,11 +53,11 @@ class ForeignRun(FollowRun):
 
     def __init__(self, session: Session, cell: Cell, options: Callable[[], Options]) -> None:
         super().__init__(session, cell)
-        self._parse = options
+        self._parse_options = options
         self._options = Options()
         self._watch: Watch | None = None
         self._cards: Cards | None = None
-        self._played: EventLog | None = None  # the log of the record that stands for the source
+        self._played: EventLog | None = None  # of the record that is shown instead of the source
 
     async def go(self) -> None:
         """Follow, show and record the runs.
@@ -83,12 +73,14 @@ class ForeignRun(FollowRun):
             if isinstance(driver.fault, AgentError) and not self._logs():
                 raise driver.fault
         except Cancelled as stop:
-            return self._ending().stopped(stop.detail)
+            return self._ending().show_stopped(stop.detail)
         except AgentError as fault:
             ending = self._ending()
-            message = ending.refuse(fault)
-            raise AgentCellError(message, ending.line("the run could not be shown")) from None
-        return self._left()
+            message = ending.show_refused(fault)
+            raise AgentCellError(
+                message, ending.short_error_line("the run could not be shown")
+            ) from None
+        return self._show_end()
 
     def _ending(self) -> Ending:
         return Ending(self.session, self.cell, self._options, Display(self.cell, self._options))
@@ -99,39 +91,38 @@ class ForeignRun(FollowRun):
         return [self._played] if self._played is not None else []
 
     def _prepare(self, driver: Driver) -> Work:
-        """Open the source, or find the record that stands for it. Raises UsageError."""
-        _refuse_others(self.cell.line)
-        self._options = options = self._parse()
-        prompt = prompt_of(self.session, self.cell, Options()).prompt
+        """Open the source, or find the record to show instead. Raises UsageError."""
+        _refuse_other_options(self.cell.line)
+        self._options = options = self._parse_options()
+        prompt = read_prompt(self.session, self.cell, Options()).text
         mode = rerun_mode("live" if options.live else options.rerun, self.cell)
-        source = content_hash(self.cell.line, self.cell.body)
-        known = [r for r in self._records() if r.get("source") == source]
+        records = [r for r in self._records() if r.get("source") == self.cell.text_hash]
         self._cards = Cards(
             self.cell,
             options,
             actions={"stop": driver.stop},
             can_click=self._can_click(),
             title=self._title,
-            known=known,
+            records=records,
             strict=mode == "replay",
         )
         if is_url(options.source) and mode != "live":
-            self._played = newest_replayable(known)
+            self._played = newest_replayable(records)
             if self._played is not None:
-                return Work(_nothing, lambda: None)
+                return Work(_do_nothing, lambda: None)
             if mode == "replay":
                 raise UsageError(
                     f"Nothing to replay: there is no record of {self._name()}. Record it with --live."
                 )
-        self._watch = followed = watch(
+        self._watch = source = watch(
             options.source,
             options.codec or None,
             prompt=prompt,
             follow=options.follow,
             show=False,
         )
-        followed.each_run(self._cards.opened)
-        return Work(partial(_to_end, followed), followed.stop)
+        source.each_run(self._cards.open)
+        return Work(partial(_read_to_end, source), source.stop)
 
     def _name(self) -> str:
         return name_source(self._options.source)
@@ -141,28 +132,28 @@ class ForeignRun(FollowRun):
             return self._watch.title
         return f"imported from {self._name()}, from the record"
 
-    def _left(self) -> Run:
+    def _show_end(self) -> Run:
         """Leave the runs in the notebook and in the namespace; return the last one."""
         assert self._cards is not None
         runs = self._leave(self._cards, self._options, played=self._played)
-        last = runs[-1] if runs else self._ending().stopped("stopped before anything came")
+        last = runs[-1] if runs else self._ending().show_stopped("stopped before anything came")
         if self._watch is not None and self._watch.lost:
             lost = ", ".join(f"{count} × {what}" for what, count in self._watch.lost.items())
             print_warning(f"not read from {self._watch.name}: {lost}")
         return last
 
 
-async def _to_end(source: Watch) -> None:
+async def _read_to_end(source: Watch) -> None:
     async for _ in source:
         pass
 
 
-async def _nothing() -> None:
-    """Do nothing: everything is on record."""
+async def _do_nothing() -> None:
+    """Be the work of a cell that shows a record."""
 
 
-def _refuse_others(line: str) -> None:
-    """Raise UsageError on an option that means nothing here."""
+def _refuse_other_options(line: str) -> None:
+    """Raise UsageError on an option that has no meaning for a run of another system."""
     for word in split_words(line):
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
         if name.startswith("-") and name not in ALLOWED:

@@ -11,7 +11,7 @@ from .compared import Compared, changed_pairs
 from .evaluation import Evaluation
 from .intervals import check_level
 from .pairing import pair_rows
-from .statistic import of_pairs
+from .statistic import summarize_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,10 +46,10 @@ class Comparison(Compared, frozen=True, kw_only=True, eq=False):
         return plot.plot_differences(self, ax)
 
     def __repr__(self) -> str:
-        return f"<Comparison {summary.compared_line(self)}>"
+        return f"<Comparison {summary.comparison_line(self)}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return summary.of_comparison(self)
+        return summary.render_comparison(self)
 
 
 def compare(
@@ -71,7 +71,7 @@ def compare(
             )
     pairs = pair_rows(a, b, (on,) if isinstance(on, str) else on)
     both = [p for p in pairs if p.difference is not None]
-    statistic = of_pairs(
+    statistic = summarize_pairs(
         [_known(p.a.score) for p in both],
         [_known(p.b.score) for p in both],
         repeats=a.repeats if a.repeats == b.repeats else 1,

@@ -1,4 +1,4 @@
-"""`agent.eval`: ask every row, as often as wished, and score every answer.
+"""`agent.eval`: ask every row `repeats` times, and score every answer.
 
 Rules
 - The answers are a map, and so are the judge's: recorded, replayed, stored and stopped like one.
@@ -20,7 +20,7 @@ import msgspec
 
 from ...agent import Configuration, OutputType
 from ...errors import UsageError, did_you_mean, unknown_name
-from ..map.finish import Finished
+from ..map.finish import FinalState
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
 from ..map.row_result import typed_output
@@ -36,10 +36,14 @@ from .scores import Candidate, Score, ScoredRow, Scores
 from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
-_SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
-# parameters of `start_map` that are not options here
-_OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late", "finish"})
-_OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
+_JUDGE_OPTIONS = ("store", "view", "record")  # options of the map that a judge's map has too
+# parameters of `start_map` that are no options of `Agent.eval`
+_NOT_OPTIONS = frozenset(
+    {"agent", "data", "prompt", "options", "output", "check", "late", "finish"}
+)
+_MAP_OPTIONS = tuple(
+    name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,61 +65,62 @@ async def evaluate_prompt(
     agent: Configuration,
     data: Any,
     prompt: str,
-    wanted: EvaluationOptions,
+    setup: EvaluationOptions,
     *,
     limit: int | None = None,
     **options: Any,
 ) -> Evaluation:
     """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""
-    check_level(wanted.level)
+    check_level(setup.level)
     _check_options(options)
     asking = MapOptions(
-        repeats=wanted.repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
+        repeats=setup.repeats,
+        **{n: options.pop(n) for n in _MAP_OPTIONS if n in options},
     ).checked()
-    rows = sample_rows(rows_of(data, limit), wanted.sample, wanted.seed)
-    kind = agent.output if wanted.output is None else OutputType(wanted.output)
-    beside = {name: options[name] for name in _SHARED if name in options}
+    rows = sample_rows(rows_of(data, limit), setup.sample, setup.seed)
+    kind = agent.output if setup.output is None else OutputType(setup.output)
+    judge_options = {name: options[name] for name in _JUDGE_OPTIONS if name in options}
     scorer = scorer_of(
-        wanted.score,
+        setup.score,
         rows,
         output=kind,
-        expected=wanted.expected,
+        expected=setup.expected,
         options=asking,
-        beside=beside,
+        judge_options=judge_options,
         folder=agent.folder,
     )
     scoring = Scoring(scorer, rows, kind)
     judged = isinstance(scorer, JudgeScore)
     finish = None if judged else scoring.finish
     stream = start_map(
-        agent, rows.data, prompt, asking, output=wanted.output, finish=finish, **options
+        agent, rows.data, prompt, asking, output=setup.output, finish=finish, **options
     )
     await stream
-    candidates, scores = await scoring.of(stream)
+    candidates, scores = await scoring.score(stream)
     return Evaluation.of(
-        scored_rows(candidates, scores.each, wanted.failed),
-        name=wanted.name or agent.name,
+        scored_rows(candidates, scores.each, setup.failed),
+        name=setup.name or agent.name,
         prompt=agent.redaction().value(prompt),
         scored_by=scorer.title,
         data=rows,
-        repeats=wanted.repeats,
-        level=wanted.level,
+        repeats=setup.repeats,
+        level=setup.level,
         bounded=scores.bounded,
         judged=judged,
-        failed_as=wanted.failed,
+        failed_as=setup.failed,
         judging=Spent(scores.tokens, scores.cost),
         output=kind,
     )
 
 
 class Scoring:
-    """Scores the answers of one map, once."""
+    """Scores the answers of one map, once: for its record, and for the evaluation."""
 
     def __init__(self, scorer: Scorer, rows: Rows, output: OutputType | None) -> None:
         self._scorer, self._rows, self._output = scorer, rows, output
         self._outcome: tuple[list[Candidate], Scores] | None = None
 
-    async def of(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
+    async def score(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
         """Return the answers of a map that is over, and their scores."""
         if self._outcome is None:
             candidates = candidates_of(
@@ -124,12 +129,12 @@ class Scoring:
             self._outcome = candidates, await score_candidates(self._scorer, candidates)
         return self._outcome
 
-    async def finish(self, stream: MapStream) -> Finished:
+    async def finish(self, stream: MapStream) -> FinalState:
         """Return the scores for the record of the map, whose rows are over."""
-        candidates, scores = await self.of(stream)
+        candidates, scores = await self.score(stream)
         inputs = self._scorer.inputs(candidates) or {}
         payload = scores_payload(self._scorer.title, candidates, scores.each, inputs)
-        return Finished(KIND, payload, compare_scores)
+        return FinalState(KIND, payload, compare_scores)
 
 
 def scorer_of(
@@ -139,18 +144,18 @@ def scorer_of(
     output: OutputType | None,
     expected: str | None,
     options: MapOptions,
-    beside: Mapping[str, Any],
+    judge_options: Mapping[str, Any],
     folder: str = ".",
 ) -> Scorer:
     """Return what scores. Raises UsageError for what cannot.
 
-    `options`, `beside`: those of the map, which a judge takes too. `folder`: the notebook's.
+    `options`, `judge_options`: those that a judge's map has too. `folder`: the notebook's.
     """
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
     if isinstance(score, Configuration):
         column = EXPECTED if expected is None and EXPECTED in rows else expected
-        return JudgeScore(score, column, msgspec.structs.replace(options, repeats=1), beside)
+        return JudgeScore(score, column, msgspec.structs.replace(options, repeats=1), judge_options)
     if isinstance(score, str):
         return ColumnScore(score, rows.names, output)
     if callable(score):
@@ -169,7 +174,7 @@ def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     if sample >= len(rows):
         return rows
     positions = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
-    take = _TAKE.get(rows.kind) or _items
+    take = _TAKE.get(rows.kind) or _take_items
     return rows_of(take(rows.data, positions))
 
 
@@ -179,7 +184,7 @@ _TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {
 }
 
 
-def _items(items: Sequence[Any], positions: list[int]) -> list[Any]:
+def _take_items(items: Sequence[Any], positions: list[int]) -> list[Any]:
     return [items[position] for position in positions]
 
 
@@ -212,7 +217,7 @@ def candidates_of(
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise UsageError for an option that a map does not have."""
-    known = sorted({*_OPTIONS, *inspect.signature(start_map).parameters} - _OURS)
+    known = sorted({*_MAP_OPTIONS, *inspect.signature(start_map).parameters} - _NOT_OPTIONS)
     unknown = next((name for name in options if name not in known), "")
     if unknown:
         hint = did_you_mean(unknown, known)
@@ -225,14 +230,14 @@ async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> S
     scores = await scorer.score(good)
     each = iter(scores.each)
     return Scores(
-        [next(each) if c.result.status == "ok" else _failed(c) for c in candidates],
+        [next(each) if c.result.status == "ok" else _unscored_answer(c) for c in candidates],
         scores.bounded,
         scores.tokens,
         scores.cost,
     )
 
 
-def _failed(candidate: Candidate) -> Score:
+def _unscored_answer(candidate: Candidate) -> Score:
     result = candidate.result
     return Score(None, result.failure, result.error or result.status)
 

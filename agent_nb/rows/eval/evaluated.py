@@ -3,7 +3,7 @@
 Why apart from `evaluation`: frames, pages and plots are made of these; an evaluation shows itself
 by them.
 
-Rules: a value; everything is worked out from the scored rows, and nothing is asked.
+Rules: it is a value; every figure is computed from the scored rows, and nothing is asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from ...agent import OutputType
 from ..map.table.rows import Rows
 from .scores import ScoredRow, count_failures, sum_costs
-from .statistic import StatisticResult, of_rows
+from .statistic import StatisticResult, summarize_rows
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -55,11 +55,11 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
         """Return the figures of scored rows; `about`: its other fields."""
         known = [row.score for row in scored if row.score is not None]
         results = [result for row in scored for result in row.results]
-        statistic = of_rows(
+        statistic = summarize_rows(
             known,
             repeats=about.get("repeats", 1),
             level=about.get("level", 0.95),
-            bounded=about.get("bounded", False) and _possible(about.get("failed_as")),
+            bounded=about.get("bounded", False) and _is_bounded(about.get("failed_as")),
         )
         answering = Spent(
             sum(r.input + r.written for r in results), sum_costs(r.cost for r in results)
@@ -102,6 +102,6 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
         return (self.answering + self.judging).cost
 
 
-def _possible(failed_as: float | None) -> bool:
+def _is_bounded(failed_as: float | None) -> bool:
     """Return whether the score of failed rows leaves all scores within 0 to 1."""
     return failed_as is None or 0 <= failed_as <= 1

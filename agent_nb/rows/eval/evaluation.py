@@ -43,4 +43,4 @@ class Evaluation(Evaluated, frozen=True, kw_only=True, eq=False):
         return f"<Evaluation {summary.evaluation_line(self)}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return summary.of_evaluation(self)
+        return summary.render_evaluation(self)

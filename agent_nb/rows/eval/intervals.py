@@ -25,7 +25,9 @@ from ...errors import UsageError
 
 FEWEST = 10  # rows
 LEVEL = 0.95
-_SUMMED = 1000  # degrees of freedom; beyond, four terms of the expansion are exact to 1e-12
+# Up to so many degrees of freedom t is found by summing (`t_inside`); beyond, the four terms of
+# `_expand_t` are exact to 1e-12.
+_MOST_SUMMED = 1000
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -71,11 +73,11 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval | N
     return Interval(middle - half, middle + half, level, "t")
 
 
-def wilson_interval(yes: int, of: int, level: float = LEVEL) -> Interval | None:
+def wilson_interval(yes: int, total: int, level: float = LEVEL) -> Interval | None:
     """Return Wilson's interval of the share `yes / of`; None for few rows."""
-    if of < FEWEST:
+    if total < FEWEST:
         return None
-    return Interval(*_wilson(yes, of, _normal(level)), level, "Wilson")
+    return Interval(*_wilson(yes, total, _normal_quantile(level)), level, "Wilson")
 
 
 def newcombe_interval(
@@ -89,23 +91,25 @@ def newcombe_interval(
     rows = both + only_a + only_b + neither
     if rows < FEWEST:
         return None
-    z = _normal(level)
+    z = _normal_quantile(level)
     a, b = (both + only_a) / rows, (both + only_b) / rows
     (low_a, high_a), (low_b, high_b) = (
         _wilson(both + only_a, rows, z),
         _wilson(both + only_b, rows, z),
     )
     phi = _correlation(both, only_a, only_b, neither)
-    down = _joined(b - low_b, high_a - a, phi)
-    up = _joined(high_b - b, a - low_a, phi)
+    down = _join_distances(b - low_b, high_a - a, phi)
+    up = _join_distances(high_b - b, a - low_a, phi)
     return Interval(b - a - down, b - a + up, level, "Newcombe")
 
 
-def _wilson(yes: int, of: int, z: float) -> tuple[float, float]:
-    share, square = yes / of, z * z
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    half = z * sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
-    return 0.0 if yes == 0 else middle - half, 1.0 if yes == of else middle + half
+def _wilson(yes: int, total: int, z: float) -> tuple[float, float]:
+    share, square = yes / total, z * z
+    middle = (share + square / (2 * total)) / (1 + square / total)
+    half = (
+        z * sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
+    )
+    return 0.0 if yes == 0 else middle - half, 1.0 if yes == total else middle + half
 
 
 def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
@@ -119,11 +123,12 @@ def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
     return corrected / sqrt(spread)
 
 
-def _joined(one: float, other: float, phi: float) -> float:
+def _join_distances(one: float, other: float, phi: float) -> float:
+    """Return the distance from a difference to its limit, of those of both shares."""
     return sqrt(max(one * one - 2 * phi * one * other + other * other, 0.0))
 
 
-def _normal(level: float) -> float:
+def _normal_quantile(level: float) -> float:
     """Return how many standard deviations a share `level` of a normal distribution spans."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
@@ -131,8 +136,9 @@ def _normal(level: float) -> float:
 @lru_cache(maxsize=256)
 def t_critical(level: float, degrees: int) -> float:
     """Return the t that a share `level` of Student's distribution lies within, on both sides."""
-    if degrees > _SUMMED:
-        return _t_of_many(_normal(level), degrees)
+    if degrees > _MOST_SUMMED:
+        return _expand_t(_normal_quantile(level), degrees)
+    # double `high` until t lies below it, then halve the range until floats are neighbours
     low, high = 0.0, 1.0
     while t_inside(high, degrees) < level:
         low, high = high, high * 2
@@ -158,7 +164,7 @@ def t_inside(t: float, degrees: int) -> float:
     return 2 / pi * (angle + inside) if odd else inside
 
 
-def _t_of_many(x: float, degrees: int) -> float:
+def _expand_t(x: float, degrees: int) -> float:
     """Return t from the normal quantile `x`. Source: Abramowitz and Stegun, 26.7.5."""
     powers = (
         (x**3 + x) / 4,

@@ -20,7 +20,7 @@ from ...wire import cut_end, nearest_json
 from .evaluated import Evaluated
 from .scores import ScoredRow
 
-_SAME = 1e-12  # scores are means of floats
+_SAME = 1e-12  # a smaller difference is rounding: scores are means of floats
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -53,32 +53,36 @@ def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> 
 
 def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:
     """Return the rows of a, each with the same row of b. Raises UsageError."""
-    _check(a, on, "a")
-    _check(b, on, "b")
-    left, right = _named(a, on), _named(b, on)
+    _check_columns(a, on, "a")
+    _check_columns(b, on, "b")
+    left, right = _index_rows(a, on), _index_rows(b, on)
     if left.keys() != right.keys():
-        raise UsageError(_different(a, b, left, right, on))
+        raise UsageError(_describe_mismatch(a, b, left, right, on))
     return [Pair(left[name], right[name]) for name in left]
 
 
-def _named(of: Evaluated, on: Sequence[str] | None) -> dict[tuple[str, int], ScoredRow]:
-    """Return the rows by key and occurrence, in order."""
+def _index_rows(
+    evaluation: Evaluated, on: Sequence[str] | None
+) -> dict[tuple[str, int], ScoredRow]:
+    """Return the rows by (key, occurrence), in order: equal rows have the same key."""
     seen: Counter[str] = Counter()
     named = {}
-    for row in of.scored:
+    for row in evaluation.scored:
         key = row.key if on is None else row_key(row.values, on)
         seen[key] += 1
         named[key, seen[key]] = row
     return named
 
 
-def _check(of: Evaluated, on: Sequence[str] | None, side: str) -> None:
-    unknown = [name for name in on or () if name not in of.data]
+def _check_columns(evaluation: Evaluated, on: Sequence[str] | None, side: str) -> None:
+    unknown = [name for name in on or () if name not in evaluation.data]
     if unknown:
-        raise UsageError(f"on={unknown[0]!r} names no column of {side}. {of.data.hint(unknown[0])}")
+        raise UsageError(
+            f"on={unknown[0]!r} names no column of {side}. {evaluation.data.hint(unknown[0])}"
+        )
 
 
-def _different(
+def _describe_mismatch(
     a: Evaluated,
     b: Evaluated,
     left: Mapping[Any, ScoredRow],

@@ -25,38 +25,44 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BETTER, WORSE, SAME = "#2f9e6e", "#d6524a", "#8a8f98"
-MAIN = "#3f86d8"
-BINS = 20
+MAIN = "#3f86d8"  # the mean and its interval
+BINS = 20  # bars of a histogram; up to as many different scores have a bar each
 FEW = 60  # rows whose differences are drawn with gaps between them
-_WIDTH, _SLIM, _HIGH = 7.0, 1.9, 3.4  # inches
+_FIGURE_WIDTH, _FIGURE_HEIGHT = 7.0, 3.4  # inches
 
 
-def plot_scores(of: Evaluated, ax: Axes | None = None) -> Axes:
+def plot_scores(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     """Draw how the rows score, and the mean with its interval."""
-    scores = [row.score for row in of.scored if row.score is not None]
+    scores = [row.score for row in evaluation.scored if row.score is not None]
     levels = sorted(set(scores))
-    ax = ax if ax is not None else _axes(_HIGH)
+    ax = ax if ax is not None else _new_axes()
     if len(levels) <= BINS:
-        _levels(ax, scores, levels)
+        _draw_levels(ax, scores, levels)
     else:
         ax.hist(scores, bins=BINS, color=SAME, alpha=0.55, label="rows")
-    if of.bounded:
+    if evaluation.bounded:
         ax.set_xlim(-0.2, 1.2)
     ax.set_ylabel("rows")
-    ax.set_xlabel(f"score of a row{f' (mean of {of.repeats} repeats)' if of.repeats > 1 else ''}")
-    if of.mean is not None:
+    ax.set_xlabel(
+        f"score of a row{f' (mean of {evaluation.repeats} repeats)' if evaluation.repeats > 1 else ''}"
+    )
+    if evaluation.mean is not None:
         top = ax.get_ylim()[1] * 1.12
         ax.set_ylim(0, top * 1.06)
-        _interval(ax, of.mean, of.interval, top)
-    _titled(ax, _plain(of.name) or "Scores", _figure(of.mean, of.interval))
-    _whole_rows(ax)
+        _draw_mean(ax, evaluation.mean, evaluation.interval, top)
+    _set_title(
+        ax,
+        _escape_name(evaluation.name) or "Scores",
+        _describe_mean(evaluation.mean, evaluation.interval),
+    )
+    _use_whole_numbers(ax)
     return ax
 
 
-def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
+def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
     """Draw the difference of each row, from the worst to the best, and their mean."""
-    differences = sorted(p.difference for p in of.pairs if p.difference is not None)
-    ax = ax if ax is not None else _axes(_HIGH)
+    differences = sorted(p.difference for p in comparison.pairs if p.difference is not None)
+    ax = ax if ax is not None else _new_axes()
     positions = range(len(differences))
     ax.bar(
         positions,
@@ -68,17 +74,21 @@ def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
     same = [position for position in positions if not differences[position]]
     size = 4 if len(differences) <= FEW else 2
     ax.plot(same, [0.0] * len(same), "o", color=SAME, markersize=size, clip_on=False)
-    if of.difference is not None:
-        _mean(ax, of.difference, of.interval, len(differences))
-    a, b = map(_plain, of.names)
+    if comparison.difference is not None:
+        _draw_mean_difference(ax, comparison.difference, comparison.interval, len(differences))
+    a, b = map(_escape_name, comparison.names)
     ax.set_ylabel(f"score of {b} − {a}")
-    ax.set_xlabel(f"rows, sorted ({_counts(of)})")
+    ax.set_xlabel(f"rows, sorted ({_describe_changes(comparison)})")
     ax.set_xticks([])
-    _titled(ax, f"{b} compared with {a}", _figure(of.difference, of.interval, signed=True))
+    _set_title(
+        ax,
+        f"{b} compared with {a}",
+        _describe_mean(comparison.difference, comparison.interval, signed=True),
+    )
     return ax
 
 
-def _mean(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
+def _draw_mean_difference(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
     """Draw a mean difference right of the rows, with its interval, as a band below them too."""
     at = rows * 1.06 + 0.5
     if interval is not None:
@@ -88,7 +98,7 @@ def _mean(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
     ax.set_xlim(-1, at + rows * 0.06 + 0.5)
 
 
-def _levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
+def _draw_levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
     """Draw a bar for each of a few scores, with the number of rows on it."""
     counts = [scores.count(level) for level in levels]
     reach = (levels[-1] - levels[0]) or 1.0 if levels else 1.0
@@ -100,7 +110,7 @@ def _levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
         ax.set_xticks(levels)
 
 
-def _interval(ax: Axes, mean: float, interval: Interval | None, height: float) -> None:
+def _draw_mean(ax: Axes, mean: float, interval: Interval | None, height: float) -> None:
     """Draw a mean as a point with its interval, above the rows."""
     if interval is not None:
         ax.plot([interval.low, interval.high], [height, height], color=MAIN, linewidth=3)
@@ -108,41 +118,41 @@ def _interval(ax: Axes, mean: float, interval: Interval | None, height: float) -
     ax.axvline(mean, color=MAIN, linewidth=1, linestyle=":")
 
 
-def _figure(mean: float | None, interval: Interval | None, *, signed: bool = False) -> str:
+def _describe_mean(mean: float | None, interval: Interval | None, *, signed: bool = False) -> str:
     text = f"{'mean difference' if signed else 'mean'} {format_score(mean, signed=signed)}"
     if interval is None:
         return f"{text}, no interval"
     return f"{text}, {interval.level * 100:g} % interval {format_interval(interval, signed=signed)}"
 
 
-def _counts(of: Compared) -> str:
-    changes = of.changes
+def _describe_changes(comparison: Compared) -> str:
+    changes = comparison.changes
     return ", ".join(f"{changes[name]:,} {name}" for name in ("worse", "same", "improved"))
 
 
-def _plain(name: str) -> str:
+def _escape_name(name: str) -> str:
     """Return a name as it is written; Matplotlib reads formulas between dollar signs."""
     return clip_text(name, 40).replace("$", r"\$")
 
 
-def _titled(ax: Axes, title: str, below: str) -> None:
+def _set_title(ax: Axes, title: str, below: str) -> None:
     ax.set_title(f"{title}\n{below}", loc="left", fontsize="medium")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
 
 
-def _whole_rows(ax: Axes) -> None:
+def _use_whole_numbers(ax: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _axes(height: float) -> Axes:
-    """Return the axes of a new figure. Raises MissingExtra."""
+def _new_axes() -> Axes:
+    """Return the axes of a new figure. Raises MissingExtra without Matplotlib."""
     try:
         from matplotlib import pyplot
     except ImportError:
         raise MissingExtra("Matplotlib", "pip install 'jupyter-agent-nb[plots]'") from None
-    figure: Any = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
+    figure: Any = pyplot.subplots(figsize=(_FIGURE_WIDTH, _FIGURE_HEIGHT), layout="constrained")
     axes: Axes = figure[1]
     return axes

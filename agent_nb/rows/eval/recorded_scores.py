@@ -1,7 +1,7 @@
 """The scores of an evaluation in the record of its map, and how those of a replay differ.
 
-Why: the answers of a replay come from the record, and are scored anew. Without the scores of then,
-another score function or expected value would give other figures without a word.
+Why: the answers of a replay come from the record, and are scored anew. Without the recorded scores,
+another score function or expected value would change the figures unnoticed.
 
 Rules
 - Each answer has its score, None without one. An evaluation of more than `MOST` answers keeps the
@@ -9,7 +9,7 @@ Rules
 - Another score or expected value is a change; other code of a function that gives the same scores
   is a warning. A record without scores is not compared.
 - A judge's scores stand in the record of its own map.
-- What a record holds is a stranger's: whatever is not of these types differs.
+- A record may be a stranger's: a value of another type than expected counts as a difference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .intervals import exact_mean
 from .scores import Candidate, Score
 
 KIND = "map.scores"  # of the state that holds them
-MOST = 5_000
+MOST = 5_000  # answers whose scores are recorded one by one
 UNSEEN = "the scores of an evaluation are not compared: its record has none"
 
 
@@ -57,47 +57,48 @@ def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
     if recorded is None:
         return Checked(unseen=(UNSEEN,))
     old = recorded if isinstance(recorded, Mapping) else {}
-    return Checked(changes=tuple(_changes(old, fresh)))
+    return Checked(changes=tuple(_list_changes(old, fresh)))
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     head = f"the evaluation ({new['by']}) changed since the recording"
-    if difference := _scores(old, new):
+    if difference := _describe_scores(old, new):
         yield Change(text=f"{head}: {difference}")
     elif old.get("code", "") != new.get("code", ""):
         yield Change(text=f"{head}: its code, but no score", warning=True)
     if old.get("by") != new["by"]:
         yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
     elif (labels := old.get("expected")) != new.get("expected"):
-        named = _named(new, _unequal(_listed(labels), _listed(new.get("expected"))))
+        named = _name_answer(new, _find_unequal(_as_list(labels), _as_list(new.get("expected"))))
         yield Change(text=f"{head}: the expected value{named}")
 
 
-def _scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return how the scores differ in words, "" if they do not."""
     if "scores" not in new:
         same = all(old.get(name) == new[name] for name in ("count", "digest"))
         return "" if same else f"some of its {new['count']:,} scores"
-    before, now = _listed(old.get("scores")), new["scores"]
+    before, now = _as_list(old.get("scores")), new["scores"]
     if len(before) != len(now):
         return f"it has {count_noun(len(now), 'score')}, not {len(before)}"
-    other = _unequal(before, now)
+    other = _find_unequal(before, now)
     if not other:
         return ""
-    was, score = (_word(side[other[0]]) for side in (before, now))
-    return (
-        f"{count_noun(len(other), 'score')} of {len(now)}{_named(new, other[:1])} ({was} → {score})"
-    )
+    was, score = (_format_value(side[other[0]]) for side in (before, now))
+    return f"{count_noun(len(other), 'score')} of {len(now)}{_name_answer(new, other[:1])} ({was} → {score})"
 
 
-def _unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
+def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
+    """Return the positions of values that differ by more than rounding."""
     pairs = enumerate(zip_longest(old, new))
     return [
-        at for at, (a, b) in pairs if a != b and not (_number(a) and _number(b) and _close(a, b))
+        at
+        for at, (a, b) in pairs
+        if a != b and not (_is_number(a) and _is_number(b) and _are_close(a, b))
     ]
 
 
-def _named(new: Mapping[str, Any], at: Sequence[int]) -> str:
+def _name_answer(new: Mapping[str, Any], at: Sequence[int]) -> str:
     """Return the name of the first answer that differs."""
     rows = new.get("rows") or []
     if not at or at[0] >= len(rows):
@@ -106,17 +107,17 @@ def _named(new: Mapping[str, Any], at: Sequence[int]) -> str:
     return f", first of row {position}" + (f", repeat {repeat}" if repeat else "")
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _close(one: float, other: float) -> bool:
+def _are_close(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def _word(value: Any) -> str:
-    return f"{value:.6g}" if _number(value) else "no score" if value is None else str(value)[:40]
+def _format_value(value: Any) -> str:
+    return f"{value:.6g}" if _is_number(value) else "no score" if value is None else str(value)[:40]

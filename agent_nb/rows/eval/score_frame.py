@@ -19,8 +19,9 @@ from .evaluated import Evaluated
 from .pairing import Pair
 from .scores import sum_costs
 
+#: Columns by name: the kind of their values, and what gives the value of one item.
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
-_ROW: Columns = {
+_ROW: Columns = {  # of a ScoredRow
     "score": ("float", lambda row: row.score),
     "_scored": ("count", lambda row: len(row.scores) - row.unscored),
     "_reason": ("text", lambda row: row.scores[0].reason or None),
@@ -28,12 +29,12 @@ _ROW: Columns = {
     "_tokens": ("count", lambda row: sum(r.input + r.written for r in row.results)),
     "_cost": ("float", lambda row: sum_costs(r.cost for r in row.results)),
 }
-_ANSWER: Columns = {
+_ANSWER: Columns = {  # of a Score
     "score": ("float", lambda score: score.value),
     "_reason": ("text", lambda score: score.reason or None),
     "_unscored": ("text", lambda score: score.error or None),
 }
-_PAIR: Columns = {
+_PAIR: Columns = {  # of a Pair
     "answer_a": ("text", lambda pair: format_answer(pair.a.results[0])),
     "answer_b": ("text", lambda pair: format_answer(pair.b.results[0])),
     "score_a": ("float", lambda pair: pair.a.score),
@@ -51,7 +52,9 @@ def row_frame(evaluation: Evaluated) -> Any:
     columns = {**answer, **_ROW}
     if not (one and evaluation.judged):
         del columns["_reason"]
-    return add_columns(evaluation.data, [row.position for row in rows], _made(columns, rows))
+    return add_columns(
+        evaluation.data, [row.position for row in rows], _make_columns(columns, rows)
+    )
 
 
 def answer_frame(evaluation: Evaluated) -> Any:
@@ -60,7 +63,9 @@ def answer_frame(evaluation: Evaluated) -> Any:
     results = [result for row in rows for result in row.results]
     scores = [score for row in rows for score in row.scores]
     columns = {n: c for n, c in _ANSWER.items() if evaluation.judged or n != "_reason"}
-    return frame_out(evaluation.data, results, evaluation.output, more=_made(columns, scores))
+    return frame_out(
+        evaluation.data, results, evaluation.output, more=_make_columns(columns, scores)
+    )
 
 
 def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
@@ -68,7 +73,7 @@ def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
     one = comparison.a.repeats == comparison.b.repeats == 1
     columns = {n: c for n, c in _PAIR.items() if one or not n.startswith("answer")}
     return add_columns(
-        comparison.a.data, [pair.a.position for pair in pairs], _made(columns, pairs)
+        comparison.a.data, [pair.a.position for pair in pairs], _make_columns(columns, pairs)
     )
 
 
@@ -81,7 +86,8 @@ def format_answer(result: RowResult) -> str | None:
     return result.output if isinstance(result.output, str) else dumps(result.output)
 
 
-def _made(columns: Columns, of: Sequence[Any]) -> list[tuple[str, Column]]:
+def _make_columns(columns: Columns, items: Sequence[Any]) -> list[tuple[str, Column]]:
     return [
-        (name, (Shape(kind), [value(o) for o in of])) for name, (kind, value) in columns.items()
+        (name, (Shape(kind), [value(item) for item in items]))
+        for name, (kind, value) in columns.items()
     ]

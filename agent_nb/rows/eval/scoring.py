@@ -23,17 +23,19 @@ from typing import Any, Protocol
 from ...agent import OutputType
 from ...errors import UsageError, did_you_mean
 from ...record import digest_value
-from ...tools import code_of
+from ...tools import ProjectSearch
 from ...wire import cut_end, nearest_json
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
+#: What a score function may take by name.
 NAMES: dict[str, Callable[[Candidate], Any]] = {
     "answer": lambda c: c.value,
     "text": lambda c: c.result.answer,
     "row": lambda c: c.row,
     "prompt": lambda c: c.prompt,
 }
-_IN_ORDER = ("answer", "row")
+_IN_ORDER = ("answer", "row")  # what a function of other names gets, by position
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _LONGEST = 500  # characters of an error
 _AT_ONCE = 10  # scores that are awaited
 LARGEST = 1e100  # of a score: sums of squares stay finite
@@ -57,7 +59,7 @@ class Scorer(Protocol):
 class FunctionScore:
     """Scores by a function of the user's. Raises UsageError for one that cannot be called.
 
-    Its scores are from 0 to 1 if it gives bools; of numbers it is not known.
+    Its scores are known to be from 0 to 1 if it returns bools only.
     """
 
     def __init__(self, function: Callable[..., Any], folder: str = ".") -> None:
@@ -65,12 +67,12 @@ class FunctionScore:
         self._folder = folder
         self.title = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
-        self._names, self._by_name = _parameters(function, self.title)
+        self._names, self._by_name = _choose_arguments(function, self.title)
         self._numbers = False
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digest of the function's code."""
-        return {"code": code_of(self._function, self._folder).digest}
+        return {"code": ProjectSearch.read(self._function, self._folder, earlier=True).digest}
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores; those that are awaited are awaited together."""
@@ -79,13 +81,13 @@ class FunctionScore:
         async def one(candidate: Candidate) -> Score:
             async with slots:
                 await asyncio.sleep(0)  # a long list of quick scores does not block the loop
-                return await self._one(candidate)
+                return await self._score_one(candidate)
 
         self._numbers = False
         each = await asyncio.gather(*(one(c) for c in candidates))
         return Scores(each, not self._numbers)
 
-    async def _one(self, candidate: Candidate) -> Score:
+    async def _score_one(self, candidate: Candidate) -> Score:
         values = [NAMES[name](candidate) for name in self._names]
         try:
             result = (
@@ -95,7 +97,7 @@ class FunctionScore:
             )
             value = await result if inspect.isawaitable(result) else result
             self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
-            return _number(candidate, value)
+            return _to_score(candidate, value)
         except Exception as error:  # the user's code
             return failed_score(candidate, f"{type(error).__name__}: {error}")
 
@@ -111,7 +113,7 @@ class ColumnScore:
             )
         self.title = f"equal to column {column!r}"
         self._column = column
-        self._field = _field(column, output)
+        self._field = _choose_field(column, output)
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digests of the expected values."""
@@ -119,9 +121,9 @@ class ColumnScore:
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return 1.0 or 0.0 for each candidate."""
-        return Scores([self._one(c) for c in candidates], True)
+        return Scores([self._score_one(c) for c in candidates], True)
 
-    def _one(self, candidate: Candidate) -> Score:
+    def _score_one(self, candidate: Candidate) -> Score:
         expected = candidate.row.get(self._column)
         if expected is None:
             return failed_score(candidate, f"the column {self._column!r} holds no expected value")
@@ -139,7 +141,7 @@ def equal(answer: Any, expected: Any) -> bool:
     Texts are compared without white space around them, and exactly else. A text that is a number is
     compared as one with an expected number, `true` and `false` in any case with an expected bool.
     """
-    expected = _bare(expected)
+    expected = _unwrap_expected(expected)
     if isinstance(answer, str) and isinstance(expected, bool):
         return answer.strip().casefold() == str(expected).casefold()
     if isinstance(answer, str) and isinstance(expected, int | float):
@@ -154,7 +156,8 @@ def equal(answer: Any, expected: Any) -> bool:
     return bool(answer == nearest_json(expected)[0])
 
 
-def _bare(expected: Any) -> Any:
+def _unwrap_expected(expected: Any) -> Any:
+    """Return the value of an Enum, and an array as a list."""
     if isinstance(expected, Enum):
         expected = expected.value
     # the lists of a frame that was read from Parquet
@@ -162,7 +165,8 @@ def _bare(expected: Any) -> Any:
 
 
 def _expected(value: Any) -> Any:
-    return nearest_json(_bare(value))[0]
+    """Return an expected value as plain JSON, for its digest."""
+    return nearest_json(_unwrap_expected(value))[0]
 
 
 def failed_score(candidate: Candidate, why: str) -> Score:
@@ -173,7 +177,7 @@ def failed_score(candidate: Candidate, why: str) -> Score:
     return Score(None, SCORE, cut_end(f"{where}{UNSCORED}{why}", _LONGEST))
 
 
-def _number(candidate: Candidate, value: Any) -> Score:
+def _to_score(candidate: Candidate, value: Any) -> Score:
     """Return a function's result as a score."""
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
@@ -187,13 +191,17 @@ def _number(candidate: Candidate, value: Any) -> Score:
     )
 
 
-def _parameters(function: Callable[..., Any], title: str) -> tuple[tuple[str, ...], bool]:
-    """Return the names of the values to call with, and whether to pass them by name."""
+def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[str, ...], bool]:
+    """Return which of `NAMES` to call a function with, and whether to pass them by name.
+
+    By name if it takes some of them and needs nothing else; otherwise by position: the answer, and
+    the row if it needs two values. Raises UsageError if it needs more.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a built-in that does not say
         return _IN_ORDER[:1], False
-    needed = [p for p in parameters if p.default is p.empty and p.kind not in _ANY]
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
     known = [p.name for p in parameters if p.name in NAMES and p.kind is not p.POSITIONAL_ONLY]
     if known and all(p.name in known for p in needed):
         return tuple(known), True
@@ -206,10 +214,7 @@ def _parameters(function: Callable[..., Any], title: str) -> tuple[tuple[str, ..
     return _IN_ORDER[: max(len(least), 1)], False
 
 
-_ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-def _field(column: str, output: OutputType | None) -> str:
+def _choose_field(column: str, output: OutputType | None) -> str:
     """Return the field of a typed answer that is compared; "": all of it. Raises UsageError."""
     if output is None or output.wrapped:
         return ""

@@ -1,10 +1,11 @@
 """Which figure stands for many rows, with which interval, and how it is called in words.
 
 Rules
-- Rows that score 0 or 1 have a share: Wilson's interval, Newcombe's for a paired difference. All
-  other rows have a mean, and a t interval. One wrong repeat of one row makes it a mean.
-- An interval ends where scores end, if they cannot lie outside 0 to 1.
-- If an interval is missing, the description gives the reason.
+- If every row scores 0 or 1, the figure is a share with Wilson's interval, and a paired difference
+  has Newcombe's. Otherwise it is a mean with a t interval. The score of a row is the mean of its
+  repeats, so a single row whose repeats disagree makes the figure a mean.
+- If scores cannot lie outside 0 to 1, neither does the interval.
+- If there is no interval, the description gives the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .intervals import (
 
 
 class Statistic(msgspec.Struct, frozen=True):
-    """A figure over `rows` rows, its interval, and what both are."""
+    """A figure over `rows` rows (None: of none), its interval, and what both are, in words."""
 
     value: float | None
     interval: Interval | None
@@ -48,10 +49,12 @@ class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.statistic.description
 
 
-def of_rows(scores: Sequence[float], *, repeats: int, level: float, bounded: bool) -> Statistic:
+def summarize_rows(
+    scores: Sequence[float], *, repeats: int, level: float, bounded: bool
+) -> Statistic:
     """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
-    share = _single(scores)
-    of = f"{'share' if share else 'mean'} of {_rows(len(scores))}{_repeated(repeats, share)}"
+    share = _are_shares(scores)
+    figure = f"{'share' if share else 'mean'} of {_count_rows(len(scores))}{_describe_repeats(repeats, share)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
     interval = (
@@ -63,18 +66,21 @@ def of_rows(scores: Sequence[float], *, repeats: int, level: float, bounded: boo
         interval = interval.within(0, 1)
     same = "all rows have the same score"
     return Statistic(
-        exact_mean(scores), interval, len(scores), f"{of}; {_said(interval, scores, same)}"
+        exact_mean(scores),
+        interval,
+        len(scores),
+        f"{figure}; {_describe_interval(interval, scores, same)}",
     )
 
 
-def of_pairs(
+def summarize_pairs(
     a: Sequence[float], b: Sequence[float], *, repeats: int, level: float, bounded: bool
 ) -> Statistic:
     """Return the mean difference, b minus a, of scores of the same rows in the same order."""
     if not a:
         return Statistic(None, None, 0, "no row has two scores")
     differences = [after - before for before, after in zip(a, b, strict=True)]
-    shares = _single([*a, *b])
+    shares = _are_shares([*a, *b])
     if shares:
         pairs = [*zip(a, b, strict=True)]
         cells = (pairs.count((1, 1)), pairs.count((1, 0)), pairs.count((0, 1)), pairs.count((0, 0)))
@@ -88,19 +94,19 @@ def of_pairs(
         exact_mean(differences),
         interval,
         len(a),
-        f"{what} the same {_rows(len(a))}{_repeated(repeats, shares)}; {_said(interval, differences, 'all rows differ by the same')}",
+        f"{what} the same {_count_rows(len(a))}{_describe_repeats(repeats, shares)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
     )
 
 
-def _single(scores: Sequence[float]) -> bool:
+def _are_shares(scores: Sequence[float]) -> bool:
     return bool(scores) and all(score in (0, 1) for score in scores)
 
 
-def _rows(count: int) -> str:
+def _count_rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-def _repeated(repeats: int, single: bool) -> str:
+def _describe_repeats(repeats: int, single: bool) -> str:
     if repeats == 1:
         return ""
     return (
@@ -110,7 +116,7 @@ def _repeated(repeats: int, single: bool) -> str:
     )
 
 
-def _said(interval: Interval | None, values: Sequence[float], same: str) -> str:
+def _describe_interval(interval: Interval | None, values: Sequence[float], same: str) -> str:
     if interval is not None:
         return f"{interval.level * 100:g} % {interval.method} interval"
     return f"no interval: {f'fewer than {FEWEST} rows' if len(values) < FEWEST else same}"

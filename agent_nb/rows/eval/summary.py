@@ -1,8 +1,8 @@
 """Evaluations and comparisons as a short static page: figures, what they are, the rows to look at.
 
 Rules
-- Nodes of the view, so that texts of models and data are escaped, bounded, and free of secrets:
-  these are removed before anything is cut.
+- The page is made of nodes of the view, which escape and bound the texts of models and data.
+  Secrets are removed before a text is cut, because half a secret would not be recognised.
 - Every figure says in words what it is. A colour only repeats a word.
 """
 
@@ -21,7 +21,6 @@ from ...view import (
     Stack,
     T,
     Table,
-    Tone,
     clip_text,
     count_noun,
     describe_failure,
@@ -39,8 +38,9 @@ from .score_frame import format_answer
 from .scores import UNSCORED, ScoredRow
 
 ROWS = 10  # of each table of rows
-CELL, COLUMNS = 80, 2  # characters of a value, and columns of the data that are shown
-NONE = "–"
+CELL = 80  # characters of a value
+COLUMNS = 2  # columns of the data that are shown
+NONE = "–"  # stands for a figure that is not known
 
 
 def format_score(value: float | None, *, signed: bool = False) -> str:
@@ -60,96 +60,120 @@ def format_interval(interval: Interval | None, *, signed: bool = False) -> str:
     return f"{format_score(interval.low, signed=signed)} to {format_score(interval.high, signed=signed)}"
 
 
-def evaluation_line(of: Evaluated) -> str:
+def evaluation_line(evaluation: Evaluated) -> str:
     """Return an evaluation in one line of text."""
-    name = f"{clip_text(of.name, 60)}: " if of.name else ""
-    interval = f" ({format_interval(of.interval)})" if of.interval else ""
-    return join_parts(f"{name}{format_score(of.mean)}{interval}", of.words, *unscored(of))
-
-
-def compared_line(of: Compared) -> str:
-    """Return a comparison in one line of text."""
-    interval = f" ({format_interval(of.interval, signed=True)})" if of.interval else ""
-    name = f"{clip_text(of.names[1], 60)} − {clip_text(of.names[0], 60)}"
+    name = f"{clip_text(evaluation.name, 60)}: " if evaluation.name else ""
+    interval = f" ({format_interval(evaluation.interval)})" if evaluation.interval else ""
     return join_parts(
-        f"{name}: {format_score(of.difference, signed=True)}{interval}", of.words, changes(of)
+        f"{name}{format_score(evaluation.mean)}{interval}",
+        evaluation.words,
+        *describe_unscored(evaluation),
     )
 
 
-def unscored(of: Evaluated) -> list[str]:
-    """Return what has no score, and how it counts."""
+def comparison_line(comparison: Compared) -> str:
+    """Return a comparison in one line of text."""
+    interval = (
+        f" ({format_interval(comparison.interval, signed=True)})" if comparison.interval else ""
+    )
+    name = f"{clip_text(comparison.names[1], 60)} − {clip_text(comparison.names[0], 60)}"
+    return join_parts(
+        f"{name}: {format_score(comparison.difference, signed=True)}{interval}",
+        comparison.words,
+        describe_changes(comparison),
+    )
+
+
+def describe_unscored(evaluation: Evaluated) -> list[str]:
+    """Return, in words, how many answers have no score, and how they count; [] if none."""
     remarks = []
-    if kinds := of.failures:
+    if kinds := evaluation.failures:
         named = ", ".join(f"{n:,} {describe_failure(kind)}" for kind, n in kinds.items())
         remarks.append(f"{count_noun(sum(kinds.values()), 'answer')} without a score ({named})")
-    if of.failed_as is not None and kinds:
-        remarks.append(f"each counts as {of.failed_as:g}")
-    elif of.failed:
-        remarks.append(f"{count_noun(of.failed, 'row')} left out")
+    if evaluation.failed_as is not None and kinds:
+        remarks.append(f"each counts as {evaluation.failed_as:g}")
+    elif evaluation.failed:
+        remarks.append(f"{count_noun(evaluation.failed, 'row')} left out")
     return remarks
 
 
-def changes(of: Compared) -> str:
+def describe_changes(comparison: Compared) -> str:
     """Return how many rows changed, in words."""
     return ", ".join(
-        f"{n:,} {change}" for change, n in of.changes.items() if n or change != "missing"
+        f"{n:,} {change}" for change, n in comparison.changes.items() if n or change != "missing"
     )
 
 
-def lowest(of: Evaluated) -> list[ScoredRow]:
+def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
     """Return the rows that score less than others, the lowest first."""
-    scores = [(row.score, row.position, row) for row in of.scored if row.score is not None]
+    scores = [(row.score, row.position, row) for row in evaluation.scored if row.score is not None]
     best = max((score for score, *_ in scores), default=0.0)
     return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < best]
 
 
-def of_evaluation(of: Evaluated) -> dict[str, str]:
+def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
     hide = Redaction(collect_secrets())
-    low = lowest(of)
-    failed = [r for r in of.scored if r.error]
-    steady = f"the repeats differ in {count_noun(of.unsteady, 'row')}" if of.repeats > 1 else ""
+    low = find_lowest(evaluation)
+    failed = [r for r in evaluation.scored if r.error]
+    steady = (
+        f"the repeats differ in {count_noun(evaluation.unsteady, 'row')}"
+        if evaluation.repeats > 1
+        else ""
+    )
     parts: list[Node] = [
-        _head(format_score(of.mean), of.interval, of.name),
-        _muted(join_parts(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
-        *(_muted(word, "bad") for word in unscored(of)),
-        _muted(_spent(of)),
+        _figure_line(format_score(evaluation.mean), evaluation.interval, evaluation.name),
+        _muted_line(
+            join_parts(
+                evaluation.words,
+                f"score: {evaluation.scored_by}" if evaluation.scored_by else "",
+                steady,
+            )
+        ),
+        *(_text_line(T(word, tone="bad")) for word in describe_unscored(evaluation)),
+        _muted_line(_describe_cost(evaluation)),
     ]
     if low:
-        parts.append(_fold("Rows with the lowest scores", _rows_table(hide, of, low)))
+        parts.append(
+            _folded_table("Rows with the lowest scores", _rows_table(hide, evaluation, low))
+        )
     if failed:
-        parts.append(_fold("Answers without a score", _faults_table(hide, failed)))
-    return page_forms(_page("evaluation", parts))
+        parts.append(_folded_table("Answers without a score", _faults_table(hide, failed)))
+    return page_forms(_wrap_page("evaluation", parts))
 
 
-def of_comparison(of: Compared) -> dict[str, str]:
+def render_comparison(comparison: Compared) -> dict[str, str]:
     """Return the static forms of a comparison."""
     hide = Redaction(collect_secrets())
-    a, b = of.names
-    tone: Tone = ""
-    if of.interval is not None:
-        tone = "ok" if of.interval.low > 0 else "bad" if of.interval.high < 0 else "wait"
-    head = _head(format_score(of.difference, signed=True), of.interval, f"{b} − {a}", signed=True)
+    a, b = comparison.names
+    head = _figure_line(
+        format_score(comparison.difference, signed=True),
+        comparison.interval,
+        f"{b} − {a}",
+        signed=True,
+    )
     parts: list[Node] = [
         head,
-        Row((T(of.verdict, tone=tone, bold=True),), wrap=True),
-        _muted(of.words),
-        _sides(of),
-        Row((T("Rows: ", tone="muted"), T(changes(of))), wrap=True),
-        *(_muted(note, "wait") for note in of.notes),
+        _verdict_line(comparison),
+        _muted_line(comparison.words),
+        _sides_table(comparison),
+        _text_line(T("Rows: ", tone="muted"), T(describe_changes(comparison))),
+        *(_text_line(T(note, tone="wait")) for note in comparison.notes),
     ]
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
-        pairs = [p for p in of.pairs if p.change == change]
+        pairs = [p for p in comparison.pairs if p.change == change]
         if pairs:
-            parts.append(_fold(f"{title} ({len(pairs):,})", _pairs_table(hide, of, pairs)))
-    return page_forms(_page("comparison", parts))
+            parts.append(
+                _folded_table(f"{title} ({len(pairs):,})", _pairs_table(hide, comparison, pairs))
+            )
+    return page_forms(_wrap_page("comparison", parts))
 
 
-def _page(label: str, parts: Sequence[Node]) -> Page:
+def _wrap_page(label: str, parts: Sequence[Node]) -> Page:
     return Page(label, (Section("summary", Stack(tuple(parts))),))
 
 
-def _head(figure: str, interval: Interval | None, name: str, *, signed: bool = False) -> Row:
+def _figure_line(figure: str, interval: Interval | None, name: str, *, signed: bool = False) -> Row:
     level = f"{interval.level * 100:g} % interval " if interval else "no interval"
     return Row(
         (
@@ -162,30 +186,49 @@ def _head(figure: str, interval: Interval | None, name: str, *, signed: bool = F
     )
 
 
-def _muted(text: str, tone: Tone = "muted") -> Row:
-    return Row((T(text, tone=tone),), wrap=True)
+def _verdict_line(comparison: Compared) -> Row:
+    """Return the verdict, coloured by the side of 0 on which the whole interval is."""
+    if comparison.interval is None:
+        return _text_line(T(comparison.verdict, bold=True))
+    low, high = comparison.interval.low, comparison.interval.high
+    return _text_line(
+        T(comparison.verdict, tone="ok" if low > 0 else "bad" if high < 0 else "wait", bold=True)
+    )
 
 
-def _fold(title: str, node: Node) -> Fold:
+def _text_line(*texts: T) -> Row:
+    return Row(texts, wrap=True)
+
+
+def _muted_line(text: str) -> Row:
+    return _text_line(T(text, tone="muted"))
+
+
+def _folded_table(title: str, node: Node) -> Fold:
     return Fold((Row((T(title),)),), (node,), title=title)
 
 
-def _spent(of: Evaluated) -> str:
-    both = of.answering + of.judging
-    judge = f"of which the judge {_amount(of.judging)}" if of.judging.tokens else ""
+def _describe_cost(evaluation: Evaluated) -> str:
+    both = evaluation.answering + evaluation.judging
+    judge = (
+        f"of which the judge {_format_spent(evaluation.judging)}"
+        if evaluation.judging.tokens
+        else ""
+    )
     return join_parts(
-        count_noun(of.rows, "row") + (f" × {of.repeats}" if of.repeats > 1 else ""),
-        _amount(both),
+        count_noun(evaluation.rows, "row")
+        + (f" × {evaluation.repeats}" if evaluation.repeats > 1 else ""),
+        _format_spent(both),
         judge,
     )
 
 
-def _amount(spent: Spent) -> str:
+def _format_spent(spent: Spent) -> str:
     cost = format_money(spent.cost) if spent.cost is not None else ""
     return ", ".join(filter(None, (f"{format_count(spent.tokens)} tokens", cost)))
 
 
-def _sides(of: Compared) -> Table:
+def _sides_table(comparison: Compared) -> Table:
     """Return both sides and their difference as a table."""
     rows = [
         (
@@ -196,58 +239,60 @@ def _sides(of: Compared) -> Table:
             f"{spent.tokens:,}",
             NONE if spent.cost is None else format_money(spent.cost),
         )
-        for name, side, spent in zip(of.names, (of.a, of.b), of.spent, strict=True)
+        for name, side, spent in zip(
+            comparison.names, (comparison.a, comparison.b), comparison.spent, strict=True
+        )
     ]
     more = (
         "difference",
-        format_score(of.difference, signed=True),
-        format_interval(of.interval, signed=True),
-        f"{of.rows:,}",
-        f"{of.tokens:+,}".replace("-", "−"),
-        NONE if of.cost is None else _signed_money(of.cost),
+        format_score(comparison.difference, signed=True),
+        format_interval(comparison.interval, signed=True),
+        f"{comparison.rows:,}",
+        f"{comparison.tokens:+,}".replace("-", "−"),
+        NONE if comparison.cost is None else _format_signed_money(comparison.cost),
     )
     columns = ("", "mean", "interval", "rows", "tokens", "cost")
     return Table(columns, (*rows, more), figures=(1, 2, 3, 4, 5))
 
 
-def _signed_money(dollars: float) -> str:
+def _format_signed_money(dollars: float) -> str:
     return f"{'−' if dollars < 0 else '+'}{format_money(abs(dollars))}"
 
 
-def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Table:
-    names = [*of.data.unique][:COLUMNS]
-    judged = of.judged and of.repeats == 1
+def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:
+    names = [*evaluation.data.unique][:COLUMNS]
+    judged = evaluation.judged and evaluation.repeats == 1
     columns = ("row", *names, "answer", "score", *(("reason",) if judged else ()))
     cells = [
         (
             str(row.position),
-            *_values(hide, row.values, names),
-            _cell(hide, format_answer(row.results[0])),
+            *_format_cells(hide, row.values, names),
+            _format_cell(hide, format_answer(row.results[0])),
             format_score(row.score),
-            *((_cell(hide, row.scores[0].reason),) if judged else ()),
+            *((_format_cell(hide, row.scores[0].reason),) if judged else ()),
         )
         for row in rows[:ROWS]
     ]
-    return _table(columns, cells, len(rows), figures=(0, len(names) + 2))
+    return _cut_table(columns, cells, len(rows), figures=(0, len(names) + 2))
 
 
-def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
-    names = [*of.a.data.unique][:COLUMNS]
-    a, b = (clip_text(name, 30) for name in of.names)
+def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -> Table:
+    names = [*comparison.a.data.unique][:COLUMNS]
+    a, b = (clip_text(name, 30) for name in comparison.names)
     columns = ("row", *names, f"answer {a}", f"answer {b}", f"score {a}", f"score {b}")
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
     cells = [
         (
             str(pair.a.position),
-            *_values(hide, pair.a.values, names),
-            _cell(hide, format_answer(pair.a.results[0])),
-            _cell(hide, format_answer(pair.b.results[0])),
+            *_format_cells(hide, pair.a.values, names),
+            _format_cell(hide, format_answer(pair.a.results[0])),
+            _format_cell(hide, format_answer(pair.b.results[0])),
             format_score(pair.a.score),
             format_score(pair.b.score),
         )
         for pair in largest[:ROWS]
     ]
-    return _table(columns, cells, len(pairs), figures=(0, len(names) + 3, len(names) + 4))
+    return _cut_table(columns, cells, len(pairs), figures=(0, len(names) + 3, len(names) + 4))
 
 
 def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
@@ -255,19 +300,19 @@ def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
         (
             str(row.position),
             f"{row.unscored} of {len(row.scores)}",
-            _cell(hide, _why(row), CELL * 3),
+            _format_cell(hide, _bare_error(row), CELL * 3),
         )
         for row in rows[:ROWS]
     ]
-    return _table(("row", "answers", "first error"), cells, len(rows), figures=(0,))
+    return _cut_table(("row", "answers", "first error"), cells, len(rows), figures=(0,))
 
 
-def _why(row: ScoredRow) -> str:
+def _bare_error(row: ScoredRow) -> str:
     """Return the first error of a row without the row's number, which has a column of its own."""
     return row.error.partition(UNSCORED)[2] or row.error
 
 
-def _table(
+def _cut_table(
     columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
 ) -> Table:
     left = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
@@ -275,11 +320,11 @@ def _table(
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))
 
 
-def _values(hide: Redaction, values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
-    return [_cell(hide, values[name]) for name in names]
+def _format_cells(hide: Redaction, values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
+    return [_format_cell(hide, values[name]) for name in names]
 
 
-def _cell(hide: Redaction, value: Any, limit: int = CELL) -> str:
+def _format_cell(hide: Redaction, value: Any, limit: int = CELL) -> str:
     if value is None or value == "":
         return NONE
     return clip_text(hide.value(value if isinstance(value, str) else str(value)), limit)

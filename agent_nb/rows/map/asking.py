@@ -4,8 +4,8 @@ Rules
 - An asker returns a result for every row, whatever happened to it; only a cancellation is raised.
 - It stores nothing: a row is finished when the driver has stored it.
 - `LocalRows` asks here. What the rows share (`assembly.Basis`) is made once.
-- A row whose answer broke off in the middle is asked again, as a run of its own: of a row, nobody
-  has read the beginning. Not if a tool has run, because that may not be repeated.
+- A row whose answer broke off in the middle is asked again, as a run of its own: nobody has read
+  the beginning of its answer yet. It is not if a tool has run, which may not be repeated.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import anyio
 import msgspec
 
 from ... import events
-from ...agent import Basis, Configuration, Context, Loop, make_plan, without_text
+from ...agent import Basis, Configuration, Context, Loop, without_text
 from ...events import EventLog, list_missing_events
-from ...models import limit_endpoints, wait_before_retry, watch_waits
+from ...models import Limiter, watch_waits
 from ...record import Record, run_record, status_of
 from ...tools import Decision, Question
 from .row import Row, RowResult
 from .row_clock import RowClock
-from .row_result import Beside, failed_result, result_of
+from .row_result import Overhead, failed_result, result_of
 
 STOPPED = "stopped with its map"
 BROKEN = ("cut", "timeout")  # codes of faults that end an answer in the middle
-AGAIN = (1.0, 4.0)  # seconds before a row is asked again whose answer broke off
+AGAIN = (1.0, 4.0)  # seconds before each further attempt, after an answer that broke off
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -64,32 +64,43 @@ class LocalRows:
         rpm: int | None = None,
         notes: Sequence[events.State] = (),
     ) -> None:
-        """`rpm`: requests per minute at the endpoints while this is open; None: as configured.
+        """`rpm`: see `limit`.
 
         `notes`: what each run logs at its start. The tools of the `basis` may be more than those of
         the `agent`, which are inputs of the runs.
         """
-        self._alone = agent.given_of(basis.redaction, "", (), ())
+        self._shared_inputs = agent.given_of(basis.redaction, "", (), ())
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()
-        self._limits.enter_context(limit_endpoints([model for model, _ in basis.models], rpm=rpm))
+        self.limit(rpm)
+
+    def limit(self, rpm: int | None) -> None:
+        """Hold the endpoints to these requests per minute while this is open (None: no change)."""
+        limits = ExitStack()
+        limits.enter_context(
+            Limiter.limit_endpoints([model for model, _ in self._basis.models], rpm=rpm)
+        )
+        self._limits.close()  # the new limit holds already, so that no request slips through
+        self._limits = limits
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
-        beside = Beside()
+        overhead = Overhead()
         for pause in AGAIN:
-            answered, log = await self._asked(row, beside)
+            answered, log = await self._ask_once(row, overhead)
             if not broke_off(log):
                 return answered
-            beside = beside.more(answered.result)
+            overhead = overhead.add_broken(answered.result)
             try:
-                await wait_before_retry(pause)
+                await Limiter.wait_before_retry(pause)
             except asyncio.CancelledError:
                 return answered  # so that what it has cost is counted
-        return (await self._asked(row, beside))[0]
+        return (await self._ask_once(row, overhead))[0]
 
-    async def _asked(self, row: Row, beside: Beside) -> tuple[Answered, Sequence[events.Event]]:
+    async def _ask_once(
+        self, row: Row, overhead: Overhead
+    ) -> tuple[Answered, Sequence[events.Event]]:
         """Ask a row once; return what came of it, and the events of its run."""
         log = EventLog()
         user = events.User(
@@ -97,15 +108,15 @@ class LocalRows:
         )
         try:
             inputs = msgspec.structs.replace(
-                self._alone, prompt=row.prompt, attachments=row.attachments
+                self._shared_inputs, prompt=row.prompt, attachments=row.attachments
             )
-            request = make_plan(
-                self._basis, log, inputs, self._notes, ask=_nobody, context=Context()
+            request = self._basis.plan(
+                log, inputs, self._notes, ask=_answer_nothing, context=Context()
             )
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
-            return Answered(failed_result(fault, position=row.position, key=row.key)), log
+            return Answered(failed_result(row, fault)), log
         try:
             with watch_waits(clock):
                 await loop.run()
@@ -114,9 +125,9 @@ class LocalRows:
                 raise
         for event in list_missing_events(log, STOPPED):
             log.append(event)
-        beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
-        result = result_of(log, position=row.position, key=row.key, beside=beside)
-        return Answered(result, run_record(log, beside=msgspec.to_builtins(beside))), log
+        overhead = msgspec.structs.replace(overhead, waited=round(clock.waited, 6))
+        result = result_of(log, row, beside=overhead)
+        return Answered(result, run_record(log, beside=msgspec.to_builtins(overhead))), log
 
     async def aclose(self) -> None:
         """Give up the limits; the connections are the agent's."""
@@ -138,6 +149,6 @@ def broke_off(log: Sequence[events.Event]) -> bool:
     )
 
 
-async def _nobody(question: Question) -> Decision | None:
+async def _answer_nothing(question: Question) -> Decision | None:
     """Answer a question of a row: nobody can be asked."""
     return None

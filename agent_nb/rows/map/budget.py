@@ -14,15 +14,18 @@ asks them. Turns, tool calls and seconds hold for each row.
 
 from __future__ import annotations
 
-from ...events import AT
+from ...events import Interrupt
 from ...models import format_dollars
 from .row import RowResult
 
-FEW = 10  # rows
+FEW = 10  # rows under way before any has shown what it uses
 
 
 class Budget:
-    """Counts what the rows of a map use. 0 or None: unlimited."""
+    """Counts what the rows of a map use: `used` tokens and `spent` dollars of the limits.
+
+    A limit of 0 or None is none.
+    """
 
     def __init__(self, tokens: int = 0, cost: float | None = None) -> None:
         self.tokens = tokens
@@ -30,7 +33,7 @@ class Budget:
         self.used = 0
         self.spent = 0.0
         self._rows = 0  # that used something
-        self._expected = (0.0, 0.0)
+        self._expected = (0.0, 0.0)  # tokens and dollars of a row, by estimate
 
     def expect(self, tokens: float, cost: float | None) -> None:
         """Take an estimate of what one row uses; it counts until a row is over."""
@@ -57,9 +60,9 @@ class Budget:
         self.used += tokens
         self.spent += cost
         if self.tokens and self.used >= self.tokens:
-            return f"{AT}{self.tokens:,} tokens for all rows"
+            return f"{Interrupt.AT_LIMIT}{self.tokens:,} tokens for all rows"
         if self.cost and self.spent >= self.cost:
-            return f"{AT}{format_dollars(self.cost)} for all rows"
+            return f"{Interrupt.AT_LIMIT}{format_dollars(self.cost)} for all rows"
         return ""
 
 
@@ -84,5 +87,5 @@ def exceeded_limit(
 
 
 def about_dollars(cost: float) -> str:
-    """Return a sum with two digits that count."""
+    """Return dollars as text, rounded to two significant digits."""
     return format_dollars(float(f"{cost:.2g}"))

@@ -4,7 +4,7 @@ Why in place of `agent.loop`: a map is a run as any other for cards, journal, hu
 only what happens between `run_start` and `end` differs.
 
 Rules
-- As many workers as rows may be asked at once; each takes the next row when its last one is over.
+- There are `concurrency` workers; each takes the next row when its last one is over.
 - A row has one result. It counts, and readers see it, only when it is stored (`row_queue`).
 - `on_error="raise"`: the first row that fails ends the map; the rows that are over stay.
 - A limit over the whole map that is used up before the last row is over ends it: rows under way end
@@ -30,9 +30,9 @@ from ...record import Record
 from ..store.row_store import RowStore
 from .asking import Answered, RowAsker
 from .budget import Budget
-from .finish import Finished
+from .finish import FinalState
 from .known_rows.map_player import PlayRow
-from .known_rows.row_queue import Done, PlainRowQueue, RowQueue, StoreRowQueue
+from .known_rows.row_queue import PlainRowQueue, RowOutcome, RowQueue, StoreRowQueue
 from .map_log import MapLog
 from .options import MapOptions
 from .repeated_failure import RepeatedFailure
@@ -40,21 +40,20 @@ from .results import Results
 from .row import Row, RowResult
 from .row_result import failed_result, recorded_result
 
-Warn = Callable[[str], None]
-Say = Callable[[str], None]
+Warn = Callable[[str], None]  # writes a remark into the log
+Say = Callable[[str], None]  # shows what is waited for ("": nothing)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a map does: `rows` in the order in which they are asked.
 
-    `start` returns the fields of `run_start`, `user` is the template. Of the rows that are to be
-    asked, `plan` returns what is known before the first request, and `asker` makes what asks them;
-    it says what it waits for, and raises UsageError where nothing may be asked. `whole` returns a
-    row with the data of its pictures. `budget` holds over
-    all rows. `store` opens where they are kept (None: nowhere) and gets what takes its warnings.
-    `trust`: records of others that count (see `find_stored_rows`). `known`: trusted records of rows
-    by key. `play` plays the record of a row that touches the kernel, as far as it is trusted, and
-    returns in words how it differs now ("": it does not). `unplayable`: see `MapLog`.
+    `budget` holds over all rows. `start` returns the fields of `run_start`; `user` holds the
+    template. `plan` takes the rows that are left to ask and returns what is known before the first
+    request; `asker` opens what asks them, reports what it waits for, and raises UsageError where
+    nothing may be asked. `read_pictures` returns a row with the data of its pictures. `store` opens
+    where rows are kept (None: nowhere); it receives what takes its warnings. `trust`: records of
+    others that count (see `find_stored_rows`). `known`: trusted records of rows by key. `play`: see
+    `PlayRow`. `unplayable`: see `MapLog`.
     """
 
     rows: Sequence[Row]
@@ -64,7 +63,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     user: events.User
     plan: Callable[[Sequence[Row]], Mapping[str, Any]]
     asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
-    whole: Callable[[Row], Row] = lambda row: row
+    read_pictures: Callable[[Row], Row] = lambda row: row
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False
     known: Mapping[str, Record] = {}
@@ -73,9 +72,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapDriver:
-    """One map in progress; `run` is called once. `results` receives what comes of the rows.
+    """One map in progress; `run` is called once. `results` receives the results of the rows.
 
-    `clock` returns seconds, `sleep` waits for some. `finish`: what is made of the results.
+    `clock` returns seconds, `sleep` waits for some. `finish` computes the final state of the log.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class MapDriver:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
-        finish: Callable[[], Awaitable[Finished]] | None = None,
+        finish: Callable[[], Awaitable[FinalState]] | None = None,
     ) -> None:
         self._finish = finish
         self._job, self._results, self._sleep = job, results, sleep
@@ -95,11 +94,11 @@ class MapDriver:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Cancelled | None = None
-        self._halted = False
-        self._asking = 0
+        self._halted = False  # stopped, or ended by an error: no row begins any more
+        self._asking = 0  # rows under way
         self._left = 0  # rows that are to be asked and are not over
         self._repeated = RepeatedFailure()
-        self._freed = asyncio.Event()
+        self._slot_freed = asyncio.Event()
         self._error: events.Error | None = None
         self._to_play: dict[int, Record] = {}  # of rows that are to be played, by index
 
@@ -113,7 +112,7 @@ class MapDriver:
         """Ask the rows and end the log. Raises nothing but cancellation; errors are in the log."""
         over = False
         try:
-            fault = await self._whole()
+            fault = await self._run_to_end()
             self._error = self._error or fault
             over = True
         finally:
@@ -122,23 +121,23 @@ class MapDriver:
             self._log.close(self._stop, self._error)
             self._results.close()
 
-    async def _whole(self) -> events.Error | None:
+    async def _run_to_end(self) -> events.Error | None:
         """Do everything between begin and end; return the error that ended it."""
         try:
             self._log.start(self._job.start, self._job.user)
             queue = self._open_queue()
             try:
-                await self._rows(queue)
+                await self._ask_rows(queue)
             finally:
                 queue.deliver_rows()
-            await self._finished()
+            await self._write_final_state()
         except AgentError as fault:
             return events.Error(code="map", message=str(fault))
         except Exception as fault:
             return events.Error(code="internal", message=f"{type(fault).__name__}: {fault}")
         return None
 
-    async def _finished(self) -> None:
+    async def _write_final_state(self) -> None:
         """Write what is made of the results into the log, if all rows are over."""
         finish = self._finish
         if finish is None or self._halted:
@@ -148,11 +147,11 @@ class MapDriver:
             finished = await finish()
             self._log.finish(finished.kind, finished.payload)
 
-        await self._all([finishes()])
+        await self._run_together([finishes()])
 
     def _open_queue(self) -> RowQueue:
         store = self._job.store(self._log.warn)
-        rows = [row for row in self._job.rows if not self._knows(row)]
+        rows = [row for row in self._job.rows if not self._deliver_recorded(row)]
         if store is None:
             return PlainRowQueue(rows, self._deliver)
         return StoreRowQueue(
@@ -164,35 +163,35 @@ class MapDriver:
             sleep=self._sleep,
         )
 
-    def _knows(self, row: Row) -> bool:
+    def _deliver_recorded(self, row: Row) -> bool:
         """Deliver a row that an earlier map answered; return whether one did."""
         record = self._job.known.get(row.key)
         if record is None:
             return False
-        result = recorded_result(record, position=row.position, key=row.key, origin="record")
+        result = recorded_result(record, row, origin="record")
         if result.status == "ok":
             self._deliver(row, result, record)
         return result.status == "ok"
 
-    async def _rows(self, queue: RowQueue) -> None:
+    async def _ask_rows(self, queue: RowQueue) -> None:
         ticking = asyncio.ensure_future(self._log.tick())
         try:
-            await self._all([queue.deliver_known()])
+            await self._run_together([queue.deliver_known()])
             if self._to_play:
-                await self._all([self._play()])
+                await self._run_together([self._play_known()])
             left = queue.left
             self._left = len(left)
             self._log.plan(self._job.plan(left))
             if not left or self._halted:
                 return
-            asker = await self._opened(left)
+            asker = await self._open_asker(left)
             if asker is None:
                 return
             count = min(self._job.options.concurrency, len(left))
             serving = asyncio.ensure_future(queue.serve())
-            serving.add_done_callback(self._served)
+            serving.add_done_callback(self._halt_on_fault)
             try:
-                await self._all([self._work(queue, asker) for _ in range(count)])
+                await self._run_together([self._ask_one_by_one(queue, asker) for _ in range(count)])
             finally:
                 serving.cancel()
                 await asyncio.wait([serving])
@@ -203,17 +202,17 @@ class MapDriver:
             ticking.cancel()
             await asyncio.wait([ticking])
 
-    async def _opened(self, left: Sequence[Row]) -> RowAsker | None:
+    async def _open_asker(self, left: Sequence[Row]) -> RowAsker | None:
         """Return what asks the rows; None if the map was stopped meanwhile."""
         askers: list[RowAsker] = []
 
         async def opens() -> None:
             askers.append(await self._job.asker(left, self._log.say))
 
-        await self._all([opens()])
+        await self._run_together([opens()])
         return askers[0] if askers else None
 
-    async def _play(self) -> None:
+    async def _play_known(self) -> None:
         """Play the rows that were found and touch the kernel, in the order of the data."""
         recorded, self._to_play = sorted(self._to_play.items()), {}
         for index, record in recorded:
@@ -223,8 +222,8 @@ class MapDriver:
             if drift := await self._job.play(record, trust):
                 self._log.warn(f"Row {result.position} was found, but {drift}", "drift")
 
-    async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-        """Do all of it, or stop all of it; raise the first fault."""
+    async def _run_together(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+        """Run coroutines until all are over, or one fails: then cancel the others and raise."""
         self._tasks = [asyncio.ensure_future(each) for each in work]
         if self._halted:
             self._halt()
@@ -245,50 +244,51 @@ class MapDriver:
         for task in self._tasks:
             task.cancel()
 
-    def _served(self, serving: asyncio.Future[None]) -> None:
-        """Stop asking if what is done cannot be kept."""
+    def _halt_on_fault(self, serving: asyncio.Future[None]) -> None:
+        """Stop asking if the queue can no longer store results."""
         if not serving.cancelled() and serving.exception() is not None:
             self._halt()
 
-    async def _work(self, queue: RowQueue, asker: RowAsker) -> None:
+    async def _ask_one_by_one(self, queue: RowQueue, asker: RowAsker) -> None:
+        """Ask one row after the other until the queue has no more, or the task is cancelled."""
         task = asyncio.current_task()
         assert task is not None
         # an asker may return the row of a task that was cancelled
         while not task.cancelling() and (row := await self._next(queue)) is not None:
             self._log.begin()
             try:
-                answered = await asker.ask(self._job.whole(row))
+                answered = await asker.ask(self._job.read_pictures(row))
             except asyncio.CancelledError:
-                self._over(queue, row, Answered(_unfinished(row)))
+                self._finish_row(queue, row, Answered(row.result("interrupted", kind="user")))
                 raise
             except Exception as fault:  # of this row: the others are asked
-                answered = Answered(failed_result(fault, position=row.position, key=row.key))
-            self._over(queue, row, answered)
+                answered = Answered(failed_result(row, fault))
+            self._finish_row(queue, row, answered)
 
     async def _next(self, queue: RowQueue) -> Row | None:
-        """Return the next row, when there is room for it in the budget."""
+        """Return the next row, once the budget has room for it; None if there are no more."""
         while not self._job.budget.fits(self._asking):
-            self._freed.clear()
-            await self._freed.wait()
+            self._slot_freed.clear()
+            await self._slot_freed.wait()
         self._asking += 1
         row = None
         try:
             row = await queue.next_row()
         finally:
             if row is None:
-                self._leave()
+                self._free_slot()
         return row
 
-    def _leave(self) -> None:
+    def _free_slot(self) -> None:
         self._asking -= 1
-        self._freed.set()
+        self._slot_freed.set()
 
-    def _over(self, queue: RowQueue, row: Row, answered: Answered) -> None:
+    def _finish_row(self, queue: RowQueue, row: Row, answered: Answered) -> None:
         """Take what came of a row that was asked; end the map if that is a reason to."""
-        self._leave()
+        self._free_slot()
         self._left -= 1
-        result = self._named(answered.result)
-        queue.put_result(Done(row, result, answered.record if result.run else None))
+        result = self._explain_cut(answered.result)
+        queue.put_result(RowOutcome(row, result, answered.record if result.run else None))
         if (limit := self._job.budget.add(result)) and self._left:
             self.cancel(Cancelled("limit", limit))
         if limit := self._repeated.add(result):
@@ -301,8 +301,8 @@ class MapDriver:
             self._error = events.Error(code=code or "map", message=message)
             self._halt()
 
-    def _named(self, result: RowResult) -> RowResult:
-        """Return a result; one that was cut is not kept, and the limit of the map is its status."""
+    def _explain_cut(self, result: RowResult) -> RowResult:
+        """Return a result; one that was cut names the limit of the map, and is not stored."""
         if result.status != "interrupted":
             return result
         stop = self._stop
@@ -311,14 +311,10 @@ class MapDriver:
         return msgspec.structs.replace(result, run="", **why)
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
-        """Take a result that is kept."""
+        """Count a result that is stored, and give it to the readers."""
         index = row.position * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)
             self._left -= result.origin != "live"
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._to_play[index] = record
-
-
-def _unfinished(row: Row) -> RowResult:
-    return RowResult(position=row.position, key=row.key, status="interrupted", kind="user")

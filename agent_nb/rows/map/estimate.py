@@ -24,26 +24,15 @@ from typing import Any
 
 import msgspec
 
-from ...agent import (
-    CHARS_PER_TOKEN,
-    Basis,
-    Limits,
-    OutputType,
-    Ways,
-    estimate_tokens,
-    is_blind,
-    write_opening,
-)
+from ...agent import Basis, Limits, OutputType
 from ...events import Counts, fields_of
-from ...models import ImageBlock, Message, TextBlock, tariff_of
-from ...wire import dumps
+from ...models import Tariff
 from .budget import about_dollars, exceeded_limit
 from .row import Row
 
 SAMPLE = 1_000  # rows
-ANSWER = 250  # tokens
+ANSWER = 250  # tokens of an answer in plain text
 BASE, FIELD = 20, 15  # tokens of a typed answer, and of each of its fields
-_PICTURE = ImageBlock("image/png", "")  # counts as any picture does
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,10 +71,10 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
         return Estimate(rows=0, input=0, written=0, cost=0.0)
     agent, (model, _) = basis.agent, basis.models[0]
     drawn = rows if count <= SAMPLE else random.Random(0).sample(rows, SAMPLE)  # noqa: S311
-    repeated, blind = _repeated(basis), is_blind(model)
-    sent = sum(repeated + _own(row, blind=blind) for row in drawn) / len(drawn)
-    answer, guess = _answer(agent.output, agent.settings)
-    each = tariff_of(model).cost(Counts(input=round(sent), output=answer))
+    own = sum(basis.estimate_prompt_tokens(row.prompt, len(row.attachments)) for row in drawn)
+    sent = basis.estimate_repeated_tokens() + own / len(drawn)
+    answer, guess = _guess_answer(agent.output, agent.settings)
+    each = Tariff.of(model).cost(Counts(input=round(sent), output=answer))
     part = f", counted in {len(drawn):,} of {count:,} rows" if len(drawn) < count else ""
     result = Estimate(
         rows=count,
@@ -105,26 +94,7 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
     return msgspec.structs.replace(result, limit=exceeded)
 
 
-def _repeated(basis: Basis) -> int:
-    """Return the tokens that every request repeats."""
-    agent, (model, dialect) = basis.agent, basis.models[0]
-    tools = agent.tools.specs
-    output = None if agent.output is None else agent.output.wire
-    way = Ways(output, model, tools).way(dialect)
-    head = write_opening(dialect, tools, way, (agent.system,), shots=model.shots)
-    beside: list[Any] = [] if way.schema is None else [way.schema.schema]
-    beside += map(msgspec.to_builtins, (*tools, *way.tools)) if dialect.native else ()
-    written = sum(len(dumps(held)) // CHARS_PER_TOKEN + 1 for held in beside)
-    return estimate_tokens(head) + written
-
-
-def _own(row: Row, *, blind: bool) -> int:
-    """Return the tokens of a row's message."""
-    pictures = () if blind else [_PICTURE] * len(row.attachments)
-    return estimate_tokens([Message("user", (*pictures, TextBlock(row.prompt)))])
-
-
-def _answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
+def _guess_answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
     """Return the guessed tokens of an answer, and where the guess comes from."""
     guess = ANSWER if output is None else BASE + FIELD * len(fields_of(output.schema))
     most = settings.get("max_tokens")

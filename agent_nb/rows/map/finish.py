@@ -1,10 +1,10 @@
-"""What is made of the results of a map before its log ends, so that its record keeps it.
+"""What is computed from the results of a map before its log ends, so that its record keeps it.
 
 Why here: an evaluation scores the answers, and a map knows nothing of scores.
 
 Rules
-- It is made when all rows are over; of a map that was stopped, or that failed, nothing is made.
-- A replay makes it anew from the recorded results, and compares it where a test asks for that.
+- It is computed when all rows are over; not for a map that was stopped, or that failed.
+- A replay computes it anew from the recorded results, and compares it where a test asks for that.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from ...agent import Checked, Driver, Played, Player
+from ...agent import Checked, Played, Player
 from ...errors import Cancelled
 from ...events import Event, State
 from .known_rows.map_player import MapPlayer, combine_checks
 
 
-class Finished(msgspec.Struct, frozen=True):
-    """What was made: the kind and payload of a state, and how two payloads compare.
+class FinalState(msgspec.Struct, frozen=True):
+    """A state at the end of the log: its kind, its payload, and how two payloads compare.
 
     `compare` takes the recorded payload (None: there is none) and the fresh one.
     """
@@ -32,16 +32,16 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class FinishedPlayer:
-    """Plays a map after it was finished anew and, in a test, compared.
+    """Plays a recorded map; where a test asks for it, computes and compares its final state before.
 
-    `finish` makes it from the recorded results; `tape`: the recorded events, None if nothing is
-    compared.
+    `finish` computes the state from the recorded results; `tape`: the recorded events, None if
+    nothing is compared.
     """
 
     def __init__(
         self,
-        player: Driver,
-        finish: Callable[[], Awaitable[Finished]],
+        player: Player | MapPlayer,
+        finish: Callable[[], Awaitable[FinalState]],
         tape: Sequence[Event] | None,
     ) -> None:
         self._player, self._finish, self._tape = player, finish, tape

@@ -15,27 +15,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...record import digest_value, inputs_hash, prompt_digest
+from ...record import Digests, digest_value
 
-LENGTH = 32  # hexadecimal digits
+LENGTH = 32  # hexadecimal digits of a key
 
 
 class Keys:
     """Makes the keys of one map, row by row. `inputs`: the digests of any run of its agent."""
 
-    def __init__(self, inputs: Mapping[str, str]) -> None:
-        self._inputs = dict(inputs)
+    def __init__(self, inputs: Digests) -> None:
+        self._inputs = inputs
         self._seen: Counter[tuple[str, int]] = Counter()
 
-    def inputs(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
+    def inputs(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> Digests:
         """Return the digests of a row's inputs; `prompt` as the model reads it (redacted)."""
-        return {**self._inputs, "prompt": prompt_digest(prompt, attachments)}
+        return self._inputs.with_prompt(prompt, attachments)
 
     def next(
         self, prompt: str, attachments: Sequence[Mapping[str, Any]] = (), *, repeat: int = 0
     ) -> str:
         """Return the key of the next row with this prompt; `repeat` counts from 0."""
-        inputs = inputs_hash(self.inputs(prompt, attachments))
+        inputs = self.inputs(prompt, attachments).hash
         self._seen[inputs, repeat] += 1
         return digest_value([inputs, self._seen[inputs, repeat], repeat], LENGTH)
 

@@ -21,7 +21,7 @@ import msgspec
 from ... import events
 from ...errors import Cancelled
 from ...events import EventLog
-from ...record import ROWS_KIND, Record
+from ...record import InnerRecords, Record
 from .budget import Budget
 from .known_rows.recorded import COUNTS
 from .row import Row, RowResult
@@ -30,7 +30,7 @@ from .tally import Tally
 
 TICK = 0.2  # s between two snapshots
 QUIET = 1.0  # s after which a snapshot without news shows that the map goes on
-PLAN = "map.plan"  # the kind of a state; that of the counts is also of the deltas
+PLAN = "map.plan"  # the kind of the state that says what is asked
 
 
 class MapLog:
@@ -109,7 +109,7 @@ class MapLog:
         self._log.append(events.Metric(total=self._tally.used))
         self._log.append(events.State(kind=COUNTS, payload=payload))
         if records := self._sample.records:
-            self._log.append(events.State(kind=ROWS_KIND, payload=records))
+            self._log.append(events.State(kind=InnerRecords.KIND, payload=records))
         elif self._unplayable and self._tally.done and error is None:
             self.warn(self._unplayable, "unplayable")
         status: events.EndStatus = "ok"

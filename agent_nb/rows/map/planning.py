@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 
 from ... import events
-from ...agent import Basis, Configuration, Limits, make_basis, with_servers
+from ...agent import Basis, Configuration, Limits
 from ...errors import UsageError
 from ...events import new_run_id
-from ...models import ELSEWHERE, find_barring_setting
-from ...record import RunInputs, inputs_hash
+from ...host import read_launch
+from ...record import RunInputs
 from ...wire import Redaction, replace_surrogates
 from .asking import LocalRows, RowAsker
 from .budget import Budget
@@ -48,14 +48,14 @@ TOKENS = "tokens"  # the limit
 NAMED = 10  # rows that an error names
 COLUMNS = 100  # whose names stand in the log
 UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
-MAP = "map"  # the setting that holds the digest of all rows
+MAP = "map"  # of the inputs: the digest of all rows; of `run_start`: what is known of the map
 
 
 class MapPlan(msgspec.Struct, frozen=True):
     """A map that may begin: the data, its job, its inputs, and the filter of secrets.
 
     `check` raises UsageError for what must not be asked; a record is played without it. `absent`:
-    the name of the store that the user chose, if that file was not there.
+    the name of the store that the user chose, if that file was not there ("": it was).
     """
 
     data: Rows
@@ -85,54 +85,54 @@ def plan_map(
     template = Template(prompt, agent.namespace, attachments)
     template.check(rows)
     redaction = agent.redaction()
-    alone = agent.given_of(redaction, "", (), ())
+    shared_inputs = agent.given_of(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
-    filled = filling.all(alone, options.repeats)
+    filled = filling.fill_all(shared_inputs, options.repeats)
     redacted = redaction.value(prompt)
-    id_ = map_id(alone.digests, redacted)
-    settings = {**alone.settings, MAP: map_digest([row.key for row in filled])}
-    inputs = msgspec.structs.replace(alone, prompt=redacted, settings=settings)
+    id_ = map_id(shared_inputs.digests, redacted)
+    settings = {**shared_inputs.settings, MAP: map_digest([row.key for row in filled])}
+    inputs = msgspec.structs.replace(shared_inputs, prompt=redacted, settings=settings)
 
     @cache
     def basis() -> Basis:
-        prepared = make_basis(agent, redaction)
+        prepared = Basis.of(agent, redaction)
         check_map_tools(agent.tools, prepared.policy, options.concurrency)
         return prepared
 
-    async def here(say: Say) -> RowAsker:
+    async def open_here(say: Say) -> RowAsker:
         if not agent.tools.late:
             return LocalRows(agent, basis(), rpm=options.rpm)
-        whole, listed = await with_servers(agent, redaction, say)
+        whole, listed = await agent.with_servers(redaction, say)
         say("")
-        shared = make_basis(whole, redaction)
+        shared = Basis.of(whole, redaction)
         check_map_tools(whole.tools, shared.policy, options.concurrency)
         return LocalRows(agent, shared, rpm=options.rpm, notes=listed)
 
     @cache
-    def elsewhere() -> Callable[[], RowAsker] | None:
+    def find_cluster() -> Callable[[], RowAsker] | None:
         assert basis()
         return None if client is None else distribute_rows(agent, client, options, redaction)
 
     async def asker(left: Sequence[Row], say: Say) -> RowAsker:
         if not live:
-            raise UsageError(_unrecorded(left))
-        make = elsewhere()
-        return await here(say) if make is None else make()
+            raise UsageError(_describe_unrecorded(left))
+        make = find_cluster()
+        return await open_here(say) if make is None else make()
 
-    live = bool(filled) and (not find_barring_setting() or agent.choice.is_script())
+    live = bool(filled) and (not read_launch().why_not_live or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
     budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
     job = Job(
         rows=filled,
         options=options,
         budget=budget,
-        start=_start(shared, inputs, options, len(filled), describe_store(id_, store)),
+        start=_make_start(shared, inputs, options, len(filled), describe_store(id_, store)),
         user=events.User(content=redacted, origin="user"),
-        plan=_plan(
+        plan=_make_plan(
             _facts(rows, options, redaction, "" if client is None else "dask"), shared, budget
         ),
         asker=asker,
-        whole=filling.whole,
+        read_pictures=filling.read_pictures,
         play=make_row_player(agent, redaction),
         unplayable=UNPLAYABLE if live and not is_named(store) else "",
         store=lambda warn: open_store(
@@ -140,11 +140,16 @@ def plan_map(
         ),
     )
     return MapPlan(
-        rows, job, inputs, redaction, elsewhere if live else lambda: None, missing_store_name(store)
+        rows,
+        job,
+        inputs,
+        redaction,
+        find_cluster if live else lambda: None,
+        missing_store_name(store),
     )
 
 
-def _start(
+def _make_start(
     basis: Callable[[], Basis] | None,
     run_inputs: RunInputs,
     options: MapOptions,
@@ -160,7 +165,7 @@ def _start(
 
     def start() -> Mapping[str, Any]:
         shared = basis().start if basis is not None else unknown
-        inputs = {"inputs": run_inputs.digests, "hash": inputs_hash(run_inputs.digests)}
+        inputs = {"inputs": dict(run_inputs.digests), "hash": run_inputs.digests.hash}
         return {
             **shared,
             "agent": "map",
@@ -170,13 +175,13 @@ def _start(
     return start
 
 
-def _unrecorded(left: Sequence[Row]) -> str:
-    """Return the words for rows that are in no record where nothing runs live."""
+def _describe_unrecorded(left: Sequence[Row]) -> str:
+    """Return why rows without a record cannot be asked here, where nothing runs live."""
     places = [str(row.position) for row in islice(left, NAMED)]
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
     one = len(left) == 1
     subject = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
-    return f"{subject} {ELSEWHERE.format(find_barring_setting())}"
+    return f"{subject} {read_launch().why_not_live}"
 
 
 def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:
@@ -191,7 +196,7 @@ def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) ->
     }
 
 
-def _plan(
+def _make_plan(
     facts: Mapping[str, Any], basis: Callable[[], Basis] | None, budget: Budget
 ) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
     """Return what gives the facts that are known before the first request."""

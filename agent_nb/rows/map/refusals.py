@@ -14,43 +14,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...errors import UsageError
-from ...tools import ADD_CELL, LIVES, STANDING, Policy, Tool
+from ...tools import ADD_CELL, KERNEL_PERMISSIONS, Policy, Tool
 
 
 def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
     """Raise UsageError for tools that a map of `concurrency` rows at once cannot call."""
-    known = list(_all(tools))
-    if asking := [tool.name for tool in known if _asks(tool, policy)]:
+    known = list(_with_subagent_tools(tools))
+    if asking := [tool.name for tool in known if _always_asks(tool, policy)]:
         raise UsageError(
-            f"Nobody can be asked about the calls of a map, and {policy.name} asks about {_listed(asking)}."
+            f"Nobody can be asked about the calls of a map, and {policy.name} asks about {_join_names(asking)}."
             " Allow them with approve='auto' (--approve auto), or decide by a policy file"
             " (--approve POLICY.yaml). Nothing was sent."
         )
-    inside = [
-        t.name for t in known if t.effect in LIVES or t.thread == "main" or t.name == ADD_CELL
-    ]
+    inside = [t.name for t in known if t.uses_kernel or t.thread == "main" or t.name == ADD_CELL]
     if inside and concurrency > 1:
         verb = "lives" if len(inside) == 1 else "live"
         raise UsageError(
-            f"{_listed(inside)} {verb} in the kernel, where only one row at a time may call tools:"
+            f"{_join_names(inside)} {verb} in the kernel, where only one row at a time may call tools:"
             " give concurrency=1, or leave the tools out. Nothing was sent."
         )
 
 
-def _all(tools: Iterable[Tool]) -> Iterator[Tool]:
+def _with_subagent_tools(tools: Iterable[Tool]) -> Iterator[Tool]:
     for tool in tools:
         yield tool
         if tool.agent is not None:
-            yield from _all(tool.agent.tools)
+            yield from _with_subagent_tools(tool.agent.tools)
 
 
-def _asks(tool: Tool, policy: Policy) -> bool:
+def _always_asks(tool: Tool, policy: Policy) -> bool:
     """Return whether every call of a tool would be asked about."""
-    if policy.judge(tool, {})[0] != "ask" or STANDING.allows(tool):
+    if policy.judge(tool, {})[0] != "ask" or KERNEL_PERMISSIONS.allows(tool):
         return False
     allowing = (rule for rule in policy.rules if rule.verdict == "allow")
     return not any(rule.names(tool.name, name) for rule in allowing for name in rule.tools)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))

@@ -17,17 +17,17 @@ class RepeatedFailure:
     def __init__(self) -> None:
         self._first: tuple[str, str] | None = None
         self._count = 0
-        self._other = False
+        self._differs = False
 
     def add(self, result: RowResult) -> str:
         """Take a row that was asked; return why the map should end, or ""."""
-        if self._other or result.status == "interrupted":
+        if self._differs or result.status == "interrupted":
             return ""
         error = (result.kind, result.error)
         self._first = self._first or error
-        self._other = result.status != "error" or error != self._first
+        self._differs = result.status != "error" or error != self._first
         self._count += 1
-        if self._other or self._count < ENOUGH:
+        if self._differs or self._count < ENOUGH:
             return ""
         return (
             f"The first {self._count} rows all failed alike, so no more are asked: {result.error}"

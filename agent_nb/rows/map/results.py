@@ -15,12 +15,12 @@ from .row import RowResult
 
 
 class Results(Sequence[RowResult]):
-    """The results, ordered by position and repeat, of `total` rows; `close` ends the reading."""
+    """The results, ordered by position and repeat; `pending`: the one that each row begins with."""
 
     def __init__(self, pending: Iterable[RowResult]) -> None:
         self._results = list(pending)
-        self._order: list[int] = []
-        self._over = bytearray(len(self._results))
+        self._order: list[int] = []  # indexes of the rows that are over, as they came
+        self._over = bytearray(len(self._results))  # 1: the row is over
         self._closed = False
         self._waiting: set[asyncio.Future[None]] = set()
 

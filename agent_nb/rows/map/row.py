@@ -30,6 +30,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     attachments: tuple[dict[str, Any], ...] = ()
     repeat: int = 0
 
+    def result(self, status: Status = "pending", **fields: Any) -> RowResult:
+        """Return a result of this row that is not read from a run; `fields`: see `RowResult`."""
+        return RowResult(position=self.position, key=self.key, status=status, **fields)
+
 
 class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of one row.

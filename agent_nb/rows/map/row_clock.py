@@ -12,7 +12,10 @@ import anyio
 
 
 class RowClock:
-    """Moves the deadline of `scope`. `waited`: how long it stood still, in seconds."""
+    """Moves the deadline of `scope`; `waited`: how many seconds the clock stood still in all.
+
+    `now` returns seconds, on the clock of the scope's deadline.
+    """
 
     def __init__(
         self, scope: anyio.CancelScope, now: Callable[[], float] = anyio.current_time

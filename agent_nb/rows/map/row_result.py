@@ -1,8 +1,8 @@
 """The result of a row, read from the events of its run.
 
 Rules: a live run, a record of the store and one of the notebook give the same result. What a row
-took beside its last run stands in its record (`Beside`); only what the caller knows (its position,
-how often all kernels asked it) comes in.
+took beside its last run is in its record (`Overhead`). The caller says what the record cannot: how
+often all kernels asked the row.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ...agent import InvalidOutput, OutputType, find_answer
 from ...errors import UsageError
 from ...events import Counts, Error, Event, Interrupt, Metric, answer_text
 from ...record import Record, events_of, status_of
-from .row import Origin, RowResult, Status
+from .row import Origin, Row, RowResult, Status
 
-MOST = 1e12  # of any figure of a record
+MOST = 1e12  # the largest figure that a record may name
 _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 
 
-class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a row took beside the run that ended it.
+class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a row took beside its last run, recorded as `beside`.
 
-    `waited`: seconds of that run in which it waited for its turn. `broken`: how many of its runs
-    broke off before, with their tokens and their cost.
+    `waited`: seconds of its last run in which it waited for its turn. `broken`: how many runs broke
+    off before; the other fields are their tokens, and their cost in dollars (None: unknown).
     """
 
     waited: float = 0.0
@@ -35,54 +35,50 @@ class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
     written: int = 0
     cost: float | None = None
 
-    def more(self, result: RowResult) -> Beside:
-        """Return this with one more run, which broke off; `result` counts the ones before too."""
-        return Beside(0.0, self.broken + 1, result.input, result.written, result.cost)
+    def add_broken(self, result: RowResult) -> Overhead:
+        """Return this with one more run, which broke off; `result` includes the ones before."""
+        return Overhead(0.0, self.broken + 1, result.input, result.written, result.cost)
 
 
-def beside_of(record: Record) -> Beside:
-    """Return what a record says that its row took beside its run; it may be a stranger's."""
+def read_overhead(record: Record) -> Overhead:
+    """Return the overhead that a record names; none if it is malformed, as a stranger's may be."""
     try:
-        beside = msgspec.convert(record.get("beside", {}), Beside, strict=False)
+        beside = msgspec.convert(record.get("beside", {}), Overhead, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
-        return Beside()
+        return Overhead()
     figures = (beside.waited, beside.broken, beside.input, beside.written, beside.cost or 0.0)
-    return beside if all(0 <= figure <= MOST for figure in figures) else Beside()
+    return beside if all(0 <= figure <= MOST for figure in figures) else Overhead()
 
 
 def recorded_result(
-    record: Record, *, position: int, key: str, origin: Origin, attempts: int | None = None
+    record: Record, row: Row, *, origin: Origin, attempts: int | None = None
 ) -> RowResult:
-    """Return the result of the row at `position` from its record; see `result_of`."""
-    log, beside = events_of(record), beside_of(record)
+    """Return the result of a row from the record of its run; see `result_of`."""
     return result_of(
-        log, position=position, key=key, origin=origin, attempts=attempts, beside=beside
+        events_of(record), row, origin=origin, attempts=attempts, beside=read_overhead(record)
     )
 
 
 def result_of(
     log: Sequence[Event],
+    row: Row,
     *,
-    position: int,
-    key: str,
     attempts: int | None = None,
     origin: Origin = "live",
-    beside: Beside | None = None,
+    beside: Overhead | None = None,
 ) -> RowResult:
-    """Return the result of the row at `position` from the events of its run, which has ended.
+    """Return the result of a row from the events of its run, which has ended.
 
     `attempts`: how often it was asked by all kernels, if that is known.
     """
-    beside = beside or Beside()
+    beside = beside or Overhead()
     status = _STATUSES.get(status_of(log), "interrupted")
     typed = find_answer(log)
     used = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
     kind, error = ("", "") if status == "ok" else _reason(log, status)
     costs = [cost for cost in (used.cost, beside.cost) if cost is not None]
-    return RowResult(
-        position=position,
-        key=key,
-        status=status,
+    return row.result(
+        status,
         answer=answer_text(log),
         output=None if typed is None else typed[1],
         kind=kind,
@@ -124,21 +120,16 @@ def typed_output(result: RowResult, kind: OutputType | None) -> Any:
         return result.output
 
 
-def failed_result(fault: Exception, *, position: int, key: str, attempts: int = 1) -> RowResult:
+def failed_result(row: Row, fault: Exception) -> RowResult:
     """Return the result of a row whose run could not begin."""
-    own = isinstance(fault, UsageError)
-    return RowResult(
-        position=position,
-        key=key,
-        status="error",
-        kind="usage" if own else "internal",
-        error=str(fault) if own else f"{type(fault).__name__}: {fault}",
-        attempts=attempts,
-    )
+    kind, error = "internal", f"{type(fault).__name__}: {fault}"
+    if isinstance(fault, UsageError):
+        kind, error = "usage", str(fault)
+    return row.result("error", kind=kind, error=error, attempts=1)
 
 
 def _reason(log: Sequence[Event], status: Status) -> tuple[str, str]:
-    """Return the code and the message of why a run did not end `ok`."""
+    """Return (code, message) of why a run did not end `ok`."""
     for event in reversed(log):
         if event.span:
             continue

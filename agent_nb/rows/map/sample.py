@@ -11,15 +11,14 @@ from typing import Any
 
 import msgspec
 
-from ...record import UNFOLDED, Record
+from ...record import InnerRecords, Record
 from ...wire import cut_end, replace_surrogates
-from .known_rows.recorded import fold_records
 from .row import Row, RowResult
 from .tally import RowLine
 
 ROWS, BYTES = 1000, 1_000_000
 ENDS = 3  # rows at either end of the sample
-LONGEST = 120  # characters of a line
+LONGEST_LINE = 120  # characters of a prompt or an answer
 
 
 class Sample:
@@ -47,27 +46,27 @@ class Sample:
         if result.status in ("error", "limit") and len(self._failed) < ENDS:
             self._failed[row.position, row.repeat] = line
         if len(self._lines) > 4 * ENDS:
-            self._lines = dict(self._ends())
+            self._lines = dict(self._first_and_last())
         if self._small and record is not None and result.status != "interrupted":
             self._size += len(msgspec.json.encode(record))
             self._records[row.key] = record
-            if self._size > UNFOLDED:
+            if self._size > InnerRecords.LIMIT:
                 self._small, self._records = False, {}
         return line
 
     @property
     def records(self) -> dict[str, Any]:
         """The records as the payload of their state; none if they are too many."""
-        payload = fold_records(self._records) if self._records else {}
+        payload = InnerRecords(self._records).to_payload() if self._records else {}
         return payload if len(msgspec.json.encode(payload)) <= BYTES else {}
 
     @property
     def lines(self) -> dict[str, Any]:
         """The first and the last rows that are over, and some that failed, under `sample`."""
-        lines = sorted({**dict(self._ends()), **self._failed}.items())
+        lines = sorted({**dict(self._first_and_last()), **self._failed}.items())
         return {"sample": [msgspec.to_builtins(line) for _, line in lines]}
 
-    def _ends(self) -> list[tuple[tuple[int, int], RowLine]]:
+    def _first_and_last(self) -> list[tuple[tuple[int, int], RowLine]]:
         lines = sorted(self._lines.items())
         return lines if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
 
@@ -75,13 +74,13 @@ class Sample:
 def _describe_answer(result: RowResult) -> str:
     """Return what a row answered, the fields of a typed answer by name, or why it failed."""
     if result.status == "ok" and isinstance(result.output, dict):
-        return " · ".join(f"{name}: {_plain(value)}" for name, value in result.output.items())
+        return " · ".join(f"{name}: {_to_text(value)}" for name, value in result.output.items())
     return result.answer or result.error
 
 
-def _plain(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _one_line(text: str) -> str:
-    return cut_end(" ".join(replace_surrogates(text[: 4 * LONGEST]).split()), LONGEST)
+    return cut_end(" ".join(replace_surrogates(text[: 4 * LONGEST_LINE]).split()), LONGEST_LINE)

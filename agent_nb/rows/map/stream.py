@@ -32,22 +32,19 @@ import msgspec
 from ...agent import (
     Configuration,
     OutputType,
-    Play,
     Played,
     Player,
     RunRequest,
     Stream,
-    find_screen,
-    wait_for_run,
 )
 from ...errors import AgentStopped
 from ...events import Event, EventLog
-from ...record import Record, read_inner_records
+from ...record import InnerRecords, Record
 from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
-from .finish import Finished, FinishedPlayer
-from .known_rows.map_player import MapPlayer, prepare_map_player
+from .finish import FinalState, FinishedPlayer
+from .known_rows.map_player import MapPlayer, PlayTape, prepare_map_player
 from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .known_rows.row_runs import RowRuns
 from .known_rows.stored import FoundRow, Store, find_stored_rows
@@ -63,8 +60,8 @@ if TYPE_CHECKING:
     from ...record import RunInputs
     from ..store.row_store import RowStore
 
-#: Makes something of the results of a map whose rows are over.
-Finish = Callable[["MapStream"], Awaitable[Finished]]
+#: Computes the final state of a map whose rows are over.
+Finish = Callable[["MapStream"], Awaitable[FinalState]]
 
 UNKEPT = (
     "The runs of the rows are kept nowhere: a map of this size needs a store for them (store=…)."
@@ -75,8 +72,8 @@ class MapStream(Stream):
     """One map. `results` holds the results by position and repeat. `absent`: see `MapPlan`.
 
     `play` makes the player of a record. `output`: the type of the answers. `request`: what was
-    asked, if a notebook may record the map or play a record in its place. `finish`: what is made of
-    the results for the record.
+    asked, if a notebook may record the map or play a record in its place. `finish`
+    computes the final state of the log.
     """
 
     is_map = True
@@ -85,7 +82,7 @@ class MapStream(Stream):
         self,
         plan: MapPlan,
         log: EventLog,
-        play: Play,
+        play: PlayTape,
         *,
         output: OutputType | None = None,
         view: str | None = "auto",
@@ -94,7 +91,7 @@ class MapStream(Stream):
         finish: Finish | None = None,
     ) -> None:
         rows = plan.job.rows
-        self.results = Results(RowResult(position=row.position, key=row.key) for row in rows)
+        self.results = Results(row.result() for row in rows)
         super().__init__(
             log,
             lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
@@ -129,46 +126,48 @@ class MapStream(Stream):
         self._plan.check()
         return self
 
-    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
+    def play(self, tape: Tape, strictness: ReplayStrictness | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
-        make = self._play(tape, wish)
-        finish, log = self._finish, tape.events if wish is not None else None
+        make = self._play(tape, strictness)
+        finish, log = self._finish, tape.events if strictness is not None else None
         if finish is None:
-            self._make = make
+            self._make_driver = make
             return
 
-        async def finish_recorded() -> Finished:
+        async def finish_recorded() -> FinalState:
             self._put_recorded(tape.events)
             return await finish()
 
-        self._make = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
+        self._make_driver = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
 
-    def know(self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False) -> None:
+    def take_earlier_rows(
+        self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False
+    ) -> None:
         """Take rows from the logs of earlier maps, the most relevant first, instead of asking them.
 
-        `trust`: records of others in the store that count (True: all; else those with these
-        hashes). Before the map begins.
+        Call it before the map begins. `trust`: records of others in the store that count (True:
+        all; else those with these hashes).
         """
         self._job = msgspec.structs.replace(self._job, known=read_earlier_rows(logs), trust=trust)
 
     def forget(self) -> None:
-        """Remove the rows from the store, so that all are asked anew. Before the map begins."""
+        """Remove the rows from the store before the map begins, so that all are asked anew."""
         with self._store() as store:
             if store is not None:
                 store.forget({each.result.run for each in find_stored_rows(store, self._job.rows)})
 
-    def missing(self, log: Sequence[Event]) -> list[Row]:
-        """Return the rows that a recorded map of the same rows had, and that are lost.
+    def find_lost_rows(self, log: Sequence[Event]) -> list[Row]:
+        """Return the rows that a recorded map of the same rows had, and whose store has lost them.
 
-        A record that holds rows is whole; a large map leaves them to its store.
+        None are lost if the record holds rows; a large map leaves them to its store.
         """
-        if read_inner_records(log):
+        if InnerRecords.of_log(log):
             return []
-        lost = self.unknown([log])
+        lost = self.find_unrecorded_rows([log])
         return lost if len(lost) > count_unanswered_rows(log) else []
 
-    def unknown(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
+    def find_unrecorded_rows(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
         """Return the rows that neither the logs of earlier maps nor the store have."""
         known = read_earlier_rows(logs)
         left = [row for row in self._job.rows if row.key not in known]
@@ -176,7 +175,7 @@ class MapStream(Stream):
         return [row for row in left if row.key not in have]
 
     def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
-        """Return what the store has of rows, for a record that is played."""
+        """Return the rows that the store has, as a record is played: whoever signed them."""
         with self._store() as store:
             return [] if store is None else list(find_stored_rows(store, rows, live=False))
 
@@ -196,7 +195,7 @@ class MapStream(Stream):
 
     def pictures(self, row: Row) -> Sequence[Mapping[str, Any]]:
         """Return the pictures of a row, read again if there were too many to be held."""
-        return self._plan.job.whole(row).attachments
+        return self._plan.job.read_pictures(row).attachments
 
     @property
     def runs(self) -> Runs:
@@ -205,16 +204,16 @@ class MapStream(Stream):
         `problems` says so if they are kept nowhere.
         """
         over = [result.key for result in self.results if result.run]
-        logged = read_inner_records(self.log)
+        logged = InnerRecords.of_log(self.log)
         if logged or not over:
             keys = [key for key in over if key in logged]
             return Runs(RowRuns(keys, lambda some: logged, self._output))
         with self._store() as store:
             if store is None:
                 return Runs(problems=[UNKEPT])
-        return Runs(RowRuns(over, self._read, self._output))
+        return Runs(RowRuns(over, self._read_records, self._output))
 
-    def _read(self, keys: Sequence[str]) -> dict[str, Record]:
+    def _read_records(self, keys: Sequence[str]) -> dict[str, Record]:
         with self._store() as store:
             rows = {} if store is None else store.find(keys)
             return {key: each.record for key, each in rows.items()}
@@ -269,8 +268,8 @@ class MapStream(Stream):
             yield finish_row(result, self._output, self._plan.data.values(result.position))
         assert self._task is not None
         await asyncio.wait([self._task])
-        if self._stopped:
-            raise AgentStopped(self._stopped, self.run)
+        if self._stopped_elsewhere:
+            raise AgentStopped(self._stopped_elsewhere, self.run)
         if self._check:
             self.run.raise_for_status()
 
@@ -280,23 +279,23 @@ class MapStream(Stream):
         Raises AgentStopped if an interrupt of the cell caused it.
         """
         __tracebackhide__ = True
-        screen = find_screen(self, None)
+        screen = self._find_screen(None)
         coming = asyncio.ensure_future(self._next(finished))
         try:
-            await wait_for_run(coming, screen, self._cancelled, ends=True)
+            await self._wait_for_task(coming, screen, self._stop_by_cell, ends=True)
         finally:
             coming.cancel()
             if screen is not None:
                 screen.close()
         if screen is not None and screen.stopped:
-            self._cancelled(screen.stopped)
-            raise self._stopped_by(screen.stopped)
+            self._stop_by_cell(screen.stopped)
+            raise self._make_agent_stopped(screen.stopped)
         return coming.result()
 
     async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
         """Return the next result, None after the last; of a map that is stopped, after its end."""
         result = await anext(finished, None)
-        if self._stop is not None and self._task is not None:
+        if self._stop_cause is not None and self._task is not None:
             await asyncio.wait([self._task])
         return None if result is None else result[1]
 
@@ -321,8 +320,8 @@ def start_map(
 
     `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
     rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
-    unless it plays a record. `client`: whose workers ask the rows (`cluster`). `finish`: what is
-    made of the results for the record. Raises UsageError for data, a prompt, options or tools that
+    unless it plays a record. `client`: whose workers ask the rows (`cluster`). `finish`
+    computes the final state of the log. Raises UsageError for data, a prompt, options or tools that
     cannot be used.
     """
     if output is not None:

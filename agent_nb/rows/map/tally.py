@@ -1,11 +1,12 @@
 """The counts of a map in progress: how many rows, how fast, what it costs, what failed.
 
 Rules
-- A core without clock: the time comes in with each row. The rate is that of the rows asked within
-  the last `WINDOW` seconds, so that it follows a limit that slows the map down.
+- It reads no clock: the time comes in with each row. The rate counts the rows that were asked and
+  ended within the last `WINDOW` seconds, so that it follows a limit that slows the map down.
 - Rows found in the store or in a record count as done, but neither for the rate nor for the cost.
-- A forecast needs `ENOUGH` rows that were asked; the cost of a row is unknown (None) or known, and
-  one that is unknown makes the sum unknown only if none is known.
+- `cost` is the sum of the known costs (None: no row's is known). `forecast` takes each row of
+  unknown cost, and each row that is left, to cost what the rows of known cost do on average.
+- Rate, forecast and expected limit are unknown until `ENOUGH` rows that were asked are over.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from .budget import Budget, exceeded_limit
 from .row import RowResult
 
 WINDOW = 20.0  # s
-ENOUGH = 3
-STOPPED = "stopped"  # the kind of rows that the end of the map cut off
+ENOUGH = 3  # rows
+STOPPED = "stopped"  # in `failures`: the rows that the end of the map cut off
 LAST = 5  # rows that a snapshot shows
 
 
 class RowLine(msgspec.Struct, frozen=True):
-    """A row as the card shows it: the beginnings of its prompt and its answer."""
+    """A row as the card shows it: the beginnings of its prompt and its answer.
+
+    It is recorded; `name=` gives the names of its fields there.
+    """
 
     position: int = msgspec.field(name="place")
     status: str
@@ -36,7 +40,7 @@ class RowLine(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A map at one moment.
+    """A map at one moment; it is recorded, and shown live.
 
     `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `known` of them
     were in the store or the record. `asking` are under way. `rate` is in rows per second, `left` in
@@ -74,6 +78,7 @@ class Tally:
         self._input = self._written = 0
         self._failures: Counter[str] = Counter()
         self._cost: float | None = None
+        self._priced = 0  # rows of known cost
         self._last: deque[RowLine] = deque(maxlen=LAST)
 
     def begin(self) -> None:
@@ -90,6 +95,8 @@ class Tally:
             self._written += result.written
             if result.cost is not None:
                 self._cost = (self._cost or 0.0) + result.cost
+            # one that used nothing, such as a refused one, cost nothing
+            self._priced += result.cost is not None or not (result.input or result.written)
         else:
             self._known += 1
         if result.status == "ok":
@@ -114,9 +121,10 @@ class Tally:
         while self._ends and now - self._ends[0] > WINDOW:
             self._ends.popleft()
         span = min(now - self._began, WINDOW)
-        rate = len(self._ends) / span if span > 0 and self._answered >= ENOUGH else None
+        enough = self._answered >= ENOUGH
+        rate = len(self._ends) / span if span > 0 and enough else None
         rest = self._total - self.done
-        per_row = self._cost / self._answered if self._cost is not None and self._answered else None
+        per_row = None if self._cost is None else self._cost / self._priced
         return Snapshot(
             total=self._total,
             done=self.done,
@@ -128,19 +136,21 @@ class Tally:
             rate=rate,
             left=rest / rate if rate else None,
             cost=self._cost,
-            forecast=(self._cost or 0.0) + per_row * rest
-            if per_row is not None and self._answered >= ENOUGH
-            else None,
-            limit=self._limit(rest, per_row) if self._answered >= ENOUGH else None,
+            forecast=per_row * (self._answered + rest) if per_row is not None and enough else None,
+            limit=self._expect_limit(rest) if enough else None,
             last=tuple(self._last),
         )
 
-    def _limit(self, rest: int, cost: float | None) -> str:
-        """Return the limit that the rows asked so far let one expect; `cost`: that of a row."""
-        rows = self._answered + rest
-        tokens = (self._input + self._written) / self._answered * rows
-        whole = None if cost is None else cost * rows
-        budget = self._budget
+    def _expect_limit(self, rest: int) -> str:
+        """Return in words the limit that will end the map if `rest` more rows use as much each.
+
+        As in `Budget`, which ends it, a row of unknown cost counts as free.
+        """
+        rows, budget = self._answered + rest, self._budget
         return exceeded_limit(
-            rows, tokens, whole, tokens_limit=budget.tokens, cost_limit=budget.cost
+            rows,
+            (self._input + self._written) / self._answered * rows,
+            None if self._cost is None else self._cost / self._answered * rows,
+            tokens_limit=budget.tokens,
+            cost_limit=budget.cost,
         )

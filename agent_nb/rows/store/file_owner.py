@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = 0
 
 
-def is_others(path: Path) -> bool:
+def belongs_to_other(path: Path) -> bool:
     """Return whether a file, or the symbolic link at `path`, is another user's. Raises OSError."""
     owner = os.lstat(path).st_uid
     user = _user()
@@ -29,7 +29,7 @@ def is_others(path: Path) -> bool:
         return False
     if user == ROOT and not os.stat(path.parent).st_mode & stat.S_IWOTH:
         return False
-    return owner != _given(path.parent)
+    return owner != _owner_of_new_file(path.parent)
 
 
 def _user() -> int:
@@ -37,7 +37,7 @@ def _user() -> int:
     return os.geteuid() if hasattr(os, "geteuid") else ROOT
 
 
-def _given(folder: Path) -> int:
+def _owner_of_new_file(folder: Path) -> int:
     """Return the owner of new files in a folder; -1 where none can be made."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -4,8 +4,8 @@ Why: `git checkout` or a sync replaces the file under a running map, and the row
 are readable only through the handle that is still open.
 
 Rules
-- A row that the new file lacks is copied as it is, with its payloads; whom it belongs to is judged
-  when it is read, as always. Of two, the one that is final for this user stays.
+- A row that the new file lacks is copied as it is, with its payloads; who signed it is checked when
+  it is read, as for every row. If both files have a row, the one that is final for this user stays.
 - Attempts and claims go along where the new file has none; claims on the former file itself do not.
 - It is part of the caller's transaction, so that another kill leaves the former file complete.
 """
@@ -22,7 +22,7 @@ from .row_file import LARGEST, fill_statement
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-PAGE = 100  # rows at once
+PAGE = 100  # rows that are copied at once
 
 
 def carry_rows(former: Connection, connection: Connection, secret: bytes) -> None:
@@ -34,37 +34,37 @@ def carry_rows(former: Connection, connection: Connection, secret: bytes) -> Non
         (last, LARGEST, PAGE),
     ).fetchall():
         last = rows[-1][0]
-        known = _known(connection, [row[1] for row in rows])
-        better = _better(
+        known = _read_stored_bytes(connection, [row[1] for row in rows])
+        better = _find_final_only_in_former(
             former,
             connection,
             [row[1] for row in rows if known.get(row[1], row[4]) != row[4]],
             secret,
         )
-        _write(former, connection, [r[1:] for r in rows if r[1] not in known or r[1] in better])
+        _copy_rows(former, connection, [r[1:] for r in rows if r[1] not in known or r[1] in better])
     for claim in former.execute("SELECT * FROM claims WHERE key NOT GLOB ?", (f"{STORE}*",)):
         connection.execute("INSERT OR IGNORE INTO claims VALUES(?, ?, ?, ?, ?)", claim)
     for each in former.execute("SELECT map, said FROM maps"):
         connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", each)
 
 
-def _known(connection: Connection, keys: Sequence[str]) -> dict[str, Any]:
+def _read_stored_bytes(connection: Connection, keys: Sequence[str]) -> dict[str, Any]:
     """Return the stored bytes of the rows that a file has."""
     select = "SELECT key, record FROM rows WHERE key IN (*) AND length(record) <= ?"
     return dict(connection.execute(fill_statement(keys, select), (*keys, LARGEST)))
 
 
-def _better(
+def _find_final_only_in_former(
     former: Connection, connection: Connection, keys: Sequence[str], secret: bytes
 ) -> set[str]:
-    """Return the rows that are final for this user in the former file only."""
+    """Return the keys of the rows that are final for this user in the former file only."""
     if not keys:
         return set()
     before, now = (row_records.find_rows(each, keys, secret) for each in (former, connection))
     return {key for key in before if before[key].over and not (key in now and now[key].over)}
 
 
-def _write(former: Connection, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+def _copy_rows(former: Connection, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     connection.executemany("DELETE FROM uses WHERE key = ?", [(row[0],) for row in rows])
     connection.executemany("INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)", rows)
     keys = [row[0] for row in rows]

@@ -39,7 +39,7 @@ def find_holders(
     return dict(connection.execute(fill_statement(keys, f"{_HELD} AND key IN (*)"), values))
 
 
-def any_held(connection: Connection, now: float, owner: str) -> bool:
+def has_other_claims(connection: Connection, now: float, owner: str) -> bool:
     """Return whether any claim of others than `owner` holds at `now`."""
     values = (now + SKEW, now, LONGEST, owner)
     return connection.execute(f"{_HELD} AND owner != ?", values).fetchone() is not None
@@ -87,7 +87,7 @@ def leave_store(connection: Connection, name: str) -> None:
 
 
 def give_up(connection: Connection, keys: Sequence[str], owner: str, *, attempted: bool) -> None:
-    """End the claims of an owner on rows; they count only if the rows were `asked`."""
+    """End the claims of an owner on rows; if not `attempted`, they do not count as attempts."""
     update = "UPDATE claims SET owner = '', attempts = attempts - ? WHERE owner = ? AND key IN (*)"
     connection.execute(fill_statement(keys, update), (0 if attempted else 1, owner, *keys))
     delete = "DELETE FROM claims WHERE attempts < 1 AND key IN (*)"

@@ -65,7 +65,10 @@ SCHEMA = (
 
 
 class _Handle:
-    """A connection, the `name` under which its file is open, and the file's `state`."""
+    """A connection, the `name` under which its file is open, and the file's `state` at that time.
+
+    `state` is None for the empty store in memory that stands for a file that does not exist yet.
+    """
 
     def __init__(
         self, connection: Connection, name: Path, state: FileState | None, *, writes: bool
@@ -74,7 +77,7 @@ class _Handle:
         self._stamp = None if state is None else state.stamp
 
     def is_of(self, state: FileState | None) -> bool:
-        """Return whether this is the file that another look has found."""
+        """Return whether `state` is that of the same file (None: no file)."""
         mine = None if self.state is None else self.state.identity
         return mine == (None if state is None else state.identity)
 
@@ -90,7 +93,7 @@ class _Handle:
         return True
 
     def keep_stamp(self, state: FileState | None) -> None:
-        """Take the present state for what this connection has written."""
+        """Remember that the last change of the file was this connection's own."""
         if state is not None and self.is_of(state):
             self._stamp = state.stamp
 
@@ -110,10 +113,10 @@ class RowFile:
         self._handle: _Handle | None = None
         self._former: list[_Handle] = []
         self._closed = False
-        with self._words():
+        with self._translate_errors():
             if not read_only:
                 self._refuse_unwritable()
-            self._current(writes=False)
+            self._current_handle(writes=False)
 
     @property
     def writes(self) -> bool:
@@ -136,7 +139,7 @@ class RowFile:
         if not all(os.access(each, os.W_OK) for each in there):
             raise PermissionError(13, "Permission denied")
 
-    def _current(self, *, writes: bool) -> _Handle:
+    def _current_handle(self, *, writes: bool) -> _Handle:
         """Return the handle of the file that stands at the path now."""
         if self._closed:
             raise UsageError(f"The store {shorten_path(self.path)} is closed.")
@@ -147,11 +150,11 @@ class RowFile:
                 if handle.refresh(state):
                     self._check(handle.connection)
                 return handle
-            self._turn_to(state, writes=writes)
+            self._switch_to(state, writes=writes)
         raise self._fault("it is replaced again and again", "Run the cell again later.")
 
     def _serves(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
-        """Return whether a handle is right for what stands at the path."""
+        """Return whether a handle may go on to be used for what stands at the path now."""
         if writes:
             return handle.writes and handle.is_of(state)
         if state is None:  # what was deleted can still be read
@@ -159,24 +162,25 @@ class RowFile:
         right = handle.writes or handle.name == row_link.reading_name(self.path, state)
         return handle.is_of(state) and right
 
-    def _turn_to(self, state: FileState | None, *, writes: bool) -> None:
+    def _switch_to(self, state: FileState | None, *, writes: bool) -> None:
         """Open what stands at the path; keep the file before it open if it was another."""
         before = self._handle
         if before is not None and before.state is not None and not before.is_of(state):
             self._handle, self._former = None, [*self._former, before]
             before = None
-        self._handle = self._opened(state, writes=writes)
+        self._handle = self._open(state, writes=writes)
         if before is not None:
             before.connection.close()
         self.generation += 1
 
-    def _opened(self, state: FileState | None, *, writes: bool) -> _Handle:
+    def _open(self, state: FileState | None, *, writes: bool) -> _Handle:
+        """Return a handle of the file that stands at the path, made if it is to be written."""
         import sqlite3
 
         if state is None and not (writes or self.read_only):
-            return _Handle(_empty(), self.path, None, writes=False)
+            return _Handle(_empty_store(), self.path, None, writes=False)
         if state is None and writes:
-            self._make()
+            self._make_store()
             state = read_file_state(self.path)
         if state is None:
             raise FileNotFoundError(2, "No such file")
@@ -190,10 +194,10 @@ class RowFile:
         except sqlite3.OperationalError as fault:
             if fault.sqlite_errorcode != _HALF_WRITTEN:
                 raise
-            connection = self._restored(row_link.link_path(self.path, state))
+            connection = self._copy_and_restore(row_link.link_path(self.path, state))
         return _Handle(connection, name, state, writes=False)
 
-    def _restored(self, link: Path) -> Connection:
+    def _copy_and_restore(self, link: Path) -> Connection:
         """Return a copy of a file that a kill left half-written, as it was before.
 
         Why: what is only read must not change, and so cannot be put right itself.
@@ -212,11 +216,11 @@ class RowFile:
         link = row_link.link_path(self.path, state)
         return row_link.is_hot(link) or row_link.is_logged(self.path)
 
-    def _make(self) -> None:
+    def _make_store(self) -> None:
         if self._former and not self.path.parent.is_dir():
             raise self._fault("its folder is gone", "Run the cell again where the folder is now.")
         make_private_folder(self.path.parent)
-        _make(self.path)
+        _make_store(self.path)
 
     def _for_writing(self, state: FileState) -> _Handle:
         if os.stat(self.path).st_mode & 0o077:
@@ -233,10 +237,10 @@ class RowFile:
             raise self._fault(f"{journal} is there, which would change it", advice)
         new = _Handle(self._connection(name, writes=True), name, state, writes=True)
         if not self.writes:
-            self._adopt(state)
+            self._open_strays(state)
         return new
 
-    def _adopt(self, state: FileState) -> None:
+    def _open_strays(self, state: FileState) -> None:
         """Open what killed processes left of files that stood here before."""
         import sqlite3
 
@@ -257,7 +261,7 @@ class RowFile:
         mode = "rw" if writes else "ro"
         while True:
             try:
-                return self._checked(name, mode)
+                return self._connect_checked(name, mode)
             except sqlite3.OperationalError as fault:
                 code = _code(fault)
                 if code in _UNWRITABLE and mode == "ro" and not os.access(name.parent, os.W_OK):
@@ -267,7 +271,8 @@ class RowFile:
                 else:
                     time.sleep(0.01)
 
-    def _checked(self, name: Path, mode: str) -> Connection:
+    def _connect_checked(self, name: Path, mode: str) -> Connection:
+        """Return a connection to a file whose application, version and tables are ours."""
         connection = _connect(name, mode)
         try:
             self._check(connection)
@@ -295,8 +300,8 @@ class RowFile:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Hold the write lock of the file; commit at the end, roll back on an error."""
-        with self._lock, self._words():
-            handle = self._begun()
+        with self._lock, self._translate_errors():
+            handle = self._begin()
             connection = handle.connection
             try:
                 yield connection
@@ -307,12 +312,12 @@ class RowFile:
                 raise
             handle.keep_stamp(read_file_state(self.path))
 
-    def _begun(self) -> _Handle:
+    def _begin(self) -> _Handle:
         """Return the handle of the file at the path, with its write lock and its link."""
         if self.read_only:
             raise self._fault("it is open readonly", "Run the cell where it may be written.")
         for _ in range(TRIES):
-            handle = self._current(writes=True)
+            handle = self._current_handle(writes=True)
             handle.connection.execute("BEGIN IMMEDIATE")
             # only now: another process may have removed the link, or the file
             state = read_file_state(self.path)
@@ -326,16 +331,16 @@ class RowFile:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give the connection for one statement that only reads."""
-        with self._lock, self._words():
+        with self._lock, self._translate_errors():
             handle = self._handle
             if handle is None or not handle.connection.in_transaction:
-                handle = self._current(writes=self.writes)
+                handle = self._current_handle(writes=self.writes)
             yield handle.connection
 
     def shrink(self) -> None:
         """Rewrite the file without free pages. Raises UsageError if another process reads it."""
-        with self._lock, self._words():
-            handle = self._begun()
+        with self._lock, self._translate_errors():
+            handle = self._begin()
             handle.connection.execute("ROLLBACK")
             handle.connection.execute("VACUUM")
             handle.keep_stamp(read_file_state(self.path))
@@ -344,7 +349,7 @@ class RowFile:
         """Close the files that stood at the path before: what they had of value is here now."""
         former, self._former = self._former, []
         for handle in former:
-            self._shut(handle, used=False)
+            self._close_handle(handle, used=False)
 
     def close(self) -> None:
         """Close the file, which then is one file without companions.
@@ -358,10 +363,13 @@ class RowFile:
             for each in former:
                 each.connection.close()
             if handle is not None:
-                self._shut(handle, used=True)
+                self._close_handle(handle, used=True)
 
-    def _shut(self, handle: _Handle, *, used: bool) -> None:
-        """Close a connection and remove its link, unless others write or the file was replaced."""
+    def _close_handle(self, handle: _Handle, *, used: bool) -> None:
+        """Close a connection and remove its link, unless others write.
+
+        `used`: its rows are nowhere else, so the link stays if the file was replaced.
+        """
         import sqlite3
 
         with suppress(OSError):
@@ -377,7 +385,7 @@ class RowFile:
         handle.connection.close()
 
     @contextmanager
-    def _words(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Raise errors of SQLite and of the system as UsageError."""
         import sqlite3
 
@@ -412,9 +420,9 @@ def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
 
 _WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
 _DAMAGED = "Move it away; the rows in it are asked again."
-_LOCKED = (5, 6)
-_UNWRITABLE = (8, 14)
-_NO_DATABASE = 26
+_LOCKED = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
+_UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
+_NO_DATABASE = 26  # SQLITE_NOTADB
 _HALF_WRITTEN = 776  # SQLITE_READONLY_ROLLBACK
 _ADVICE = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html
     **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
@@ -435,7 +443,7 @@ def _connect(path: Path, mode: str) -> Connection:
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False
     )
-    connection.text_factory = _text
+    connection.text_factory = _decode_text
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
     for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
         connection.execute(f"PRAGMA {pragma}")
@@ -445,12 +453,12 @@ def _connect(path: Path, mode: str) -> Connection:
     return connection
 
 
-def _text(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     """Return text that a file may hold in any form."""
     return content.decode("utf-8", "replace")
 
 
-def _empty() -> Connection:
+def _empty_store() -> Connection:
     """Return a connection to a store without rows that is no file."""
     import sqlite3
 
@@ -460,7 +468,7 @@ def _empty() -> Connection:
     return connection
 
 
-def _make(path: Path) -> None:
+def _make_store(path: Path) -> None:
     """Put an empty store at `path`, unless another process has done so first."""
     folder = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))  # mode 0700
     new = folder / "new"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from .file_owner import is_others
+from .file_owner import belongs_to_other
 
 JOURNAL = "-journal"
 _COMPANIONS = ("-wal", "-shm", JOURNAL)
@@ -111,7 +111,7 @@ def stray_links(path: Path, state: FileState) -> Iterator[Path]:
         with suppress(OSError):
             status = os.lstat(link)
             own = name == f"{start}{status.st_ino:x}" and stat.S_ISREG(status.st_mode)
-            if not own or status.st_ino == state.identity[1] or is_others(link):
+            if not own or status.st_ino == state.identity[1] or belongs_to_other(link):
                 continue
             if status.st_nlink == 1:
                 yield link
@@ -139,8 +139,8 @@ def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str,
 def _is_planted(name: Path, path: Path, *, read_only: bool) -> bool:
     """Return whether another user put there what would be written, or change the file."""
     if name == path:
-        return not read_only and is_others(name)
-    return os.lstat(name).st_uid != os.lstat(path).st_uid and is_others(name)
+        return not read_only and belongs_to_other(name)
+    return os.lstat(name).st_uid != os.lstat(path).st_uid and belongs_to_other(name)
 
 
 def _foreign_log(path: Path) -> tuple[str, str] | None:

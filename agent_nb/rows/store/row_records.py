@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...record import (
-    Payloads,
-    Record,
-    attach_payloads,
-    detach_payloads,
-    find_payload_keys,
-    is_intact,
-    names_signer,
-)
+from ...record import Payloads, Record, is_intact, names_signer
 from ...wire import dumps, lenient_loads
 from .row_file import LARGEST, fill_statement, split_batches
 
@@ -31,8 +23,9 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 PAGE = 100  # records that `read_page` reads
-ENOUGH = 1 << 30  # attempts
+ENOUGH = 1 << 30  # attempts; a file may hold any number
 _ADD, _REPLACE = (f"INSERT OR {how} INTO payloads VALUES(?, ?)" for how in ("IGNORE", "REPLACE"))
+# in this order, because the first two look the rows up
 _FORGET = (
     "DELETE FROM uses WHERE key IN (SELECT key FROM rows WHERE {})",
     "DELETE FROM claims WHERE key IN (SELECT key FROM rows WHERE {})",
@@ -40,10 +33,10 @@ _FORGET = (
 )
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredRow(msgspec.Struct, frozen=True):
     """A row: the whole record of its run, and how often it was asked.
 
-    `intact`: the record has its hash. `mine`: it is, and this user signed it.
+    `intact`: the record has the hash of its content. `mine`: it is intact, and this user signed it.
     """
 
     record: Record
@@ -62,7 +55,7 @@ class Stored(msgspec.Struct, frozen=True):
         return self.mine and self.final
 
 
-def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, Stored]:
+def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, StoredRow]:
     """Return the rows of these keys; `secret` is the user's key."""
     rows = connection.execute(
         fill_statement(
@@ -73,13 +66,13 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
         (*keys, LARGEST),
     ).fetchall()
     stored = {}
-    beside = _Beside(connection)
+    payload_reader = _PayloadReader(connection)
     for key, content, attempts in rows:
-        record = _whole(beside, content)
+        record = _read_record(payload_reader, content)
         if record and record.get("row") == key:
             whole = is_intact(record)
             own = whole and names_signer(record, secret)
-            stored[key] = Stored(record, bound_attempts(attempts), whole, own)
+            stored[key] = StoredRow(record, bound_attempts(attempts), whole, own)
     return stored
 
 
@@ -89,8 +82,8 @@ def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, lis
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
         (after, map_id, LARGEST, PAGE),
     ).fetchall()
-    beside = _Beside(connection)
-    records = [_whole(beside, content) for _, content in rows]
+    payload_reader = _PayloadReader(connection)
+    records = [_read_record(payload_reader, content) for _, content in rows]
     return (rows[-1][0] if rows else 0), [record for record in records if record]
 
 
@@ -109,7 +102,7 @@ def write_rows(
     """
     written: set[str] = set()
     for key, record in rows:
-        bare, payloads = detach_payloads(record)
+        bare, payloads = Payloads.detach(record)
         connection.execute("DELETE FROM uses WHERE key = ?", (key,))
         connection.execute(
             "INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)",
@@ -142,13 +135,15 @@ def bound_attempts(attempts: Any) -> int:
     return min(max(attempts, 1), ENOUGH) if isinstance(attempts, int) else 1
 
 
-def _whole(beside: _Beside, content: Any) -> Record:
+def _read_record(payload_reader: _PayloadReader, content: Any) -> Record:
     """Return the record of its bytes with its payloads; {} if it is not one."""
-    record = _value(content)
-    return attach_payloads(record, beside.payloads(record)) if isinstance(record, dict) else {}
+    record = _parse_json(content)
+    return (
+        Payloads.attach(record, payload_reader.payloads(record)) if isinstance(record, dict) else {}
+    )
 
 
-class _Beside:
+class _PayloadReader:
     """The payloads of some records; each is read, parsed and hashed once, however many share it."""
 
     def __init__(self, connection: Connection) -> None:
@@ -158,12 +153,12 @@ class _Beside:
 
     def payloads(self, record: Record) -> Payloads:
         """Return the payloads read so far, which hold those that a record needs."""
-        missing = find_payload_keys(record.get("events")) - self._seen
+        missing = Payloads.find_keys(record.get("events")) - self._seen
         while missing:
             self._seen |= missing
             read = {n: v for n, v in self._read(sorted(missing)) if v is not None}
             self._known.update(read)
-            missing = find_payload_keys(list(read.values())) - self._seen
+            missing = Payloads.find_keys(list(read.values())) - self._seen
         return self._known
 
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -172,10 +167,10 @@ class _Beside:
             for name, value in self._connection.execute(
                 fill_statement(some, select), (*some, LARGEST)
             ):
-                yield name, _value(value)
+                yield name, _parse_json(value)
 
 
-def _value(content: Any) -> Any:
+def _parse_json(content: Any) -> Any:
     """Return the JSON value of stored bytes; None if they are not JSON."""
     if not isinstance(content, bytes | str):
         return None

@@ -27,7 +27,7 @@ from ...host import shorten_path
 from ...record import Record, sign_record
 from . import row_carry, row_claims, row_records
 from .row_file import RowFile, fill_statement, split_batches
-from .row_records import Stored
+from .row_records import StoredRow
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -36,10 +36,11 @@ OVERWRITTEN = "The store {} was written over while the map ran: what it stored t
 
 
 class RowStore:
-    """The store of one map, for one execution of it (`owner`); calls may come from any thread.
+    """The store of one map, for one execution of it; calls may come from any thread.
 
-    Every call is one short transaction for 500 keys, or part of a `visit`. The file is opened for
-    writing at the first that writes. Raises UsageError if the file cannot be used.
+    Every call is one short transaction for each 500 keys, or part of a `visit`. The file is opened
+    for writing by the first call that writes. `owner`: see `open`; `now` returns epoch seconds.
+    Every method raises UsageError if the file cannot be used.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class RowStore:
     ) -> RowStore:
         """Open the store at `path`, made when something is stored unless it is `read_only`.
 
-        key: the user's (`signing.user_key`). owner: a name that no other execution has. said: the
+        key: the user's (`signing.user_key`). owner: a name that no other execution has. title: the
         words that name the map in a list. Raises UsageError for a file that is damaged, newer, or
         not a store.
         """
@@ -129,9 +130,9 @@ class RowStore:
             raise UsageError(OVERWRITTEN.format(shorten_path(self.path)))
         return self._transactions + 1
 
-    def find(self, keys: Iterable[str]) -> dict[str, Stored]:
+    def find(self, keys: Iterable[str]) -> dict[str, StoredRow]:
         """Return the rows that are stored under these keys, whatever their status."""
-        rows: dict[str, Stored] = {}
+        rows: dict[str, StoredRow] = {}
         for some in split_batches(keys):
             with self._file.reading() as connection:
                 rows |= row_records.find_rows(connection, some, self._key)
@@ -148,7 +149,7 @@ class RowStore:
                 now = self._now()
                 held = row_claims.find_holders(connection, some, now, lease)
                 stored = row_records.find_rows(connection, some, self._key)
-                free = [key for key in some if key not in held and not _over(stored.get(key))]
+                free = [key for key in some if key not in held and not _is_over(stored.get(key))]
                 row_claims.claim_rows(connection, free, self._owner, now, lease)
             ours.update(free, (key for key, owner in held.items() if owner == self._owner))
         return ours
@@ -161,7 +162,7 @@ class RowStore:
             row_claims.extend_claims(connection, self._owner, self._now(), lease)
 
     def release(self, keys: Sequence[str], *, attempted: bool = False) -> None:
-        """Give claims up; they count as attempts only if the rows were `asked`."""
+        """Give claims up; they count as attempts only if the rows were `attempted`."""
         for some in split_batches(keys):
             with self._transaction() as connection:
                 row_claims.give_up(connection, some, self._owner, attempted=attempted)
@@ -182,7 +183,7 @@ class RowStore:
             with self._transaction() as connection:
                 row_records.name_map(connection, self._map, self._title)
                 before = row_records.find_rows(connection, [key for key, _ in attempted], self._key)
-                new = [(key, record) for key, record, _ in some if not _over(before.get(key))]
+                new = [(key, record) for key, record, _ in some if not _is_over(before.get(key))]
                 payloads = row_records.write_rows(connection, self._map, new, self._written)
                 attempts |= row_claims.end_claims(connection, attempted, self._owner)
             self._written |= payloads
@@ -216,15 +217,16 @@ class RowStore:
                 count += row_records.forget_rows(
                     connection, fill_statement(some, "run IN (*)"), some
                 )
-        return self._forgotten(count)
+        return self._clean_up(count)
 
     def forget_map(self) -> int:
         """Remove all rows of this map as `forget` does."""
         with self._transaction() as connection:
             count = row_records.forget_rows(connection, "map = ?", [self._map])
-        return self._forgotten(count)
+        return self._clean_up(count)
 
-    def _forgotten(self, count: int) -> int:
+    def _clean_up(self, count: int) -> int:
+        """Remove what no row uses any more, and its text, after `count` rows were removed."""
         if count:
             with self._transaction() as connection:
                 row_records.forget_unused(connection)
@@ -236,7 +238,7 @@ class RowStore:
     def idle(self) -> bool:
         """Whether it holds neither rows nor claims of others."""
         with self._file.reading() as connection:
-            busy = row_claims.any_held(connection, self._now(), self._owner)
+            busy = row_claims.has_other_claims(connection, self._now(), self._owner)
         return not busy and not len(self)
 
     def __len__(self) -> int:
@@ -258,5 +260,5 @@ class RowStore:
             self._file.close()
 
 
-def _over(stored: Stored | None) -> bool:
+def _is_over(stored: StoredRow | None) -> bool:
     return stored is not None and stored.over

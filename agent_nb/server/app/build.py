@@ -39,10 +39,10 @@ class _Guard:
             request.cookies.get(cookie_name(port_of(scope)), ""),
             request.url.scheme,
         )
-        open_ = request.url.path == "/health" and self._access.host_allowed(
+        public = request.url.path == "/health" and self._access.host_allowed(
             request.headers.get("host", "")
         )
-        if denied is None or open_:
+        if denied is None or public:
             await self._app(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else {}
@@ -85,10 +85,11 @@ def create_app(
         Route("/runs/{run}/approvals/{call:path}", ends.approve, methods=["POST"]),
     ]
     return Starlette(
-        routes=routes, middleware=middleware, exception_handlers={HTTPException: _refused}
+        routes=routes, middleware=middleware, exception_handlers={HTTPException: _error_response}
     )
 
 
-async def _refused(_request: Request, fault: Exception) -> Response:
+async def _error_response(_request: Request, fault: Exception) -> Response:
+    """Return an error as JSON."""
     assert isinstance(fault, HTTPException)
     return JSONResponse({"error": fault.detail}, fault.status_code, headers=fault.headers)

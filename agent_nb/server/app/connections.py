@@ -41,25 +41,25 @@ def make_protocol(settings: Settings) -> type[H11Protocol]:
                 transport.write(REFUSAL)
                 transport.close()
             else:
-                self._wait()
+                self._start_timer()
 
         def data_received(self, data: bytes) -> None:
             """Handle bytes; while no request is being answered, they start a head's timer."""
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
-                self._stop()
+                self._stop_timer()
             elif self._timer is None:
-                self._wait()
+                self._start_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Stop the timer."""
-            self._stop()
+            self._stop_timer()
             super().connection_lost(exc)
 
-        def _wait(self) -> None:
+        def _start_timer(self) -> None:
             self._timer = self.loop.call_later(settings.head, self.transport.close)
 
-        def _stop(self) -> None:
+        def _stop_timer(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None

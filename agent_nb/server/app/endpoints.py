@@ -50,7 +50,7 @@ class NewRun(msgspec.Struct, forbid_unknown_fields=False):
 
     message: str
     conversation: str = ""
-    contextId: str = ""  # noqa: N815  (the name on the wire, seed 004)
+    contextId: str = ""  # noqa: N815  (the name on the wire)
     stream: bool = False
 
 
@@ -96,7 +96,7 @@ class Endpoints:
     async def list_runs(self, _request: Request) -> Response:
         """List the runs, the newest last."""
         return JSONResponse(
-            {"runs": [msgspec.to_builtins(info) for info in await _found(self.hub.listed())]}
+            {"runs": [msgspec.to_builtins(info) for info in await _look_up(self.hub.listed())]}
         )
 
     async def show_run(self, request: Request) -> Response:
@@ -127,8 +127,8 @@ class Endpoints:
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self.streams.respond(request, channel, "")
         at = f"/runs/{channel.run}"
-        found = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
-        return JSONResponse(found, 201, headers={"Location": at})
+        reply = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
+        return JSONResponse(reply, 201, headers={"Location": at})
 
     async def events(self, request: Request) -> Response:
         """Stream a run."""
@@ -172,6 +172,7 @@ class Endpoints:
         return JSONResponse({"call": request.path_params["call"], "decision": body.decision})
 
     async def _launch(self, message: str, conversation: str) -> Channel:
+        """Start a run and publish it."""
         assert self.start is not None
         launched = await _call(self.start, message, conversation)
         return self.hub.attach(
@@ -182,9 +183,10 @@ class Endpoints:
         )
 
     async def _channel(self, request: Request) -> Channel:
-        return await _found(self.hub.find(request.path_params["run"]))
+        return await _look_up(self.hub.find(request.path_params["run"]))
 
     async def _body(self, request: Request, kind: type[Any]) -> Any:
+        """Return the body of a request as a value of `kind`. Raises HTTPException."""
         data = b""
         try:
             with anyio.fail_after(self.settings.head):
@@ -203,8 +205,8 @@ class Endpoints:
             raise HTTPException(422, f"The body is not what this needs: {fault}") from fault
 
 
-async def _found(lookup: Awaitable[T]) -> T:
-    """Return what the hub has; what it cannot say becomes a 404 or, for now, a 503."""
+async def _look_up(lookup: Awaitable[T]) -> T:
+    """Return what the hub finds; an unknown run becomes a 404, an absent store a 503."""
     try:
         return await lookup
     except UsageError as fault:

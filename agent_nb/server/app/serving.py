@@ -20,7 +20,7 @@ import msgspec
 import uvicorn
 
 from ...errors import UsageError
-from ...models import SERVED
+from ...host import read_launch
 from ..access import Access
 from ..hub import Hub
 from .build import create_app
@@ -32,8 +32,8 @@ SHORTEST = 8  # characters of a token
 Closing = Callable[[], Awaitable[Any]]
 
 
-async def _nothing() -> None:
-    """End nothing: the server starts no runs."""
+async def _end_nothing() -> None:
+    """End no runs: the server has started none."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -75,7 +75,7 @@ class Server:
         token: str | None = None,
         origins: tuple[str, ...] = (),
         settings: Settings | None = None,
-        closing: Closing = _nothing,
+        closing: Closing = _end_nothing,
     ) -> None:
         self.hub = hub or Hub()
         hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
@@ -138,11 +138,12 @@ class Server:
     def stop(self) -> None:
         """End every stream properly and stop serving."""
         self._server.should_exit = True
-        SERVED.discard(self.port)
+        read_launch().served_ports.discard(self.port)
         if self._thread is not None:
             self._thread.join(self._server.config.timeout_graceful_shutdown)
 
     def _bind(self) -> socket.socket:
+        """Return the listening socket; a free port is known from here on. Raises UsageError."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
@@ -150,5 +151,5 @@ class Server:
             words = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
             raise UsageError(f"{words} Choose another port, or 0 for a free one.") from fault
         self.port = listening.getsockname()[1]
-        SERVED.add(self.port)
+        read_launch().served_ports.add(self.port)
         return listening

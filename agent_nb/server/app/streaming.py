@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ...codecs import MEDIA, Framing, named
 from ...errors import UsageError
-from ...events import START, split_part
+from ...events import Position
 from ..channel import Channel, Gap
 from ..filters import Filter
 from ..frames import CANONICAL, Frames
@@ -48,19 +48,21 @@ class Streams:
         overflow: Any = (
             "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
         )
+        # the encoder of a codec with state must see the run from its start: the subscription begins
+        # there, and `Frames` leaves out what the client has
         stateful = codec.name != CANONICAL
-        whole, rest = split_part(after) if stateful else (after, 0)
-        place, gap = channel.locate(whole)
+        whole, rest = Position.split_part(after) if stateful else (after, 0)
+        position, gap = channel.locate(whole)
         subscription = self._hub.subscribe(
             channel.run, wanted, after="" if stateful else after, overflow=overflow
         )
-        skip = place if stateful and gap is None else START
-        where: Any = {
+        skip = position if stateful and gap is None else Position()
+        context: Any = {
             "conversation": channel.conversation or channel.run,
             "earlier": channel.earlier,
             "rest": rest,
         }
-        frames = Frames(codec, form, framing, **where, skip=skip, internal=wanted.internal)
+        frames = Frames(codec, form, framing, **context, skip=skip, internal=wanted.internal)
         body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
         if framing == "ndjson":
@@ -71,20 +73,20 @@ class Streams:
             sep="\n",
             ping=self._settings.keepalive,
             ping_message_factory=_ping,
-            shutdown_event=anyio.Event(),
+            shutdown_event=anyio.Event(),  # never set: the hub ends the streams at shutdown
             shutdown_grace_period=self._settings.grace,
         )
 
     async def _pull(
-        self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing
+        self, subscription: Subscription, frames: Frames, gaps: list[Gap], framing: Framing
     ) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream at the client's speed."""
         self._open += 1
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
         subscription.wake_with(lambda: loop.call_soon_threadsafe(awake.set))
         try:
-            if first:
-                yield frames.encode(first)
+            if gaps:
+                yield frames.encode(gaps)
             while True:
                 awake.clear()
                 taken = subscription.take()
@@ -134,6 +136,8 @@ def _format(request: Request) -> tuple[Any, str, Framing]:
 
 
 def _filter(query: Mapping[str, str]) -> Filter:
+    """Return the filter in a query: `kinds`, `exclude`, `path`, `internal` and `deltas`."""
+
     def names(key: str) -> frozenset[str]:
         return frozenset(n for n in query.get(key, "").split(",") if n)
 

@@ -3,7 +3,7 @@
 Rules
 - A message does no more than a local call: the channel's own `cancel` and `approve`, whose policy
   judges edited arguments again. The question that the sender saw must be the one that is open.
-- A message that does not count (`redis_messages`) changes nothing, and is logged, up to `SAID`
+- A message that does not count (`messages`) changes nothing, and is logged, up to `SAID`
   times a run.
 - Servers say that they listen, so that a run waits for answers only while someone can give one.
 """
@@ -25,7 +25,7 @@ from .reader import KEPT, Reader
 
 PATIENCE = 8.0  # s for the reply of a kernel
 HEARD = 25.0  # s that a listening server counts
-SAID = 20
+SAID = 20  # refusals of a run, or of replies, that are logged
 _UNREAD = 600  # s that a message nobody reads stays
 
 
@@ -39,9 +39,10 @@ class Control:
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._attended: dict[str, tuple[Channel, Gate]] = {}
         self._refusals: dict[str, int] = {}
+        # run -> inbox of a server that has readers of it -> monotonic s until which that counts
         self._heard: dict[str, dict[str, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        reader.answers(self._replied)
+        reader.answers(self._take_replies)
 
     # The kernel's end.
 
@@ -57,8 +58,8 @@ class Control:
         self._attended[channel.run] = (channel, Gate(channel.run, self.key))
 
         def deliver(entries: list[Any]) -> None:
-            for _, given in entries:
-                self._open(channel.run, given)
+            for _, fields in entries:
+                self._open(channel.run, fields)
 
         await self._reader.follow(self._key(channel.run), "0-0", deliver)
 
@@ -72,30 +73,33 @@ class Control:
             await self._link.ask("UNLINK", self._key(run))
 
     def _open(self, run: str, fields: list[bytes]) -> None:
+        """Check a message for a run, and act on it."""
         if run not in self._attended:
             return
         channel, gate = self._attended[run]
         try:
-            found = gate.open(fields or [])
-            if not found.back.startswith(self._link.address.key("inbox", "")):
+            message = gate.open(fields or [])
+            if not message.back.startswith(self._link.address.key("inbox", "")):
                 raise Refused("it names no inbox for the reply")  # noqa: TRY301
         except Refused as why:
             self._refuse(run, str(why))
             return
-        if found.kind in ("listening", "gone"):
-            until = time.monotonic() + HEARD if found.kind == "listening" else 0.0
-            self._heard.setdefault(run, {})[found.back] = until
+        if message.kind in ("listening", "gone"):
+            until = time.monotonic() + HEARD if message.kind == "listening" else 0.0
+            self._heard.setdefault(run, {})[message.back] = until
             return
-        task = asyncio.get_running_loop().create_task(self._obey(channel, found))
+        task = asyncio.get_running_loop().create_task(self._obey(channel, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _refuse(self, whose: str, why: str) -> None:
+        """Log a message that does not count, for a run or this server."""
         count = self._refusals[whose] = self._refusals.get(whose, 0) + 1
         if count <= SAID:
             LOG.warning("a control message for %s does not count: %s", whose, why)
 
     async def _obey(self, channel: Channel, request: Message) -> None:
+        """Do what a message asks and reply, whatever happens."""
         done, failure = True, ""
         try:
             done = await _act(channel, request)
@@ -147,6 +151,7 @@ class Control:
             await self._send(new_message(kind, run, back=self._reader.inbox))
 
     async def _ask(self, request: Message) -> bool:
+        """Send a message and return whether it had an effect. Raises UsageError, HubAway."""
         waiting = self._waiting[request.nonce] = asyncio.get_running_loop().create_future()
         try:
             await self._send(request)
@@ -169,12 +174,12 @@ class Control:
         if isinstance(reply, Refusal):
             raise UsageError(f"The hub's store refuses the message: {reply.text}")
 
-    def _replied(self, entries: list[Any]) -> None:
-        for _, given in entries:
-            if not given or given[0] != b"m":
+    def _take_replies(self, entries: list[Any]) -> None:
+        for _, fields in entries:
+            if not fields or fields[0] != b"m":
                 continue  # it only wakes the reader
             try:
-                reply = self._replies.open(given)
+                reply = self._replies.open(fields)
                 waiting = self._waiting.get(reply.nonce)
                 if reply.kind == "said" and waiting is not None and not waiting.done():
                     waiting.set_result(reply)

@@ -7,7 +7,7 @@ Rules
   is clipped, then an error event stands in its place. The result depends on the event alone, so
   that publishing it again is equal.
 - What stands in Redis may be anything: an entry that cannot be read is None, and no hole is hidden
-  (see `redis_mirror`).
+  (see `mirror`).
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
         return None
     if max(seq, n) > SAFE or (event.type == "delta") is not bool(n):
         return None
-    right = {"run": run if event.run else "", "seq": 0 if n else seq}
-    if (event.run, event.seq) != (right["run"], right["seq"]):
-        event = msgspec.structs.replace(event, **right)
+    envelope = {"run": run if event.run else "", "seq": 0 if n else seq}
+    if (event.run, event.seq) != (envelope["run"], envelope["seq"]):
+        event = msgspec.structs.replace(event, **envelope)
     return Entry(event, seq, epoch=epoch if n else 0, n=n)
 
 
@@ -89,11 +89,11 @@ def _lighter(event: Event, size: int, largest: int) -> Iterator[Event]:
     if isinstance(event, Unknown):
         return
     has = set(event.__struct_fields__)
-    less = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
-    yield less
+    form = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
+    yield form
     if "content" in has:
         text = getattr(event, "content", "")
         text = cut_end(text if isinstance(text, str) else "", min(_SHORT, largest // 8))
-        yield msgspec.structs.replace(less, content=f"{text} ({size} bytes: too large for the hub)")
-    elif isinstance(less, Call):
-        yield msgspec.structs.replace(less, args={}, raw_args="")
+        yield msgspec.structs.replace(form, content=f"{text} ({size} bytes: too large for the hub)")
+    elif isinstance(form, Call):
+        yield msgspec.structs.replace(form, args={}, raw_args="")

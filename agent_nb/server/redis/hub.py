@@ -22,8 +22,7 @@ from typing import Any, TypeVar
 
 from ...errors import HubAway, UsageError
 from ...events import EventLog
-from ...host import Background
-from ...models import find_barring_setting
+from ...host import Background, read_launch
 from ..channel import Channel, Info
 from ..hub import KEEP, RUNS, Hub
 from ..subscription import Subscription
@@ -37,9 +36,9 @@ from .publisher import Limits, Publisher
 from .reader import Reader
 
 T = TypeVar("T")
-TEND = 8.0  # s
-DOOR = 5.0  # s for the first connection
-LAST = 2.0  # s without progress in what is published last
+TEND_EVERY = 8.0  # s
+CONNECT = 5.0  # s for the first connection
+DRAIN = 2.0  # s without progress after which publishing what is left is given up
 END = 30.0  # s that the end of the process waits at most
 
 
@@ -106,7 +105,7 @@ class RedisHub(Hub):
         """Return the number of subscriptions here, and of servers that have some for `run`."""
         return super().listeners(run) + (self._control.listeners(run) if run else 0)
 
-    def flush(self, seconds: float = LAST) -> bool:
+    def flush(self, seconds: float = DRAIN) -> bool:
         """Wait until everything is published; return whether it is.
 
         Gives up after `seconds` in which nothing was published.
@@ -143,16 +142,16 @@ class RedisHub(Hub):
         """Drop a subscription."""
         super().forget(subscription)
         if not super().listeners(subscription.run):
-            self._listen(subscription.run, here=False)
+            self._announce_readers(subscription.run, here=False)
 
-    def _listening(self, listener: Subscription) -> Subscription:
-        subscription = super()._listening(listener)
+    def _register(self, listener: Subscription) -> Subscription:
+        subscription = super()._register(listener)
         if not listener.closed:
-            self._listen(listener.run, here=True)
+            self._announce_readers(listener.run, here=True)
         return subscription
 
-    def _listen(self, run: str, *, here: bool) -> None:
-        """Tell the kernel of a run of elsewhere that it has readers here, or none."""
+    def _announce_readers(self, run: str, *, here: bool) -> None:
+        """Notify the kernel of a run of another process that it has readers here, or none."""
         mirror = None if run in self._channels else self._mirrors.get(run)
         if mirror is None:
             return
@@ -168,7 +167,7 @@ class RedisHub(Hub):
 
     def _start(self) -> None:
         try:
-            _THREAD.submit(asyncio.wait_for(self._begin(), DOOR)).result()
+            _THREAD.submit(asyncio.wait_for(self._begin(), CONNECT)).result()
         except (TimeoutError, HubAway) as fault:
             _THREAD.submit(self._link.aclose())
             why = self._link.away or str(fault) or "it does not answer in time"
@@ -177,12 +176,12 @@ class RedisHub(Hub):
             ) from None
 
     async def _begin(self) -> None:
-        if isinstance(said := await self._link.ask("PING"), Refusal):
-            raise HubAway(said.text)
+        if isinstance(reply := await self._link.ask("PING"), Refusal):
+            raise HubAway(reply.text)
         for work in (self._publisher.run, self._reader.run, self._tend):
-            self._tasks.add(asyncio.ensure_future(self._kept_up(work)))
+            self._tasks.add(asyncio.ensure_future(self._run_forever(work)))
 
-    async def _kept_up(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _run_forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do endless work; after a fault of ours begin it again."""
         while True:
             try:
@@ -192,9 +191,9 @@ class RedisHub(Hub):
                 await asyncio.sleep(1)
 
     async def _tend(self) -> None:
-        """Keep up what has a time limit, and let go of what nobody uses."""
+        """Renew what expires in Redis, and free what nobody uses, every few seconds."""
         while True:
-            await asyncio.sleep(TEND)
+            await asyncio.sleep(TEND_EVERY)
             try:
                 await self._publisher.tend()
                 await self._control.tend()
@@ -216,13 +215,13 @@ class RedisHub(Hub):
                 _THREAD.submit(self._finish()).result(END)
 
     async def _finish(self) -> None:
-        await self._publisher.drained(0.0 if self._link.away else LAST)
+        await self._publisher.drained(0.0 if self._link.away else DRAIN)
         left = self._tasks
         for _ in range(3):  # a client of Redis may lose a cancellation
             for task in left:
                 task.cancel()
             if left:
-                _, left = await asyncio.wait(left, timeout=LAST / 4)
+                _, left = await asyncio.wait(left, timeout=DRAIN / 4)
         if not self._link.away:
             with suppress(HubAway):
                 await self._publisher.leave()
@@ -234,6 +233,7 @@ class RedisHub(Hub):
 
 
 async def _quietly(work: Coroutine[Any, Any, T]) -> None:
+    """Do work whose failure does not matter."""
     with suppress(HubAway, UsageError):
         await work
 
@@ -255,6 +255,6 @@ def open_hub(store: str | None, *, keep: int = KEEP) -> Hub:
     Raises UsageError, MissingExtra.
     """
     address = parse_address(url) if (url := configured_address(store)) else None
-    if address is None or find_barring_setting():
+    if address is None or read_launch().why_not_live:
         return Hub(keep=keep)
     return RedisHub(address, keep=keep, key=hub_key())

@@ -37,8 +37,8 @@ class Index:
 
     def about(self, run: str, about: Published, seconds: int) -> list[Command]:
         """Return the commands that write down what is known of a run."""
-        said = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
-        return [said, *self.alive(run, seconds)]
+        info = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
+        return [info, *self.alive(run, seconds)]
 
     def alive(self, run: str, seconds: int) -> list[Command]:
         """Return the commands that say that the publisher of a run is there."""
@@ -54,10 +54,10 @@ class Index:
 
         Raises HubAway.
         """
-        place = self._key("runs")
-        if await self._link.ask("ZSCORE", place, run) is None:
+        runs = self._key("runs")
+        if await self._link.ask("ZSCORE", runs, run) is None:
             number = await self._link.ask("INCR", self._key("count"))
-            await self._link.ask("ZADD", place, "NX", number, run)
+            await self._link.ask("ZADD", runs, "NX", number, run)
             await self._trim(run, most)
 
     async def _trim(self, new: str, most: int) -> None:
@@ -95,7 +95,7 @@ class Index:
         beats = await self._link.pipe(
             [("EXISTS", self._key("run", found.info.run, "alive")) for found in known]
         )
-        return [_now(found, beat) for found, beat in zip(known, beats, strict=True)]
+        return [_with_presence(found, beat) for found, beat in zip(known, beats, strict=True)]
 
     async def find(self, run: str) -> Published:
         """Return what is known of a run. Raises UsageError if it is not here, HubAway."""
@@ -106,7 +106,7 @@ class Index:
         )
         if (found := _read(data)) is None or found.info.run != run:
             raise UsageError(f"There is no run {run[:100]!r} here.")
-        return _now(found, beat)
+        return _with_presence(found, beat)
 
 
 def _read(data: Any) -> Published | None:
@@ -118,7 +118,8 @@ def _read(data: Any) -> Published | None:
         return None
 
 
-def _now(published: Published, beat: Any) -> Published:
+def _with_presence(published: Published, beat: Any) -> Published:
+    """Return what is known of a run; without a beat of its publisher it is `away`."""
     info: Info = published.info
     if info.status != "running" or beat == 1:
         return published

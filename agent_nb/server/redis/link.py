@@ -25,6 +25,7 @@ LOG = logging.getLogger("agent_nb.hub")
 FIRST, MOST = 0.05, 5.0  # s
 _ANSWER = 10.0  # s for the answer to a command
 _QUIET = 60.0  # s between warnings
+# beginnings of errors that Redis gives while it cannot serve
 _NOT_NOW = ("OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "CLUSTERDOWN")
 
 Command = Sequence[str | bytes | int]
@@ -37,7 +38,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Link:
-    """The connections to one Redis, for one event loop."""
+    """The connections to one Redis, for one event loop. `away`: why it does not answer, or ""."""
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
@@ -108,6 +109,7 @@ class Link:
                 await client.aclose()
 
     def _client(self, answer: float) -> Any:
+        """Return a client that waits `answer` seconds for a reply and never tries again itself."""
         address, library = self.address, self._redis
         options: dict[str, Any] = {
             "db": address.db,
@@ -130,6 +132,7 @@ class Link:
         return client
 
     def _reply(self, reply: Any) -> Any:
+        """Return a reply or Refusal. Raises HubAway for an error that will pass."""
         if not isinstance(reply, Exception):
             return reply
         if isinstance(reply, self._redis.busy) or str(reply).startswith(_NOT_NOW):
@@ -137,6 +140,7 @@ class Link:
         return Refusal(self.address.scrub(str(reply)))
 
     def _gone(self, fault: BaseException) -> HubAway:
+        """Note an outage, log it if it is new, and return it as an error."""
         why = self.address.scrub(str(fault)) or type(fault).__name__
         now = time.monotonic()
         if self._met and not self.away and now > self._quiet_until:

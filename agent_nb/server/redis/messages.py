@@ -1,4 +1,4 @@
-"""Signed messages between servers and the kernel of a run: stop it, answer a question, I listen.
+"""Signed messages between servers and the kernel of a run: stop, an answer, "I have readers".
 
 Why signed: otherwise anyone who can write to Redis could approve calls. The key does not go there.
 
@@ -36,7 +36,10 @@ _PURPOSE = b"agent_nb hub control 1\n"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One message. `question`: see `question_hash`. `back`: where the reply goes.
+    """One message.
+
+    `question`: see `question_hash`. `back`: the inbox in Redis for the reply. `args`, `scope`,
+    `reason`: of an answer, as in `Decision`.
 
     `expires`: epoch s. A reply (`said`) has the nonce of its message, and `failure` if it was
     refused.
@@ -58,7 +61,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Refused(Exception):  # noqa: N818  (a message, not a fault)
-    """A message that does not count; the text says why."""
+    """A message that does not count; the text is the reason."""
 
 
 def hub_key() -> bytes:
@@ -81,7 +84,7 @@ def seal_message(message: Message, key: bytes) -> list[bytes]:
 
 
 class Gate:
-    """Opens the messages for one run, or of any run (None), each once."""
+    """Checks and decodes the messages for one run, or for any run (None); each counts once."""
 
     def __init__(self, run: str | None, key: bytes) -> None:
         self._run, self._key = run, key

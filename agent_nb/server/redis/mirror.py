@@ -28,7 +28,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Mirror(Channel):
-    """A run as it comes from Redis; `about` is the newest that its publisher says of it."""
+    """A run as it comes from Redis; `about`: what its publisher wrote about it last."""
 
     def __init__(self, shared: Shared, run: str, about: Published) -> None:
         super().__init__(shared, run)
@@ -48,7 +48,7 @@ class Mirror(Channel):
     def _take_in(self, entry: Entry) -> None:
         if self.ended or (entry.seq, entry.n) <= (self.seq, self._n):
             return
-        if entry.seq > (self.seq if entry.n else self.seq + 1):
+        if entry.seq > (self.seq if entry.n else self.seq + 1):  # a hole
             self._entries.clear()
             self._stored.clear()
         self.seq, self._n = entry.seq, entry.n

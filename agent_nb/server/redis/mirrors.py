@@ -1,4 +1,4 @@
-"""The runs of other processes that this one reads: loaded when asked for, then followed.
+"""The runs of other processes that this one reads: loaded when first requested, then followed.
 
 Rules
 - A run is loaded once for all who ask at the same time; its whole stream is read, then it is
@@ -66,12 +66,12 @@ class Mirrors:
         self.touch(run)
         if not mirror.ended:
             with suppress(HubAway, UsageError):  # what is known of it holds
-                self._hear(mirror, await self._index.find(run))
+                self._update_controls(mirror, await self._index.find(run))
                 await self._catch_up(mirror)
         return mirror
 
     async def tend(self, listeners: Callable[[str], int], end: Callable[[str], None]) -> None:
-        """Tell kernels that their runs are read, and let go of runs that are not.
+        """Notify kernels that their runs have readers, and drop runs that have none.
 
         `listeners` counts a run's readers; `end` ends their subscriptions, once the run's kernel
         has been away twice in a row. Raises HubAway.
@@ -83,7 +83,7 @@ class Mirrors:
                     continue
                 with suppress(UsageError):  # of this run; the others are tended
                     await self._control.listen(run, here=True)
-                    self._hear(mirror, await self._index.find(run))
+                    self._update_controls(mirror, await self._index.find(run))
                 if mirror.about.info.status == AWAY:
                     self._away.add(run)
                     if run in away:
@@ -96,9 +96,10 @@ class Mirrors:
                         del self._last_read[run]
 
     async def _load(self, run: str) -> Mirror:
+        """Read a run from its beginning, and follow it if it goes on."""
         about = await self._index.find(run)
         mirror = Mirror(self._shared, run, about)
-        self._hear(mirror, about)
+        self._update_controls(mirror, about)
         await self._catch_up(mirror)
         if not mirror.ended:
             await self._reader.follow(
@@ -120,21 +121,22 @@ class Mirrors:
             self._take(mirror, page)
             after, full = page[-1][0].decode() if page else after, len(page) == PAGE
 
-    def _hear(self, mirror: Mirror, about: Published) -> None:
-        """Take what the publisher says of a run, and how it can be controlled."""
+    def _update_controls(self, mirror: Mirror, about: Published) -> None:
+        """Keep what the publisher writes of a run; take the controls that it offers."""
         mirror.about = about
         offered = about.info.controls if self._control.key else ()
         control, on_loop = self._control, self._on_loop
-        ways: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., Any]] = {
             "cancel": lambda: on_loop(control.cancel(mirror)),
             "approve": lambda call, **answer: on_loop(control.approve(mirror, call, **answer)),
         }
-        mirror.cancel = ways["cancel"] if "cancel" in offered else None
-        mirror.approve = ways["approve"] if "approve" in offered else None
+        mirror.cancel = functions["cancel"] if "cancel" in offered else None
+        mirror.approve = functions["approve"] if "approve" in offered else None
 
     def _take(self, mirror: Mirror, entries: list[Any]) -> None:
-        found = [entry_of(number, given or [], mirror.run) for number, given in entries]
-        mirror.take_in([entry for entry in found if entry is not None])
+        """Pass entries of Redis on to a mirror; a run that has ended is followed no longer."""
+        decoded = [entry_of(number, fields or [], mirror.run) for number, fields in entries]
+        mirror.take_in([entry for entry in decoded if entry is not None])
         if mirror.ended:
             self._reader.leave(self._stream(mirror.run))
 

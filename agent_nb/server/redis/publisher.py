@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ...errors import HubAway
-from ...events import START
+from ...events import Position
 from ..channel import Channel, Entry, Shared
 from .entries import LARGEST, encode_entry, split_id, stream_id
 from .index import Index
@@ -49,20 +49,26 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outgoing:
-    """One run on its way: where publishing is, and the deltas that are in Redis."""
+    """The state of publishing one run.
+
+    `position`: the newest entry that Redis has. `listed`: the index has the run. `fault`: why it is
+    published no further. `deltas`: stream ids of the deltas in Redis, the oldest first. `ended`:
+    when its end was published (monotonic s; 0: not yet).
+    """
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.position = START
+        self.position = Position()
         self.listed = False
         self.fault = ""
         self.deltas: deque[str] = deque()
-        self.ended = 0.0  # monotonic s, once the end is published
+        self.ended = 0.0
 
     def back_to(self, top: tuple[int, int]) -> None:
         """Go on after the newest entry that Redis has, if it lost some."""
         seq, n = top
-        self.position = min(self.position, (seq, self.channel.epoch if n else 0, n))
+        newest = Position(seq, self.channel.epoch if n else 0, n)
+        self.position = min(self.position, newest)
 
 
 class Publisher:
@@ -152,7 +158,7 @@ class Publisher:
                     *self._index.alive(run, self._limits.lifetime),
                 ]
             )
-            if renewed == 0 and out.position > START:
+            if renewed == 0 and out.position > Position():
                 out.back_to((0, 0))
                 out.listed = False
                 self.notify(run)
@@ -170,12 +176,12 @@ class Publisher:
         due = [self._runs[run] for run in named if run in self._runs]
         for start in range(0, len(due), AT_ONCE):
             some = due[start : start + AT_ONCE]
-            done = await asyncio.gather(*map(self._sent, some), return_exceptions=True)
+            done = await asyncio.gather(*map(self._publish_one, some), return_exceptions=True)
             for fault in done:
                 if isinstance(fault, BaseException):
                     raise fault
 
-    async def _sent(self, out: Outgoing) -> None:
+    async def _publish_one(self, out: Outgoing) -> None:
         """Publish a batch of one run; its own faults end its publishing. Raises HubAway."""
         self._due.discard(out.channel.run)
         try:
@@ -187,6 +193,7 @@ class Publisher:
             self._give_up(out, f"{type(fault).__name__}: {fault}")
 
     def _give_up(self, out: Outgoing, why: str) -> None:
+        """Publish a run no further."""
         out.fault = why
         where = self._link.address.shown
         LOG.warning("run %s is not published at %s: %s", out.channel.run, where, why)
@@ -201,13 +208,13 @@ class Publisher:
             return False
         entries, commands = self._batch(out, found)
         there, *replies = await self._link.pipe(commands, whole=True)
-        if out.position > START and there == []:  # it restarted with older data, or none
+        if out.position > Position() and there == []:  # it restarted with older data, or none
             await self._link.ask("DEL", self._key(out.channel.run))
             out.back_to((0, 0))
             out.listed = False
             return True
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
-        if refused and not await self._were_there(out, refused, replies):
+        if refused and not await self._are_stored(out, refused, replies):
             return False
         out.position = entries[-1].position
         self._sent_count += len(entries)
@@ -232,7 +239,7 @@ class Publisher:
         them. A stream that is gone is not begun in its middle: then nothing is added.
         """
         key, (seq, _, n) = self._key(out.channel.run), out.position
-        more = ("NOMKSTREAM",) if out.position > START else ()
+        existing = ("NOMKSTREAM",) if out.position > Position() else ()
         most = ("MAXLEN", "~", self._limits.entries)
         commands: list[Command] = []
         size = 0
@@ -241,13 +248,13 @@ class Publisher:
             size += len(given[1])
             if commands and size > BYTES:
                 break
-            commands.append(("XADD", key, *more, *most, stream_id(entry), *given))
+            commands.append(("XADD", key, *existing, *most, stream_id(entry), *given))
         return entries[: len(commands)], [
             ("XREVRANGE", key, "+", f"{seq}-{n}", "COUNT", 1),
             *commands,
         ]
 
-    async def _were_there(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
+    async def _are_stored(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
         """Return whether the refused stored events stand in Redis as they are here."""
         key = self._key(out.channel.run)
         stored = [e for e in refused if not e.n]  # a delta that was refused is made up for
@@ -272,6 +279,7 @@ class Publisher:
         return isinstance(top, list) and bool(top) and split_id(top[0][0]) > (seq, n)
 
     async def _delete(self, out: Outgoing, keep: int) -> None:
+        """Delete a run's deltas in Redis but the newest `keep`."""
         key = self._key(out.channel.run)
         while len(out.deltas) > keep:
             some = [out.deltas.popleft() for _ in range(min(len(out.deltas) - keep, 500))]
@@ -281,7 +289,7 @@ class Publisher:
         """Wait until Redis answers; then publish each run from what is there."""
         while True:
             await self._link.returned()
-            runs = [out for out in list(self._runs.values()) if not self._over(out)]
+            runs = [out for out in list(self._runs.values()) if not self._is_over(out)]
             asked: list[Command] = [
                 ("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1) for out in runs
             ]
@@ -296,12 +304,13 @@ class Publisher:
             self._news.set()
             return
 
-    def _over(self, out: Outgoing) -> bool:
+    def _is_over(self, out: Outgoing) -> bool:
         return bool(out.fault) or (
             bool(out.ended) and time.monotonic() - out.ended > self._limits.lifetime
         )
 
     def _about(self, channel: Channel) -> list[Command]:
+        """Return the commands that write what the index shows of a run, and renew its expiry."""
         with self._shared.lock:
             about = Published(channel.info(), channel.earlier, channel.epoch)
         kept = self._limits.lifetime

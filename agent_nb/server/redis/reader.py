@@ -24,7 +24,7 @@ Deliver = Callable[[list[Any]], None]
 
 
 class Reader:
-    """Reads streams and hands over what comes. All methods are called on the loop of the link."""
+    """Reads streams and passes on their entries. All methods are called on the loop of the link."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -56,14 +56,14 @@ class Reader:
             except HubAway:
                 await asyncio.sleep(FIRST)
                 await self._link.returned()
-                await self._weed()
+                await self._drop_other_kinds()
                 continue
             for key, entries in found:
-                self._hand_over(key, entries)
+                self._pass_on(key, entries)
             await asyncio.sleep(0)
 
-    async def _weed(self) -> None:
-        """Read no longer what is not a stream: it would keep the others from being read."""
+    async def _drop_other_kinds(self) -> None:
+        """Stop reading keys that hold no stream: one of them makes every XREAD fail."""
         keys = list(self._cursors)
         with suppress(HubAway):
             kinds = await self._link.pipe([("TYPE", key) for key in keys])
@@ -72,7 +72,7 @@ class Reader:
                     LOG.warning("%s is not a stream and is read no longer", key)
                     self.leave(key)
 
-    def _hand_over(self, key: str, entries: list[Any]) -> None:
+    def _pass_on(self, key: str, entries: list[Any]) -> None:
         if key not in self._cursors or not entries:
             return
         self._cursors[key] = entries[-1][0].decode()

@@ -5,7 +5,7 @@
 
 Rules
 - The file is the nearest one of the run's folder and above (`host.nearest.find_nearest`). It is a
-  stranger's word: reading it starts nothing.
+  text of a stranger: reading it starts nothing.
 - What is wrong with the file is a UsageError; what is wrong with one entry is kept, so that the
   others can be used.
 - Keys that belong to other programs are ignored. None of them allows anything.
@@ -27,7 +27,8 @@ from ...wire import replace_surrogates
 from .server import Server, check_server, quote_ascii
 
 MCP_FILE = ".mcp.json"
-ADVICE = (
+PREFIX = "mcp:"  # of a reference to a server (`references`)
+_ADVICE = (
     'Write one, such as {"mcpServers": {"NAME": {"command": "npx", "args": [...]}}}, '
     "or make the server in Python with mcp_server(...) and name its variable after -t."
 )
@@ -48,6 +49,18 @@ class ConfigFile(msgspec.Struct, frozen=True):
     servers: dict[str, Server] = {}
     faults: dict[str, str] = {}
 
+    @property
+    def title(self) -> str:
+        """Where the servers come from; without a file, how to write one."""
+        if self.path is None:
+            return f"There is no {MCP_FILE}. {_ADVICE}"
+        return f"Servers of {shorten_path(self.path)}"
+
+    @property
+    def references(self) -> list[str]:
+        """The names by which a run asks for the servers: `mcp:NAME`."""
+        return [f"{PREFIX}{name}" for name in self.servers]
+
     def server(self, name: str) -> Server:
         """Return the server `name`. Raises UsageError."""
         if name in self.faults:
@@ -56,7 +69,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
             return self.servers[name]
         if self.path is None:
             raise UsageError(
-                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {MCP_FILE}. {ADVICE}"
+                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {MCP_FILE}. {_ADVICE}"
             )
         hint = did_you_mean(name, self.servers)
         known = ", ".join(self.servers) or "none"
@@ -93,6 +106,7 @@ def parse(content: bytes, path: Path) -> ConfigFile:
 
 
 def _entries(content: bytes, shown: str) -> dict[str, Any]:
+    """Return the entries of a file by name; `shown`: its path in messages. Raises UsageError."""
     if len(content) > _LARGEST:
         raise UsageError(f"{shown} is larger than 1 MB.")
     try:
@@ -113,10 +127,11 @@ def _entries(content: bytes, shown: str) -> dict[str, Any]:
 
 
 class _TwiceError(ValueError):
-    pass
+    """A key stands twice in one object."""
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object. Raises _TwiceError: `json` would take the last value."""
     entries: dict[str, Any] = {}
     for key, value in pairs:
         if key in entries:
@@ -126,6 +141,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _server(name: str, entry: Any, path: Path) -> Server:
+    """Return the server of one entry. Raises UsageError."""
     fields = _Fields(name, entry)
     kind = fields.text("type")
     if kind == "sse":

@@ -35,6 +35,7 @@ def value_of(result: Any) -> tuple[Any, list[bytes]]:
 
 
 def _combined(texts: list[str], structured: Any) -> Any:
+    """Return texts and structured content as one value, nothing twice."""
     text = "\n".join(text for text in texts if text)
     if structured is None:
         return text
@@ -79,6 +80,7 @@ def _picture(block: Any) -> bytes | None:
 
 
 def _words(block: Any) -> str:
+    """Return the text of a block of content, or a description of another kind."""
     if block.type == "text":
         return str(block.text)
     return "".join(_parts(block))

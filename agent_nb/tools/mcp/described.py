@@ -75,13 +75,13 @@ def as_tool(server: Server, listed: ListedTool, name: str) -> Tool:
         effect="outside",
         timeout=server.timeout,
         thread="loop",
-        preview=lambda _, __: _about(server, listed),
+        preview=lambda _, __: _describe_call(server, listed),
         each=listed.destructive,
         origin=dumps([server.origin, listed.name]),
     )
 
 
-def _about(server: Server, listed: ListedTool) -> str:
+def _describe_call(server: Server, listed: ListedTool) -> str:
     """Return the text shown next to a question about a call."""
     lines = [f"The tool {quote_ascii(listed.name)} of the MCP server {quote_ascii(server.name)}."]
     if listed.destructive:
@@ -92,6 +92,8 @@ def _about(server: Server, listed: ListedTool) -> str:
 
 
 def _progress(context: ToolContext) -> Any:
+    """Return a function that reports what a server says of its progress."""
+
     async def report(done: float, total: float | None, message: str | None) -> None:
         text = cut_end(strip_hidden(message or "").strip(), _PROGRESS)
         with suppress(Cancelled):  # the call is being cancelled
@@ -104,4 +106,5 @@ def _progress(context: ToolContext) -> Any:
 
 
 def _whole(number: float) -> float:
+    """Return an integer where a number is one: 3, not 3.0."""
     return int(number) if number == int(number) else number

@@ -5,13 +5,16 @@ Rules
 - The user first reads which server asks and what for, and may decline. The end of the input and
   three unclear answers cancel.
 - Texts of the server are shown escaped and bounded. Questions that send the user to an address are
-  declined: this is no place to judge addresses.
+  declined: nobody can judge an address here.
+- An answer is checked for the type and the choices of its field. Bounds (`minimum`, `pattern`,
+  `minItems` …) are not checked; the server does that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -27,6 +30,7 @@ _FIELDS = 20
 _ATTEMPTS = 3
 Refusal = Literal["decline", "cancel"]
 _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
+_NUMBERS = {"integer": "a whole number", "number": "a number"}
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -37,25 +41,26 @@ class Asking(msgspec.Struct, frozen=True):
 
     async def on_main(self, function: Callable[[], Any]) -> Any:
         """Call a function on the main thread and return its value."""
-        future = asyncio.run_coroutine_threadsafe(_called(self.host, function), self.loop)
+        future = asyncio.run_coroutine_threadsafe(_call(self.host, function), self.loop)
         return await asyncio.wrap_future(future)
 
 
-async def _called(host: Host, function: Callable[[], Any]) -> Any:
+async def _call(host: Host, function: Callable[[], Any]) -> Any:
+    # `run_coroutine_threadsafe` takes a coroutine; a host may return another awaitable
     return await host.call(function)
 
 
 async def answer_elicitation(server: str, params: Any, asking: Asking | None) -> Any:
     """Ask the user what `server` asks; return the SDK's answer. `asking`: of the server's call."""
+    import_sdk()  # first: a file of the notebook's folder may be called `mcp_types`
     from mcp_types import ElicitResult
 
-    import_sdk()
     schema = getattr(params, "requested_schema", None)
     if asking is None or not isinstance(schema, Mapping):
         return ElicitResult(action="decline")
     try:
         reply: dict[str, Any] | Refusal = await asking.on_main(
-            lambda: put(server, str(params.message), schema)
+            lambda: ask_at_keyboard(server, str(params.message), schema)
         )
     except EOFError:  # the front end has no keyboard
         return ElicitResult(action="decline")
@@ -66,19 +71,21 @@ async def answer_elicitation(server: str, params: Any, asking: Asking | None) ->
     )
 
 
-def put(server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Refusal:
-    """Ask at the keyboard; return the values by name, or `decline` or `cancel`."""
+def ask_at_keyboard(
+    server: str, message: str, schema: Mapping[str, Any]
+) -> dict[str, Any] | Refusal:
+    """Ask for each field of a JSON schema; return the values by name, or `decline` or `cancel`."""
     fields = as_dict(schema.get("properties"))
     required = as_list(schema.get("required"))
     if len(fields) > _FIELDS:
         return "decline"
     try:
-        text = f"The MCP server {escape_unprintable(server)} asks:\n{_shown(message, LONGEST)}\nAnswer it? [y]es, [n]o: "
-        if input(text).strip().lower() not in _YES:
+        question = f"The MCP server {escape_unprintable(server)} asks:\n{_shown(message, LONGEST)}\nAnswer it? [y]es, [n]o: "
+        if input(question).strip().lower() not in _YES:
             return "decline"
         values = {}
         for name, field in fields.items():
-            value = _field(name, as_dict(field), needed=name in required)
+            value = _ask_field(name, as_dict(field), needed=name in required)
             if value is not None:
                 values[name] = value
     except (EOFError, _UnclearError):
@@ -87,12 +94,12 @@ def put(server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] 
 
 
 class _UnclearError(Exception):
-    """No clear answer."""
+    """The user gave no clear answer in `_ATTEMPTS`."""
 
 
-def _field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
-    """Return the value of one field, None if it is left out. Raises _UnclearError."""
-    default, kind = field.get("default"), _kind(field)
+def _ask_field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
+    """Return the user's value of one field, None if it is left out. Raises _UnclearError."""
+    default, kind = field.get("default"), _describe_kind(field)
     about = _shown(str(field.get("description") or field.get("title") or ""), _SHORT)
     empty = (
         f"empty: {_shown(json.dumps(default), _SHORT)}"
@@ -106,30 +113,32 @@ def _field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
         if not typed and (default is not None or not needed):
             return default
         try:
-            return _value(typed, field)
+            return _parse_answer(typed, field)
         except ValueError as fault:
             prompt = f"{fault} {_shown(name, _SHORT)}: "
     raise _UnclearError
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
+    """Return the values that a field, or each item of an array, may have; [] for any."""
     inner = as_dict(field.get("items")) if field.get("type") == "array" else field
     titled = as_list(inner.get("oneOf")) or as_list(inner.get("anyOf"))
     values = as_list(inner.get("enum")) or [as_dict(one).get("const") for one in titled]
     return [str(one) for one in values if one is not None]
 
 
-def _kind(field: Mapping[str, Any]) -> str:
+def _describe_kind(field: Mapping[str, Any]) -> str:
+    """Return in words what to type for a field."""
     choices = _listed(_choices(field))
     if field.get("type") == "array":
         return f"several of {choices}, with commas" if choices else "texts with commas"
     if choices:
         return f"one of {choices}"
-    names = {"boolean": "y or n", "integer": "a whole number", "number": "a number"}
+    names = {"boolean": "y or n", **_NUMBERS}
     return names.get(str(field.get("type")), str(field.get("format") or "a text")[:40])
 
 
-def _value(typed: str, field: Mapping[str, Any]) -> Any:
+def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
     """Return what was typed as a value of the field. Raises ValueError with what to type."""
     if not typed:
         raise ValueError("Please type something.")
@@ -143,9 +152,12 @@ def _value(typed: str, field: Mapping[str, Any]) -> Any:
         return typed.lower() in _YES
     if kind in ("integer", "number"):
         try:
-            return int(typed) if kind == "integer" else float(typed)
+            number = int(typed) if kind == "integer" else float(typed)
         except ValueError:
-            raise ValueError("Please type a number.") from None
+            number = math.nan
+        if not math.isfinite(number):  # JSON has neither nan nor infinity
+            raise ValueError(f"Please type {_NUMBERS[kind]}.")
+        return number
     return _chosen(typed, choices)
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...host import Background
-from ...models import ELSEWHERE, collect_secrets, find_barring_setting
+from ...host import Background, read_launch
+from ...models import collect_secrets
 from . import permissions
 from .elicitation import Asking
 from .server import Server, quote_ascii
@@ -26,7 +26,7 @@ from .session import Progress, Session
 _EXIT = 9.0  # s
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ServerTools(msgspec.Struct, frozen=True):
     """The tools of a server, as the SDK's values; `about`: the server's own name and version."""
 
     server: Server
@@ -47,11 +47,11 @@ class Hub:
         return session is not None and session.alive
 
     def states(self) -> Iterator[tuple[Server, str]]:
-        """Yield every server that was started, and how it is now."""
+        """Yield every server that was started, and its `Session.state`."""
         for session in list(self._sessions.values()):
             yield session.server, session.state
 
-    async def listed(self, server: Server) -> Listed:
+    async def listed(self, server: Server) -> ServerTools:
         """Return the tools of a server, which starts if need be.
 
         Raises UsageError if it may not start, and ToolError if it fails.
@@ -85,11 +85,11 @@ class Hub:
         """End all servers. A later call starts them again."""
         self._background.end()
 
-    async def _list(self, server: Server) -> Listed:
-        await asyncio.gather(*(self._retired(old) for old in self._outdated(server)))
+    async def _list(self, server: Server) -> ServerTools:
+        await asyncio.gather(*(self._retire(old) for old in self._outdated(server)))
         session = self._session(server)
         tools = await session.tools()
-        return Listed(server, tools, session.about)
+        return ServerTools(server, tools, session.about)
 
     def _session(self, server: Server) -> Session:
         session = self._sessions.get(server.digest)
@@ -99,6 +99,7 @@ class Hub:
         return session
 
     def _outdated(self, server: Server) -> list[Session]:
+        """Return the sessions of earlier entries of this name in the same file."""
         return [
             session
             for session in list(self._sessions.values())
@@ -107,15 +108,14 @@ class Hub:
             and session.server.digest != server.digest
         ]
 
-    async def _retired(self, session: Session) -> None:
+    async def _retire(self, session: Session) -> None:
         self._sessions.pop(session.server.digest, None)
         await session.close()
 
     def _check(self, server: Server) -> None:
-        if setting := find_barring_setting():
-            raise UsageError(
-                f"The MCP server {quote_ascii(server.name)} is not started. {ELSEWHERE.format(setting)}"
-            )
+        """Raise UsageError or NotAllowed if the server may not start in this process."""
+        if why := read_launch().why_not_live:
+            raise UsageError(f"The MCP server {quote_ascii(server.name)} is not started. {why}")
         permissions.require_permission(server)
 
     async def _close_all(self) -> None:

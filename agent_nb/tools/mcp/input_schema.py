@@ -19,6 +19,7 @@ _DEEPEST = 30
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _TEXTS = ("description", "title", "pattern", "format", "$ref", "$id", "$schema")
+# the type of the value of each keyword
 _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys((*MAPS, "definitions"), Mapping),
     **dict.fromkeys((*LISTS, "enum", "required", "examples"), list),
@@ -42,6 +43,7 @@ def clean_schema(schema: Any) -> dict[str, Any]:
 
 
 def _schema(schema: Any, depth: int) -> Any:
+    """Return a schema inside another one, clean; {} (anything) for what is none, or too deep."""
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
@@ -54,6 +56,7 @@ def _schema(schema: Any, depth: int) -> Any:
 
 
 def _fits(key: str, value: Any) -> bool:
+    """Return whether a keyword has a value of its type."""
     kind = _KINDS.get(key)
     if kind is None:
         return True
@@ -62,6 +65,7 @@ def _fits(key: str, value: Any) -> bool:
 
 
 def _value(key: str, value: Any, depth: int) -> Any:
+    """Return the value of a keyword, clean."""
     if key in MAPS or key == "definitions":
         return {strip_hidden(str(name)): _schema(one, depth) for name, one in value.items()}
     if key in LISTS or (key in SINGLES and isinstance(value, list)):

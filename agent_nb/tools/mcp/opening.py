@@ -31,7 +31,7 @@ LONGEST_NAME = 200  # characters of a tool's name; no longer one is offered
 
 
 class _Wanted(msgspec.Struct):
-    """A server and the names of its tools that are asked for; empty: all."""
+    """A server and the names of its tools that are asked for; `whole`: all of them are."""
 
     server: Server
     tools: list[str]
@@ -49,7 +49,7 @@ async def open_references(
     `taken`: names that no tool of a server gets; `status` receives what happens, in words. Raises
     UsageError for a server that is unknown or may not start, and ToolError for one that fails.
     """
-    wanted = _wanted(references, folder)
+    wanted = _by_server(references, folder)
     for one in wanted:
         permissions.require_permission(one.server)
     asleep = [one.server.name for one in wanted if not HUB.running(one.server)]
@@ -57,6 +57,7 @@ async def open_references(
         status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
     servers = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
     # a name that no provider takes is kept out here, and named in the record as left out
+    # of each server, tools by name; None: the schema is too large
     known = [
         {
             tool.name: read_listed_tool(tool)
@@ -95,7 +96,8 @@ async def open_references(
     return tools, lists
 
 
-def _wanted(references: Iterable[Reference], folder: str) -> list[_Wanted]:
+def _by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
+    """Return the servers of references, each once with the tools that are asked for."""
     wanted: dict[str, _Wanted] = {}
     for reference in references:
         server = reference.find_server(folder)
@@ -149,12 +151,14 @@ def _names(chosen: list[tuple[Server, ListedTool]], taken: Collection[str]) -> l
         number, first = 1, name
         while name in {*taken, *names}:
             number += 1
+            # the longest name has 64 characters, and `number` may have five
             name = f"{first[:58]}_{number}"  # noqa: PLW2901
         names.append(name)
     return names
 
 
 def _record(tool: Tool, listed: ListedTool) -> dict[str, Any]:
+    """Return what the record says of a tool: what the model was offered."""
     entry = {"name": tool.name, **msgspec.to_builtins(tool.spec)}
     if listed.name != tool.name:
         entry["tool"] = listed.name

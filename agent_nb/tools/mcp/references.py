@@ -11,14 +11,15 @@ import os
 import msgspec
 
 from ...errors import UsageError
-from . import config_file
+from .config_file import PREFIX, read_servers
 from .server import Server, quote_ascii
-
-PREFIX = "mcp:"
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """All tools of a server, or the one named `tool`. `defined`: a server defined in code."""
+    """All tools of the server named `server`, or its one named `tool`.
+
+    `defined`: the server itself if it is defined in code; None: `.mcp.json` has it.
+    """
 
     server: str
     tool: str = ""
@@ -36,7 +37,7 @@ class Reference(msgspec.Struct, frozen=True):
 
     def find_server(self, folder: str | os.PathLike[str]) -> Server:
         """Return the server, from the `.mcp.json` of the folder. Raises UsageError."""
-        return self.defined or config_file.read_servers(folder).server(self.server)
+        return self.defined or read_servers(folder).server(self.server)
 
 
 def is_reference(text: str) -> bool:

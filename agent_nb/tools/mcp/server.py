@@ -12,19 +12,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ...errors import UsageError
+from ...host import Offer
 from ...wire import encode_canonical
+from . import masking
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
-SECRET = re.compile(
-    r"(?i)authorization|cookie|key|token|secret|password|passwd|credential|bearer|auth$"
-)
 _SHORTEST = 6  # characters of a value that is worth hiding
 
 
@@ -67,7 +67,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def secrets(self) -> dict[str, str]:
         """The values of the entry that look like secrets, by name; of `Bearer X` also X."""
         values = {**self.env, **self.headers}
-        secret = {name: value for name, value in values.items() if SECRET.search(name)}
+        secret = {name: value for name, value in values.items() if masking.SECRET.search(name)}
         ends = {
             f"{name} (end)": value.split()[-1] for name, value in secret.items() if value.strip()
         }
@@ -75,11 +75,42 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             name: value for name, value in {**secret, **ends}.items() if len(value) >= _SHORTEST
         }
 
+    @property
+    def offer(self) -> Offer:
+        """The permission to start it, which the user gives to exactly this entry of its file."""
+        return Offer(
+            "server",
+            str(Path(self.file)),
+            f"starts the MCP server {quote_ascii(self.name)}: {'; '.join(self.described())}",
+            self.digest,
+            self.name,
+        )
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may start: it was made in code, or the user has allowed its entry."""
+        return not self.file or self.offer.is_allowed()
+
+    def masked(self, clean: Callable[[str], str] = str) -> Server:
+        """Return the entry for a list that the notebook keeps; it can be shown, not started.
+
+        Hidden is what may be a secret (`masking`), and what the filter `clean` replaces.
+        """
+        return msgspec.structs.replace(
+            self,
+            command=masking.mask_text(self.command, clean),
+            args=tuple(masking.mask_arguments(self.args, clean)),
+            cwd=clean(self.cwd),
+            url=masking.mask_text(self.url, clean),
+            env=masking.mask_values(self.env, clean),
+            headers=masking.mask_values(self.headers, clean),
+        )
+
     def described(self) -> list[str]:
         """Return what would run and what it would receive, exactly as the entry says it, as lines.
 
-        Literal values are the words of whoever wrote the entry, and decide what runs; the user's
-        own secrets are behind `${…}`, which is not filled in here.
+        Literal values come from the author of the entry, and decide what runs; the user's own
+        secrets are behind `${…}`, which is not filled in here.
         """
         lines = (
             [f"address: {quote_ascii(self.url)}"]

@@ -26,7 +26,6 @@ from ...wire import Redaction, cut_end, dumps, strip_hidden
 from ..base import Pictured
 from .content import value_of
 from .elicitation import Asking, answer_elicitation
-from .masking import mask_server
 from .sdk import import_sdk
 from .server import Server, quote_ascii
 from .stderr_tail import StderrTail
@@ -43,11 +42,16 @@ _CLOSED = -32000  # JSON-RPC code of the SDK: the connection is closed
 _LOST = "Session terminated"  # the SDK's words when an HTTP server no longer knows the session
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+# where the user of the running call is asked
 _asker: ContextVar[Asking | None] = ContextVar("agent_nb_mcp_asker", default=None)
 
 
 class Session:
-    """The session with a server, whose entry may have `${…}`. `secrets` are hidden, by name."""
+    """The session with a server, whose entry may have `${…}`.
+
+    `secrets`: what is hidden in its answers, by name, beside the secrets of the entry. `state`: not
+    started, starting, running, stopped, crashed or failed.
+    """
 
     def __init__(self, server: Server, secrets: dict[str, str]) -> None:
         self.server = server
@@ -74,7 +78,7 @@ class Session:
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_PAGES):
-            page = await self._asked(partial(self._page, cursor), again=True)
+            page = await self._request(partial(self._page, cursor), again=True)
             tools += page.tools
             cursor = page.next_cursor
             if cursor is None or len(tools) >= _TOOLS:
@@ -95,7 +99,7 @@ class Session:
         self._asking.append(asking)
         _asker.set(asking)
         try:
-            result = await self._asked(
+            result = await self._request(
                 lambda: self._client.call_tool(name, arguments, progress_callback=progress)
             )
         finally:
@@ -145,8 +149,11 @@ class Session:
         await asyncio.wait([task], timeout=_END)
         self.state = "stopped"
 
-    async def _asked(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
-        """Make a request; `again`: it does no harm twice, so a crash is not the end of it."""
+    async def _request(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
+        """Make a request to the server, which starts if need be. Raises ToolError.
+
+        `again`: after a lost connection it is made once more, since it does no harm twice.
+        """
         await self.start()
         link, errors = self._link, self._errors
         code: Any = None
@@ -156,14 +163,14 @@ class Session:
             code = getattr(fault, "code", None)
             text = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
         if not (link.ended.is_set() or code == _CLOSED or (self.server.url and _LOST in text)):
-            raise ToolError(self._said(text))
+            raise ToolError(self._safe_text(text))
         if self._link is link:  # no other call has started it again meanwhile
             await self.close()
         if again:
-            return await self._asked(request)
+            return await self._request(request)
         what = "closed the connection" if self.server.url else "ended"
         raise ToolError(
-            self._said(
+            self._safe_text(
                 f"The MCP server {quote_ascii(self.server.name)} {what} during the call. The next call starts it again",
                 errors,
             )
@@ -188,10 +195,10 @@ class Session:
                 ) as client:
                     info = client.server_info
                     about = f"{info.name} {info.version}".strip() if info else ""
-                    self.about = self._said(about)[:_ABOUT]
+                    self.about = self._safe_text(about)[:_ABOUT]
                     self._client, self.state = client, "running"
                     ready.set_result(None)
-                    await _first(closing, link.ended)
+                    await _wait_for_any(closing, link.ended)
         except Exception as fault:
             why = fault
         finally:
@@ -204,16 +211,17 @@ class Session:
                 ready.set_exception(why)
 
     async def _failed(self, why: str) -> None:
+        """End a start that failed. Raises ToolError."""
         await self.close()
         self.state = "failed"
         raise ToolError(
-            self._said(
+            self._safe_text(
                 f"The MCP server {quote_ascii(self.server.name)} could not be started. {why}",
                 self._errors,
             )
         )
 
-    def _said(self, text: str, errors: StderrTail | None = None) -> str:
+    def _safe_text(self, text: str, errors: StderrTail | None = None) -> str:
         """Return a message without secrets; `errors`: with what the server wrote to stderr last."""
         shown = cut_end(strip_hidden(self._redaction.value(text)), _LONGEST)
         if errors is None:
@@ -227,7 +235,8 @@ class Session:
         return await answer_elicitation(self.server.name, params, _asker.get() or newest)
 
 
-async def _first(*events: asyncio.Event) -> None:
+async def _wait_for_any(*events: asyncio.Event) -> None:
+    """Return once one of the events is set."""
     tasks = [asyncio.create_task(event.wait()) for event in events]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -241,7 +250,7 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
     if status >= 400:
-        return f"It answered with the status {status}; is {quote_ascii(mask_server(server).url)} its address?"
+        return f"It answered with the status {status}; is {quote_ascii(server.masked().url)} its address?"
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     if isinstance(fault, FileNotFoundError):

@@ -26,7 +26,7 @@ _CONNECT, _READ = 30.0, 600.0  # s
 
 
 class Link:
-    """How a connection is: `ended`, and the `status` of the last HTTP response (0: none)."""
+    """The state of a connection: `ended`, and the `status` of the last HTTP response (0: none)."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -60,7 +60,7 @@ async def connect_server(
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Connect to a server whose entry is expanded; yield its streams. Raises what the SDK raises.
 
-    `errors` takes what a process writes to stderr; `link` shows how the connection is.
+    `errors` takes what a process writes to stderr; `link` is kept up to date.
     """
     opened = _over_http(server, link) if server.url else _process(server, errors)
     async with opened as (incoming, outgoing):

@@ -1,4 +1,7 @@
-"""The question before a call: what the call would do and change, and the buttons that answer it."""
+"""The question before a call: what the call would do and change, and the buttons that answer it.
+
+Rule: nothing that the question is about may be cut out of sight, so it is drawn in full.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, S
 from ..state.cards import CallCard
 from .base import Context
 
+# scope of a decision, who decided: in words
 SCOPE = {
     "once": "this call",
     "tool": "all calls of this tool for this run",
@@ -21,7 +25,7 @@ NO = "the user said no"  # the reason of a denial for which the user wrote none
 
 
 def card(state: CallCard, context: Context) -> Node | None:
-    """Return the open question of a call, or None when none is open."""
+    """Return the open question of a call, None if there is none."""
     if state.status != "waiting" or state.asked is None:
         return None
     args = state.asked.args if state.asked.args is not None else state.args
@@ -36,7 +40,7 @@ def card(state: CallCard, context: Context) -> Node | None:
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
-    """Return what the user should know before answering; another system gives a reason."""
+    """Return the warning of the question, or the reason that another system gave for asking."""
     warning = _extra(state).get("warning") or (state.asked.reason if state.asked else "")
     return (
         (Row((T(clip_text(warning, 200), tone="wait", bold=True),), wrap=True),)
@@ -46,11 +50,11 @@ def _warning(state: CallCard) -> tuple[Node, ...]:
 
 
 def _call(state: CallCard) -> dict[str, Any]:
-    """Return what an answer repeats of its question: the call, and the mark of the question."""
-    mark = _extra(state).get("question")
+    """Return what an answer repeats of its question: the call, and the id of the question."""
+    question = _extra(state).get("question")
     return {
         "call_id": state.call_id,
-        **({"question": mark} if isinstance(mark, str) and mark else {}),
+        **({"question": question} if isinstance(question, str) and question else {}),
     }
 
 
@@ -59,10 +63,7 @@ def _extra(state: CallCard) -> dict[str, Any]:
 
 
 def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return what the call would do, in full.
-
-    Nothing that the question is about may be cut out of sight.
-    """
+    """Return what the call would do: its arguments, of which a preview replaces the long texts."""
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
         shown: Node = (
@@ -70,41 +71,40 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
             if looks_like_diff(preview)
             else Pre(values.bounded(preview))
         )
-        return (*_plain(args, cut=True), shown)
-    return _plain(args, cut=False)
+        return (*_arguments(args, long_texts=False), shown)
+    return _arguments(args)
 
 
-def change(state: CallCard) -> tuple[Node, ...]:
+def decided_change(state: CallCard) -> tuple[Node, ...]:
     """Return what a decided call was to change, as the question showed it.
 
-    Returns () without a preview, or if other arguments were approved.
+    Returns () if the question had no preview, or if other arguments were approved.
     """
-    asked, settled = state.asked, state.approval
+    asked, decision = state.asked, state.approval
     if (
         asked is None
-        or settled is None
+        or decision is None
         or not (asked.extra or {}).get("preview")
-        or settled.args not in (None, asked.args)
+        or decision.args not in (None, asked.args)
     ):
         return ()
     return _change(state, asked.args if asked.args is not None else state.args)
 
 
-def _plain(args: dict[str, Any], *, cut: bool) -> tuple[Node, ...]:
-    """Return the arguments; with `cut`, long texts are left to the preview below."""
+def _arguments(args: dict[str, Any], *, long_texts: bool = True) -> tuple[Node, ...]:
+    """Return the arguments: short ones as a tree, then `long_texts` as code."""
     long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}
     rest = {k: v for k, v in args.items() if k not in long}
     texts = (
-        ()
-        if cut
-        else tuple(
-            Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items()
-        )
+        tuple(Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items())
+        if long_texts
+        else ()
     )
     return (*((Json(rest),) if rest else ()), *texts)
 
 
 def _answer(state: CallCard, context: Context) -> Node:
+    """Return the buttons, or what to do where there are none."""
     if not context.live:
         return Row((T("Nobody has answered.", tone="wait"),))
     if not context.can_click:
@@ -118,7 +118,7 @@ def _answer(state: CallCard, context: Context) -> Node:
             wrap=True,
         )
     call = _call(state)
-    every = Button(
+    all_of_tool = Button(
         "approve_all",
         f"Approve all {state.name} calls for this run",
         {**call, "scope": "tool"},
@@ -135,7 +135,8 @@ def _answer(state: CallCard, context: Context) -> Node:
     buttons = (
         Button("approve", "Approve", call, tone="ok", busy="Approved"),
         Button("deny", "Deny", call, tone="bad", busy="Denied"),
-        *(() if _warning(state) else (every, *((lasting,) if context.lasting else ()))),
+        # a call with a warning is decided alone
+        *(() if _warning(state) else (all_of_tool, *((lasting,) if context.lasting else ()))),
         Button("edit", "Edit…", call),
     )
     return Buttons(_pressed(buttons, context))
@@ -152,7 +153,7 @@ def _edit_buttons(state: CallCard, context: Context) -> Node:
 
 
 def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
-    """Return the buttons as they are now: after a press, none can be pressed again."""
+    """Return the buttons; after a press of one, none can be pressed."""
     if not any(b.key in context.pressed for b in buttons):
         return buttons
     return tuple(
@@ -167,17 +168,17 @@ def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...
     )
 
 
-def decided(state: CallCard) -> Node | None:
-    """Return how a call was decided, or None if nothing was asked."""
-    settled = state.approval
-    if settled is None or (state.asked is None and settled.decision == "allow"):
+def decision_line(state: CallCard) -> Node | None:
+    """Return how a call was decided; None if it was allowed without a question."""
+    decision = state.approval
+    if decision is None or (state.asked is None and decision.decision == "allow"):
         return None
-    verb = "approved" if settled.decision == "allow" else "denied"
-    what = SCOPE.get(settled.scope, SCOPE["once"])
-    who = BY.get(settled.by, settled.by)
-    words = f"{who} {verb} {what}" if who else f"{verb.capitalize()}: {what}"
-    reason = f": {settled.reason}" if settled.reason not in ("", NO) else ""
-    return Row((T(f"{words}{reason}", tone="muted"),), wrap=True)
+    verb = "approved" if decision.decision == "allow" else "denied"
+    what = SCOPE.get(decision.scope, SCOPE["once"])
+    who = BY.get(decision.by, decision.by)
+    sentence = f"{who} {verb} {what}" if who else f"{verb.capitalize()}: {what}"
+    reason = f": {decision.reason}" if decision.reason not in ("", NO) else ""
+    return Row((T(f"{sentence}{reason}", tone="muted"),), wrap=True)
 
 
 def looks_like_diff(text: str) -> bool:

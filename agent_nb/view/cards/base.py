@@ -1,11 +1,11 @@
 """What a card is (a function from the state of one card to a node), and how it is found.
 
-Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the
-group `agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME,
-`progress-NAME` draws a running call of it, and `call-NAME` the whole of an ended call, in place of
-the line that opens. All get the whole state of the call
-(`view.state.cards.CallCard`: `data` is its latest progress data, `output` what it printed); a
-card that returns None leaves the call to the built-in card.
+A new kind of card is one file in this folder (attribute `card`), or an entry point of the group
+`agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME, `progress-NAME` the
+progress of a running call of it, and `call-NAME` the whole of an ended call, in place of the line
+that opens. All get the whole state of the call (`view.state.cards.CallCard`: `data` is its latest
+progress data, `output` what it printed); a card that returns None leaves that part of the call to
+the built-in card.
 
     # my_package/cards.py
     from agent_nb.view.nodes import Bar
@@ -39,21 +39,27 @@ from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
 from ..state.text import Text
 
-# characters of a text that a saved page shows; no front end opens a page of several megabytes
+# characters of a text that a saved page shows: no front end opens a page of several megabytes
 LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
+#: What an installed card draws of a call: its result, its progress, or all of it.
 Part = Literal["tool", "progress", "call"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """How the cards are drawn.
 
-    `now`: epoch seconds, or None for a page that is not drawn again; `live`: a run is being
-    watched; `can_click`: clicks arrive while the cell runs; `pressed`: keys of pressed buttons;
-    `editing`: ids of calls whose arguments are being edited; `notes`: what is wrong with the edited
-    arguments of a call; `lasting`: an approval can be for the notebook; `inserting`: an
-    offered cell can be inserted when the run ends; `chosen`: the key of the button of that cell;
-    `alive`: a page that is not drawn again is of a run that goes on.
+    - `now`: epoch seconds, None for a page that is not drawn again or whose run has ended.
+    - `live`: the page has widgets, so that buttons can be drawn.
+    - `thoughts`: whether thoughts are shown, closed or not at all.
+    - `can_click`: presses arrive while the cell runs.
+    - `pressed`: keys of pressed buttons.
+    - `editing`: ids of calls whose arguments are being edited; `notes`: id of such a call → why its
+      arguments cannot be submitted.
+    - `lasting`: an approval can be for the whole notebook.
+    - `inserting`: an offered cell can be inserted when the run ends; `chosen`: the key of the
+      button of the cell that will be.
+    - `alive`: the run was going on when the page, which is not drawn again, was drawn.
     """
 
     now: float | None = None
@@ -70,21 +76,22 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def still(self) -> bool:
-        """Whether this page is never drawn again: it may be read when its kernel is long gone."""
+        """Whether this page is not drawn again, so that it may be read when its run has ended."""
         return self.now is None and not self.live
 
 
 def prose(
     text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = ""
 ) -> tuple[Node, ...]:
-    """Return markdown.
+    """Return a text as markdown: one node, or three if it is too long for a saved page.
 
-    A saved page shows only the head and the tail of a text longer than LONGEST, and the size of the
-    rest.
+    Such a page shows the head, the size of what is left out, and the tail. The parameters are
+    fields of `Prose`.
     """
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
     whole, half = str(text), LONGEST // 2
+    # cut between paragraphs where possible
     head, tail = (
         whole[:half].rpartition("\n\n")[0] or whole[:half],
         whole[-half:].partition("\n\n")[2] or whole[-half:],
@@ -99,20 +106,24 @@ def prose(
 
 
 def draw(state: Any, context: Context, kind: str = "") -> Node | None:
-    """Return the node of a card state (by its kind), or None if nothing is shown for it."""
+    """Return the node of a card's state, None if nothing is shown for it.
+
+    `kind` names the card, instead of the state's own kind.
+    """
     card: Callable[[Any, Context], Node | None] = load_plugin("view.cards", kind or state.kind)
     return card(state, context)
 
 
 def custom(part: Part, state: CallCard, context: Context) -> Node | None:
-    """Return what an installed card makes of this part of a call.
+    """Return what the card `PART-NAME` (see the head of this file) draws of a call.
 
-    Returns None if no such card is installed, or if it leaves the part to the built-in card.
+    Returns None if there is no such card, or if it leaves the part to the built-in card.
     """
     name = f"{part}-{state.name}"
-    if (ours := name.replace("_", "-")) in list_builtin("view.cards"):
-        name = ours
-    if name not in _custom():
+    # a file of ours (`call_add_cell.py`) has hyphens in its name as a plug-in
+    if (built_in := name.replace("_", "-")) in list_builtin("view.cards"):
+        name = built_in
+    if name not in _names_of_parts():
         return None
     try:
         with blame_plugin("view.cards", name):
@@ -125,7 +136,8 @@ def custom(part: Part, state: CallCard, context: Context) -> Node | None:
 
 
 @cache
-def _custom() -> frozenset[str]:
+def _names_of_parts() -> frozenset[str]:
+    """Return the names of all cards that draw a part of a call."""
     return frozenset(
         n for n in list_plugins("view.cards") if n.startswith(("tool-", "progress-", "call-"))
     )

@@ -1,7 +1,7 @@
 """A tool call: its arguments, its progress, its result.
 
-An open call shows its progress and the end of its output, and opens to its code. A finished call is
-one line that opens; its pictures stand below the line.
+An open call is several rows: its line, its question or its arguments in a fold, its progress and
+the end of its output. An ended call is one line that opens, with its pictures below.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T,
 from ..progress_words import progress_words
 from ..state.cards import CallCard
 from ..values import bounded
-from .approval import card as question
-from .approval import change, decided
+from . import approval
 from .base import Context, custom
 from .node import nested
 
-TAIL = 1600  # characters of output shown while the call runs
-LINES = 10
+TAIL, LINES = 1600, 10  # characters and lines of output that are shown while the call runs
 ONE_LINE = 84  # characters that a summary line has room for
 FEW = 5  # lines of output that are not folded away
 TRACEBACK = "Traceback (most recent call last):"
+# statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
+# name of a tool: language of its code
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
+# arguments that are code whatever their length
 CODE_ARGUMENTS = ("code", "command", "query", "sql", "script")
 
 
 def card(state: CallCard, context: Context) -> Node:
-    """Return the call as rows while it is open, then as a fold, or as its own card draws it."""
+    """Return the call: rows while it is open, then a fold, or what a card `call-NAME` draws."""
     if state.open:
         return _open(state, context)
     mine = custom("call", state, context)
@@ -49,13 +50,14 @@ def card(state: CallCard, context: Context) -> Node:
 
 
 def _head(state: CallCard) -> tuple[T, ...]:
-    said = format_arguments(state.known)
+    """Return the left side of the line: glyph, name, server, arguments."""
+    arguments = format_arguments(state.readable_args)
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
         *((T(f" · {clip_text(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
-    return (*name, *((T("  "), T(said, tone="muted", mono=True)) if said else ()))
+    return (*name, *((T("  "), T(arguments, tone="muted", mono=True)) if arguments else ()))
 
 
 def _open(state: CallCard, context: Context) -> Node:
@@ -63,52 +65,51 @@ def _open(state: CallCard, context: Context) -> Node:
     if state.status == "writing" and len(state.raw):
         parts.append(Pre(streaming_arguments(state.raw.tail(800))))
     if state.status == "waiting":
-        asked = question(state, context)
-        parts.extend((asked,) if asked else ())
+        question = approval.card(state, context)
+        parts.extend((question,) if question else ())
     elif state.status != "writing":
-        parts.extend(_given(state))
+        parts.extend(_folded_arguments(state))
     mine = custom("progress", state, context)
     parts.extend(_progress(state, context) if mine is None else (mine,))
     parts.extend(values.pictures(state.attachments, state.name))
     return Stack((*parts, *nested(state.children, context)))
 
 
-def _given(state: CallCard) -> tuple[Node, ...]:
+def _folded_arguments(state: CallCard) -> tuple[Node, ...]:
     """Return the arguments of a running call, as a line that opens."""
-    given = called_with(state)
-    long = [n for n in given if isinstance(n, Code | Diff)]
-    diff, code = (
-        any(isinstance(n, Diff) for n in long),
-        any(isinstance(n, Code) and n.language for n in long),
-    )
+    arguments = called_with(state)
+    long = [n for n in arguments if isinstance(n, Code | Diff)]
+    diff = any(isinstance(n, Diff) for n in long)
+    code = any(isinstance(n, Code) and n.language for n in long)
     lines = sum(n.text.rstrip().count("\n") + 1 for n in long)
     title = ("Changes" if diff else "Code" if code else "Arguments") + (
         f" — {count_noun(lines, 'line')}" if lines else ""
     )
     return (
-        (Fold((Row((T(title, tone="muted"),)),), given, accordion=True, title=title),)
-        if given
+        (Fold((Row((T(title, tone="muted"),)),), arguments, accordion=True, title=title),)
+        if arguments
         else ()
     )
 
 
 def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the progress of a call and the end of its output."""
+    """Return the bar of a call, or its message, and the end of its output."""
     bar = (
         Bar(state.fraction, progress_words(state), name=state.name)
         if state.fraction is not None
         else None
     )
     message = Row((T(state.message, tone="muted"),)) if state.message else None
-    written = last_lines(_words(state, state.output.last(TAIL)))
-    output = Pre(written) if written.strip() else None
+    printed = last_lines(_without_captions(state, state.output.last(TAIL)))
+    output = Pre(printed) if printed.strip() else None
     return tuple(node for node in (bar or message, output) if node is not None)
 
 
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
+    """Return the right side of an open call's line: status and time."""
     if state.status == "finished":
         return chip(
-            state.early or "ok",
+            state.early_status or "ok",
             format_duration(max(0.0, state.ended - state.started)) if state.started else "",
         )
     ran = (
@@ -120,7 +121,8 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
 
 
 def _closed(state: CallCard, context: Context) -> Node:
-    drawn = values.pictures(state.attachments, state.name)
+    """Return an ended call. What its line says, or its output, is not repeated in its body."""
+    pictures = values.pictures(state.attachments, state.name)
     about = (
         values.gist(state.content, state.display, pictures=len(state.attachments))
         if state.status == "ok"
@@ -129,14 +131,14 @@ def _closed(state: CallCard, context: Context) -> Node:
     took = format_duration(state.duration) if state.duration else ""
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
     result = _result(state, context)
-    shown = () if about and said(result) == about else result
+    new_result = () if about and short_text(result) == about else result
     output = () if beyond_output(state, context) is not None else _output(state)
     body = (
         *called_with(state, about),
         *_decision(state),
         *nested(state.children, context),
         *output,
-        *shown,
+        *new_result,
     )
     fold = Fold(
         (Row(_head(state), right), *_lane(state)),
@@ -144,11 +146,11 @@ def _closed(state: CallCard, context: Context) -> Node:
         open=state.status in FAILED,
         title=_title(state, about),
     )
-    return Stack((fold, *drawn)) if drawn else fold
+    return Stack((fold, *pictures)) if pictures else fold
 
 
-def said(result: tuple[Node, ...]) -> str:
-    """Return a result that is only a few words or a number, else ""."""
+def short_text(result: tuple[Node, ...]) -> str:
+    """Return the text of a result that is one text, number or null, else ""."""
     only = result[0] if len(result) == 1 else None
     if isinstance(only, Pre):
         return only.text.strip()
@@ -164,6 +166,7 @@ def _title(state: CallCard, about: str) -> str:
 
 
 def _lane(state: CallCard) -> tuple[Node, ...]:
+    """Return the strip that shows when the call ran, if others ran beside it."""
     batch = state.batch
     if batch is None or not batch.parallel or not state.started or batch.ended <= batch.started:
         return ()
@@ -175,13 +178,13 @@ def _lane(state: CallCard) -> tuple[Node, ...]:
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
-    """Return the approved change, or the arguments as code, text or a tree.
+    """Return the decided change, or the arguments as code, text or a tree.
 
-    Returns () if the summary line, which ends with `about`, already shows all arguments.
+    Returns () if the line of the call, which ends with the gist `about`, shows all arguments.
     """
-    if changed := change(state):
-        return changed
-    if not state.args:
+    if change := approval.decided_change(state):
+        return change
+    if not state.args:  # what could not be parsed is shown as the model wrote it
         raw = values.bounded(str(state.raw), 4000).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
     whole = all(len(short(v, 60)) <= 36 and "…" not in short(v, 60) for v in state.args.values())
@@ -198,24 +201,25 @@ def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
         if isinstance(v, str) and ("\n" in v or len(v) > 80 or k in CODE_ARGUMENTS)
     }
     rest = {k: v for k, v in args.items() if k not in long}
-    made: list[Node] = [Json(rest)] if rest else []
+    parts: list[Node] = [Json(rest)] if rest else []
     for key, text in long.items():
         if len(args) > 1:
-            made.append(Row((T(key, tone="muted", mono=True),)))
+            parts.append(Row((T(key, tone="muted", mono=True),)))
         language = (
             LANGUAGES.get(name, "python" if key == "code" else "") if key in CODE_ARGUMENTS else ""
         )
-        made.append(Code(values.bounded(text), language))
-    return tuple(made)
+        parts.append(Code(values.bounded(text), language))
+    return tuple(parts)
 
 
 def _decision(state: CallCard) -> tuple[Node, ...]:
-    line = decided(state)
+    line = approval.decision_line(state)
     return (line,) if line else ()
 
 
 def _output(state: CallCard) -> tuple[Node, ...]:
-    text = _words(state, str(state.output))
+    """Return what an ended call printed, in a fold if it is long."""
+    text = _without_captions(state, str(state.output))
     if not text.strip():
         return ()
     lines = text.count("\n") + (not text.endswith("\n"))
@@ -230,34 +234,37 @@ def _output(state: CallCard) -> tuple[Node, ...]:
 
 
 def beyond_output(state: CallCard, context: Context) -> str | None:
-    """Return the rest of a result that begins with the output of its call.
+    """Return what a result adds to the output of its call, if it repeats that at its beginning.
 
-    Returns None if the result does not begin with it, or is drawn by an installed card.
+    Returns None if it does not, or if an installed card draws the result. With a text, the output
+    need not be shown beside the result, nor the result again after the output.
     """
-    said = str(state.output).rstrip("\n")
+    output = str(state.output).rstrip("\n")
     if (
-        not said
+        not output
         or state.status != "ok"
         or state.display
         or not isinstance(state.content, str)
-        or not state.content.startswith(said)
+        or not state.content.startswith(output)
     ):
         return None
     return (
-        state.content[len(said) :].lstrip("\n") if custom("tool", state, context) is None else None
+        state.content[len(output) :].lstrip("\n")
+        if custom("tool", state, context) is None
+        else None
     )
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the end of a finished call whose output was already shown.
+    """Return the end of a call whose output was already printed (in a terminal).
 
-    It holds the decision about the call, the runs inside it and its result.
+    It has the decision about the call, the runs inside it, its result and its pictures.
     """
     rest = beyond_output(state, context)
     result = _result(state, context) if rest is None else values.text_nodes(rest)
-    said = str(state.output)
-    named = rest is not None and without_captions(said) != said
-    pictures = () if named else values.pictures(state.attachments, state.name)
+    output = str(state.output)
+    captions_printed = rest is not None and without_captions(output) != output
+    pictures = () if captions_printed else values.pictures(state.attachments, state.name)
     return (*_decision(state), *nested(state.children, context), *result, *pictures)
 
 
@@ -266,24 +273,29 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     if mine is not None:
         return (mine,)
     if state.status == "ok":
-        content = _words(state, state.content) if isinstance(state.content, str) else state.content
+        content = (
+            _without_captions(state, state.content)
+            if isinstance(state.content, str)
+            else state.content
+        )
         return values.value_nodes(content, state.display)
     return _failure(state)
 
 
-def _words(state: CallCard, text: str) -> str:
-    """Return the words of a text: lines that name a picture say nothing beside the picture."""
+def _without_captions(state: CallCard, text: str) -> str:
+    """Return a text without the lines that stand for pictures, if the pictures are shown."""
     return without_captions(text) if state.attachments else text
 
 
 def _failure(state: CallCard) -> tuple[Node, ...]:
-    said = state.content if isinstance(state.content, str) else ""
-    found = (state.display or {}).get("text/plain")
-    trace = found.strip() if isinstance(found, str) else ""
-    if not trace and TRACEBACK in said:
-        before, trace = said[: said.index(TRACEBACK)].strip(), said[said.index(TRACEBACK) :].strip()
-        said = "" if state.output else before  # the output already shows what was printed before it
-    message = said or state.error or trace.rpartition("\n")[2]
+    """Return the result of a call without success: message, data, and the traceback in a fold."""
+    text = state.content if isinstance(state.content, str) else ""
+    plain = (state.display or {}).get("text/plain")
+    trace = plain.strip() if isinstance(plain, str) else ""
+    if not trace and TRACEBACK in text:
+        before, trace = text[: text.index(TRACEBACK)].strip(), text[text.index(TRACEBACK) :].strip()
+        text = "" if state.output else before  # the output already shows what was printed before it
+    message = text or state.error or trace.rpartition("\n")[2]
     first, _, rest = bounded(message.strip(), 2000).partition("\n")
     tone: Tone = "bad" if state.status in FAILED else "muted"
     shown: list[Node] = [Row((T(clip_text(first, 2000), tone=tone),), wrap=True)] if first else []
@@ -295,8 +307,7 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
 
 def last_lines(text: str, lines: int = LINES) -> str:
     """Return the last lines of an output."""
-    kept = text.rstrip("\n").split("\n")
-    return "\n".join(kept[-lines:])
+    return "\n".join(text.rstrip("\n").split("\n")[-lines:])
 
 
 def streaming_arguments(raw: str) -> str:

@@ -1,10 +1,10 @@
-"""A cell that the model offers: what it is good for, its code, and the button that inserts it.
+"""An ended call of the tool `add_cell`: a cell that the model offers, and the button to insert it.
 
-Why not a line that opens: an offer that the user has to unfold is not seen.
+It is not a line that opens, like other calls: an offer that has to be unfolded is overlooked.
 
 Rules
 - The code is the text of a model: shown whole, escaped, and never run from here.
-- The button is there while the run goes on, where a press can still count.
+- The button is drawn while the run goes on, since a chosen cell is inserted at its end.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def card(state: CallCard, context: Context) -> Node | None:
 
 
 def _below(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
-    """Return the button, or how to get the cell where a press does not count."""
+    """Return the button, or where there is none, how to get the cell."""
     if not (context.live and context.inserting and context.can_click):
-        later = (state.display or {}).get("text/plain")
-        return (Row((T(clip_text(later, 80), tone="muted"),)),) if isinstance(later, str) else ()
+        advice = (state.display or {}).get("text/plain")
+        return (Row((T(clip_text(advice, 80), tone="muted"),)),) if isinstance(advice, str) else ()
     button = Button("insert", INSERT, {"call_id": state.call_id, "code": code}, hint=HINT)
     chosen = context.chosen == button.key
     return (Buttons((structs.replace(button, label=CHOSEN) if chosen else button,)),)

@@ -1,4 +1,4 @@
-"""What the model was given about the notebook: one quiet line that opens to the text as sent."""
+"""What was sent about the notebook with the prompt: one quiet line that opens to that text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LONGEST = 40_000  # characters of the text
 def card(state: NoteCard, context: Context) -> Node | None:
     """Return the size of the context as a line, None if nothing was sent."""
     _, payload = state.items[-1]
-    said: dict[str, Any] = payload if isinstance(payload, dict) else {}
-    text = said.get("text")
+    fields: dict[str, Any] = payload if isinstance(payload, dict) else {}
+    text = fields.get("text")
     if not isinstance(text, str) or not text:
         return None
-    words = f"context: {join_parts(*_sizes(said)).replace(' · ', ', ')}"
+    words = f"context: {join_parts(*_sizes(fields)).replace(' · ', ', ')}"
     left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(words, tone="muted"))
     body = (Pre(bounded(text, LONGEST)),)
     return Fold((Row(left),), body, accordion=True, title=words)

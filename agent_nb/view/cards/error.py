@@ -1,4 +1,7 @@
-"""An error: what went wrong, and what happens or can be done next."""
+"""An error: what went wrong, and what happens or can be done next.
+
+Rule: an error after which the run continues (`soft`) is a row of a panel, any other a box.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ..state.cards import ErrorCard
 from ..values import bounded
 from .base import Context
 
-# code: (title, tone, what happens next)
+# code: (title, tone, what happens next); other codes are written as words
 KNOWN: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
     "tools": ("Cannot start", "bad", ""),
@@ -48,7 +51,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# errors that end the run, where others of their code do not
+# of codes whose errors may be soft: the error that is not
 LAST: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "No valid answer",
@@ -56,17 +59,17 @@ LAST: dict[str, tuple[str, Tone, str]] = {
         "Say in the prompt what the answer needs, have the type allow None, or use a larger model.",
     )
 }
-# a fault of the provider whose message names a status of the request, as `models.http.errors` does
+# instead of `provider`, if the message names a 4xx or 3xx status, as `models.http.errors` does
 REFUSED: tuple[str, Tone, str] = ("The provider refused", "bad", "")
 _REFUSAL = re.compile(r"[^()]{1,200}\([34]\d\d\)").match
-# codes whose raw text is the model's
+# codes whose raw text the model wrote; that of the others is the server's
 WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 
 def card(state: ErrorCard, context: Context) -> Node:
-    """Return the error, with the raw text behind it in a fold."""
+    """Return the message, what happens next, and the raw text behind the error in a fold."""
     known = KNOWN if state.soft or state.code not in LAST else LAST
-    title, tone, after = known.get(state.code, (_words(state.code), "bad", ""))
+    title, tone, after = known.get(state.code, (_spell(state.code), "bad", ""))
     if state.code == "provider" and _REFUSAL(state.message):
         title, tone, after = REFUSED
     mark = "✕" if tone == "bad" else "!"
@@ -86,5 +89,5 @@ def card(state: ErrorCard, context: Context) -> Node:
     return Stack(parts) if state.soft else Box(parts, tone=tone)
 
 
-def _words(code: str) -> str:
+def _spell(code: str) -> str:
     return code.replace("_", " ").strip().capitalize() or "Error"

@@ -1,4 +1,4 @@
-"""An extension of another protocol, or an event of a newer version: one quiet line that opens."""
+"""Extensions of other protocols and events of newer versions: one quiet line that opens."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from .state import notes
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return consecutive notes of this kind as one fold."""
+    """Return consecutive events of this kind as one fold."""
     return notes(state, "extension", "⋯")

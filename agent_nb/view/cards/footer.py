@@ -1,4 +1,4 @@
-"""The last line of a run: its pace, its size, and where to look further."""
+"""The last line of a run: its size, its pace, and the variable that has the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from ..nodes import Node, Row, T
 from ..state.fold import RunView
 from .base import Context
 
-MEASURED, PACED = 0.001, 0.1  # seconds below which no model has answered, and a pace would be noise
+MEASURED = 0.001  # seconds to the first token; below it no model was asked (a script, a recording)
+PACED = 0.1  # seconds of answering below which a pace would mean nothing
 
 
 def card(state: RunView, context: Context) -> Node | None:

@@ -1,8 +1,11 @@
-"""The first line of a run: status, model, turns, usage, and the Stop button."""
+"""The first line of a run: status, model, turns, usage, and the Stop button.
+
+Rule: a page that is not drawn again does not say "running", unless it is known to be (`alive`).
+"""
 
 from __future__ import annotations
 
-from ...events import AT
+from ...events import Interrupt
 from ..format import (
     clip_text,
     clock,
@@ -17,7 +20,7 @@ from ..state.cards import CallCard, ThinkCard
 from ..state.fold import RunView
 from .base import Context
 
-# status of the run: (mark, tone, word)
+# status of an ended run: (mark, tone, word)
 ENDED: dict[str, tuple[str, Tone, str]] = {
     "ok": ("✓", "ok", "done"),
     "error": ("✕", "bad", "failed"),
@@ -25,14 +28,14 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "limit": ("■", "wait", "stopped at a limit"),
     "awaiting": ("?", "wait", "waits for an answer"),
 }
-# on a page that cannot know how the run ended
+# on a page that is not drawn again and cannot know how the run ended
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
-# on a page that is saved while the run goes on: it waits for the user, or not
+# on a page that is saved while the run goes on, waiting for the user or not
 WAITING: tuple[str, Tone, str] = ("?", "wait", "waiting for your yes")
 GOING_ON: tuple[str, Tone, str] = ("●", "run", "still running")
-# beginnings of the source of a model that the user did not name
+# the source of a model begins so if the user did not name the model
 CHOSEN = ("by", "because", "imported", "first", "the embedded")
-LETTERS_PER_TOKEN = 4
+LETTERS_PER_TOKEN = 4  # to estimate tokens that no metric has counted yet
 
 
 def card(state: RunView, context: Context) -> Node:
@@ -42,10 +45,10 @@ def card(state: RunView, context: Context) -> Node:
         word, tone = phase(state)
         mark = "?" if tone == "wait" else mark
         if context.still:
-            alive = WAITING if tone == "wait" else GOING_ON
-            mark, tone, word = alive if context.alive else UNFINISHED
+            going_on = WAITING if tone == "wait" else GOING_ON
+            mark, tone, word = going_on if context.alive else UNFINISHED
     elif state.limit:
-        word = f"{AT}{state.limit}"
+        word = f"{Interrupt.AT_LIMIT}{state.limit}"
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
     return Row(
         left,
@@ -88,8 +91,9 @@ def phase(state: RunView) -> tuple[str, Tone]:
 
 
 def _who(state: RunView) -> tuple[T, ...]:
+    """Return the model, and what is remarkable about it and the run."""
     source = str(state.settings.get("source") or "").removeprefix("given")
-    named = not source.startswith(CHOSEN)  # users who named the model need not read where
+    named = not source.startswith(CHOSEN)  # a user who named the model knows where from
     instead = f"instead of {clip_text(state.instead_of, 80)}" if state.instead_of else ""
     about = join_parts(instead, "" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
@@ -101,6 +105,7 @@ def _who(state: RunView) -> tuple[T, ...]:
 
 
 def _turns(state: RunView) -> str:
+    """Return the current turn of the most possible ones; at the end, their number if several."""
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
     if state.status not in {"", "running"}:
@@ -111,8 +116,9 @@ def _turns(state: RunView) -> str:
 
 
 def _figures(state: RunView, context: Context) -> str:
-    stands = context.now is None or state.recorded or state.status not in {"", "running"}
-    end = state.ended_at if stands else context.now or 0.0
+    """Return time, tokens and cost; `≈`: with an estimate, `≥`: without the price of a request."""
+    clock_stands = context.now is None or state.recorded or state.status not in {"", "running"}
+    end = state.ended_at if clock_stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     running = state.status in {"", "running"}
     # a clock that ticks while the run goes on, a duration after it, nothing for a run without times
@@ -146,6 +152,7 @@ def rounded(tokens: int) -> int:
 
 
 def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
+    """Return the Stop button; one that cannot be pressed says what to do instead."""
     if not context.live or state.status not in {"", "running"}:
         return ()
     if not context.can_click:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...events import AT, limit_in
+from ...events import Interrupt
 from ..nodes import Box, Node, Row, T
 from ..state.cards import InterruptCard
 from .base import Context
 
+# reason of an interrupt (`map`: the user stopped a map): (title, what to do next)
 REASONS = {
     "user": ("Stopped", "What came so far is kept; run the cell again to start over."),
     "map": ("Stopped", "The rows so far are kept; run the cell again to ask only the others."),
@@ -16,7 +17,7 @@ REASONS = {
         "What came so far is kept; limits are options of the cell, such as --max-turns.",
     ),
 }
-# words in the name of a limit: the option that sets it
+# what the name of a limit contains: the option that sets it
 OPTIONS = {
     "$": "--budget",
     "turn": "--max-turns",
@@ -24,6 +25,7 @@ OPTIONS = {
     "tool failure": "--max-failures",
     "token": "--max-tokens",
 }
+# detail of an interrupt: who stopped the run
 BY = {
     "stop button": "by you",
     "kernel interrupt": "by you",
@@ -36,11 +38,14 @@ def card(state: InterruptCard, context: Context) -> Node:
     """Return why the run was stopped and what to do next."""
     why = "map" if state.mapped and state.reason == "user" else state.reason
     title, after = REASONS.get(why, ("Stopped", ""))
-    limit, by = limit_in(state.detail), BY.get(state.detail)
+    limit, by = Interrupt.limit_in(state.detail), BY.get(state.detail)
     if by and state.reason == "user":
         title, detail = f"{title} {by}", ""
     elif limit and state.reason != "user":
-        title, detail = f"{AT.capitalize()}{limit}", state.detail.partition(" (")[2].rstrip(")")
+        title, detail = (
+            f"{Interrupt.AT_LIMIT.capitalize()}{limit}",
+            state.detail.partition(" (")[2].rstrip(")"),
+        )
     else:
         detail = state.detail
     option = next((OPTIONS[words] for words in OPTIONS if words in limit), "")

@@ -1,4 +1,4 @@
-"""Another model goes on, because the one before was away or overloaded: one row with the reason."""
+"""A fallback model goes on, because another one was unreachable or overloaded: a row says why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Context
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return a row for each change of the model; the server's last reply is in a fold."""
+    """Return a row for each change of the model; it opens to the server's last reply."""
     rows = tuple(_row(payload if isinstance(payload, dict) else {}) for _, payload in state.items)
     return rows[0] if len(rows) == 1 else Stack(rows)
 

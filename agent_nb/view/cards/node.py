@@ -9,9 +9,9 @@ from .base import Context, shown
 
 
 def card(state: NodeCard, context: Context) -> Node | None:
-    """Return the span as a fold around its cards.
+    """Return the span as a fold around its cards; None if it went well and has no cards.
 
-    Returns None for a span that went well and has no cards.
+    While it runs in the live view, its cards are not in a fold.
     """
     status = (
         "running"
@@ -29,8 +29,8 @@ def card(state: NodeCard, context: Context) -> Node | None:
         T("◇ ", tone="muted", mono=True, label="Node"),
         T(state.name or "node", bold=True, mono=True),
     )
-    said = state.result if status == "error" else count_noun(state.inside.events, "event")
-    row = Row((*left, T(f"  {said}", tone="muted")), chip(status, took))
+    about = state.result if status == "error" else count_noun(state.inside.events, "event")
+    row = Row((*left, T(f"  {about}", tone="muted")), chip(status, took))
     inside = steps(state.inside, context)
     if not state.done and context.live:
         return Stack((row, *inside))

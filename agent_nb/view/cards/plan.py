@@ -1,6 +1,6 @@
-"""A plan: a tree of thought with scores and the branch taken, or a graph of thought with results.
+"""A plan: a tree of thought with its scores, or a graph of thought with the results of its nodes.
 
-The branch on the path is bold and its line coloured; a branch that was given up says why.
+The chosen path is bold and its line coloured; a branch that was given up says why.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from ..state.plans import PlanCard, Thought
 from ..values import bounded
 from .base import Context
 
-LINE = 240
-SHOWN = 200  # branches
-DEPTH = 40
+LINE = 240  # characters of a thought or a note on its line
+SHOWN = 200  # branches of one plan
+DEPTH = 40  # levels
 
-# standing: (mark, tone, word)
+# status of a thought: (mark, tone, word); `lost`: it was running when the run ended
 MARKS: dict[str, tuple[str, Tone, str]] = {
     "open": ("○", "run", ""),
     "passed": ("○", "muted", ""),
@@ -30,10 +30,10 @@ MARKS: dict[str, tuple[str, Tone, str]] = {
 
 
 def card(state: PlanCard, context: Context) -> Node:
-    """Return the plan as an open fold: a headline with the tree below it."""
+    """Return the plan as an open fold: a headline, and the tree below it."""
     drawn = _Drawing(state)
     title, about, right = _tree_head(state, drawn) if state.shape == "tree" else _graph_head(state)
-    branches = tuple(drawn.branch(t, 0) for t in state.root.children if drawn.room())
+    branches = tuple(drawn.branch(t, 0) for t in state.root.children if drawn.has_room())
     rest = (Row((T(f"… {drawn.left_out():,} more", tone="muted"),)),) if drawn.left_out() else ()
     remarks = tuple(Row((T(f"↩ {r}", tone="wait"),), wrap=True) for r in state.remarks[:SHOWN])
     head = Row((T(f"{title}", bold=True), T(f"  {about}", tone="muted")), right)
@@ -43,6 +43,7 @@ def card(state: PlanCard, context: Context) -> Node:
 
 
 def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...]]:
+    """Return the title, the figures beside it, and the right side of the headline."""
     count = _size(state.root)
     back = count_noun(state.backtracks, "backtrack") if state.backtracks else ""
     about = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
@@ -54,16 +55,17 @@ def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...
 
 
 def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
-    standing = [t.status for t in state.nodes.values()]
-    nodes = max(state.counts[0], len(standing))
+    """Return the same as `_tree_head`, of a graph."""
+    statuses = [t.status for t in state.nodes.values()]
+    nodes = max(state.counts[0], len(statuses))
     counts = join_parts(
         count_noun(nodes, "node"),
         count_noun(state.counts[1], "edge") if state.counts[1] else "",
         count_noun(state.expanded, "expansion") if state.expanded else "",
     )
-    done, running, failed = (standing.count(s) for s in ("ok", "running", "error"))
+    done, running, failed = (statuses.count(s) for s in ("ok", "running", "error"))
     going = f"{running} {'without result' if state.over else 'running'}" if running else ""
-    words = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
+    about = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
     tone: Tone = (
         "bad"
         if failed
@@ -73,7 +75,7 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
         if done and done == nodes
         else "muted"
     )
-    return "Graph of thought", counts, (T(words, tone=tone),)
+    return "Graph of thought", counts, (T(about, tone=tone),)
 
 
 class _Drawing:
@@ -85,9 +87,10 @@ class _Drawing:
         self._all = _size(state.root)
         self._drawn = 0
         scores = [t.score for t in _thoughts(state.root) if t.score is not None]
+        # the scale of the bars: 0 to 1, or wider if a score is outside
         self._least, self._most = min([0.0, *scores]), max([1.0, *scores])
 
-    def room(self) -> bool:
+    def has_room(self) -> bool:
         return self._drawn < SHOWN
 
     def left_out(self) -> int:
@@ -103,7 +106,7 @@ class _Drawing:
         said = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
         left = (T(f"{mark} ", tone=tone, label=word or thought.status), said)
         below = tuple(
-            self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.room()
+            self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.has_room()
         )
         return Branch(
             Row((*left, *_note(thought)), self._right(thought, tone, word)),
@@ -116,7 +119,7 @@ class _Drawing:
         )
 
     def figure(self, score: float) -> str:
-        """Return a score; scores between -1 and 1 get two digits, so that they line up."""
+        """Return a score; if all are between -1 and 1, with two decimals, so that they line up."""
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
     def _share(self, thought: Thought) -> float | None:
@@ -142,28 +145,28 @@ def _note(thought: Thought) -> tuple[T, ...]:
 
 
 def _detail(thought: Thought) -> tuple[Node, ...]:
-    """Return in full what the line had to cut."""
+    """Return in full the texts that are cut on the line."""
     long = [text for text in (thought.text, thought.note) if len(text) > LINE]
     return tuple(Prose(bounded(text, 8000), dim=True) for text in long)
 
 
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
-    """Return a line for nodes that were added and have not started."""
+    """Return a line for nodes that were added and have not appeared."""
     return (
-        (Branch(Row((T(f"○ {count_noun(thought.room, 'node')} added", tone="muted"),))),)
-        if thought.room
+        (Branch(Row((T(f"○ {count_noun(thought.unnamed, 'node')} added", tone="muted"),))),)
+        if thought.unnamed
         else ()
     )
 
 
 def _thoughts(root: Thought) -> list[Thought]:
     """Return all thoughts below a root."""
-    found, todo = [], list(root.children)
+    thoughts, todo = [], list(root.children)
     while todo:
         thought = todo.pop()
-        found.append(thought)
+        thoughts.append(thought)
         todo += thought.children
-    return found
+    return thoughts
 
 
 def _size(root: Thought) -> int:

@@ -1,4 +1,4 @@
-"""A text of the model: markdown that streams, or the value of a typed answer."""
+"""A text of the model: markdown that grows, or the value of a typed answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .base import Context, prose
 
 
 def card(state: RespondCard, context: Context) -> Node | None:
-    """Return the text, and a remark if it was cut off."""
+    """Return the text, and a remark if it was cut off; None for a finished text without letters."""
     if state.done and not len(state.text):
         return None
     parts: tuple[Node, ...]
     if state.typed:
-        parts = typed_answer.nodes(str(state.text), state.typed, state.order)
-    elif state.code:
+        parts = typed_answer.nodes(str(state.text), state.typed, state.field_order)
+    elif state.is_json_code:
         parts = (typed_answer.code(str(state.text)),)
     else:
         parts = prose(state.text, context, growing=not state.done, key=state.key)

@@ -10,14 +10,11 @@ from .base import Context
 
 
 def card(state: RetryCard, context: Context) -> Node:
-    """Return the row; once the request is settled, with the server's last reply in a fold."""
+    """Return the row; once the request has an outcome, it opens to the server's last reply."""
     why, pause = state.failures[-1]
     if not state.done:
-        rest = (
-            state.since + pause - (state.since if context.now is None else context.now)
-            if state.since
-            else 0.0
-        )
+        now = state.since if context.now is None else context.now  # without a clock: all of it
+        rest = state.since + pause - now if state.since else 0.0
         return row(why, len(state.failures) + 1, rest)
     tries = f"waited {format_duration(state.waited)}, {count_noun(state.tries, 'try')}"
     over = Row(

@@ -1,6 +1,6 @@
-"""Snapshots, updates and checkpoints of a foreign state: one quiet line that opens.
+"""States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
-Inside, each snapshot shows what changed since the one before.
+Each snapshot shows what changed since the one before. `notes` draws other events alike.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..state.cards import NoteCard
 from ..state.json_diff import MISSING, Change, changes
 from .base import Context
 
-SHOWN = 50
+SHOWN = 50  # snapshots
 FEW = 6  # changes that are shown without opening
 LINES = 40  # changes that are listed
 LONGEST = 400  # characters of a note
@@ -29,16 +29,16 @@ def card(state: NoteCard, context: Context) -> Node:
         ((title, payload), before) = pairs[0]
         return _snapshot(title, payload, before, alone=True)
     names = list(dict.fromkeys(_named(title, payload) for title, payload in state.items[:SHOWN]))
-    said = count_noun(len(state.items), "state event")
-    left = (T(f"⟳ {said}", tone="muted"), T(f"  {clip_text(', '.join(names), 100)}", tone="muted"))
+    size = count_noun(len(state.items), "state event")
+    left = (T(f"⟳ {size}", tone="muted"), T(f"  {clip_text(', '.join(names), 100)}", tone="muted"))
     body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
-    return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")
+    return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")
 
 
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
-    """Return one snapshot: a line that counts the changes; below it the changes and the whole.
+    """Return one snapshot: a line with the number of changes, which opens to them and the whole.
 
-    `alone`: it is drawn as a quiet line outside any group.
+    `alone`: it is not in a group; a state that is only a note is then one line.
     """
     whole, name = Json(payload), _named(title, payload)
     note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
@@ -47,28 +47,24 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
         return Fold((Row(left),), (whole,), title=name)
-    found = changes(inner(before), inner(payload))
-    listed = (Diff("\n".join(_line(c) for c in found[:LINES])),) if found else ()
+    changed = changes(inner(before), inner(payload))
+    listed = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
     more = (
-        (Row((T(f"… {count_noun(len(found) - LINES, 'more change')}", tone="muted"),)),)
-        if len(found) > LINES
+        (Row((T(f"… {count_noun(len(changed) - LINES, 'more change')}", tone="muted"),)),)
+        if len(changed) > LINES
         else ()
     )
-    row = Row(left, (T(_counted(found), tone="muted"),))
+    row = Row(left, (T(_counts(changed), tone="muted"),))
     full = Fold((Row((T("whole", tone="muted"),)),), (whole,), title="whole")
     return Fold(
-        (row,), (*listed, *more, full), open=not alone and 0 < len(found) <= FEW, title=name
+        (row,), (*listed, *more, full), open=not alone and 0 < len(changed) <= FEW, title=name
     )
 
 
 def inner(payload: Any) -> Any:
     """Return the state in a checkpoint, whose ids and times always change, or the whole payload."""
-    wrapped = (
-        isinstance(payload, dict)
-        and "state" in payload
-        and isinstance(payload["state"], dict | list)
-    )
-    return payload["state"] if wrapped else payload
+    state = payload.get("state") if isinstance(payload, dict) else None
+    return state if isinstance(state, dict | list) else payload
 
 
 def _named(title: str, payload: Any) -> str:
@@ -85,7 +81,7 @@ def _named(title: str, payload: Any) -> str:
     return clip_text(join_parts(title, *known), 100)
 
 
-def _counted(listed: list[Change]) -> str:
+def _counts(listed: list[Change]) -> str:
     kinds = [c.kind for c in listed]
     return (
         join_parts(
@@ -118,11 +114,11 @@ def _more(state: NoteCard) -> tuple[Node, ...]:
 
 
 def notes(state: NoteCard, noun: str, mark: str) -> Node:
-    """Return gathered notes as a fold: their number, their names, and each payload."""
+    """Return consecutive events as a fold: their number and names, inside each payload."""
     names = list(dict.fromkeys(title for title, _ in state.items))
-    said = count_noun(len(state.items), f"{noun} event")
+    size = count_noun(len(state.items), f"{noun} event")
     left = (
-        T(f"{mark} {said}", tone="muted"),
+        T(f"{mark} {size}", tone="muted"),
         T(f"  {clip_text(', '.join(names), 100)}", tone="muted"),
     )
     body = tuple(
@@ -130,4 +126,4 @@ def notes(state: NoteCard, noun: str, mark: str) -> Node:
         for title, payload in state.items[:SHOWN]
         for part in (Row((T(title, tone="muted"),)), Json(payload))
     )
-    return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")
+    return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")

@@ -12,27 +12,22 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     """Return the thought as a fold, or None if thoughts are hidden or there is nothing to read."""
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
-    said, about = (
-        _title(state),
-        gist(state.text.tail(4000) if len(state.text) < 4000 else str(state.text)[:2000])
-        if state.done
-        else "",
-    )
+    title = _title(state)
+    about = gist(str(state.text)) if state.done else ""
     left = (
-        T(said, tone="muted"),
+        T(title, tone="muted"),
         *((T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()),
     )
     body = (
         *_attributes(state),
         *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
     )
-    title = f"{said} — {about}" if about else said
     return Fold(
         (Row(left),),
         body,
         open=not state.done or context.thoughts == "show",
         accordion=True,
-        title=title,
+        title=f"{title} — {about}" if about else title,
     )
 
 

@@ -1,6 +1,6 @@
 """The user's prompt: one line, which opens if the prompt is longer.
 
-Rule: the line has the words before the first block of code, if there are any.
+Rule: the line has the text before the first block of code, or the code if there is none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..state.cards import UserCard
 from ..values import bounded, pictures
 from .base import Context
 
-LINE = 140
+LINE = 140  # characters
 
 
 def card(state: UserCard, context: Context) -> Node | None:
@@ -29,7 +29,7 @@ def card(state: UserCard, context: Context) -> Node | None:
     body = (*((Pre(bounded(state.text)),) if lines else ()), *images)
     size = "prompt" if len(lines) <= 1 else count_noun(len(lines), "line")
     count = sum(str(a.get("media_type", "")).startswith("image/") for a in state.attachments)
-    shown = f", {count_noun(count, 'picture')}" if count else ""
-    title = (T(size + shown, tone="muted"),)
+    images_too = f", {count_noun(count, 'picture')}" if count else ""
+    title = (T(size + images_too, tone="muted"),)
     fold = Fold((Row(left, title),), body, title=clip_text(state.text, LINE))
     return Stack((fold,))

@@ -1,6 +1,7 @@
 """Data as static HTML: JSON values, tables and diffs.
 
-Rule: long data is bounded (`ENTRIES`, `DEPTH`) or scrolls in a box that the keyboard reaches.
+Rule: JSON is bounded (`ENTRIES`, `DEPTH`); tables and diffs scroll in a box that the keyboard
+reaches, and are bounded by the cards.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import json
 from html import escape
 from typing import Any
 
-from ...record import CHANGED
+from ...record import SideBySide
 from ...wire import cut_end
 from .. import nodes, theme, visible
 from ..format import count_noun
-from .markup import LETTERS, LINES, stop, style, text
+from .markup import LETTERS, LINES, style, tab_stop, text
 
 DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, and members shown of each
-WORD, WORDS = 32, 16  # letters of a cell that stays on one line: without a space, and with spaces
+# most letters of a cell that stays on one line: of one word, of several words
+WORD, WORDS = 32, 16
 
 
 def json_tree(node: nodes.Json) -> str:
@@ -26,6 +28,7 @@ def json_tree(node: nodes.Json) -> str:
 
 
 def _tree(value: Any, depth: int) -> str:
+    """Return the members of a value; `depth`: the levels that may still open."""
     pairs = (
         list(value.items())
         if isinstance(value, dict)
@@ -62,17 +65,18 @@ def _leaf(value: Any) -> str:
         if isinstance(value, int | float)
         else "keyword"
     )
-    said = cut_end(json.dumps(value, ensure_ascii=False, default=str), 2000)
-    return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
+    source = cut_end(json.dumps(value, ensure_ascii=False, default=str), 2000)
+    return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(source)}</code>"
 
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
+    """Return the cells of a row; of two sides, a changed line is coloured."""
     if not node.sides:
         return [
-            f"<td{style(theme.CELL, _side(node, n), _breadth(c))}>{text(c)}</td>"
+            f"<td{style(theme.CELL, _alignment(node, n), _breadth(c))}>{text(c)}</td>"
             for n, c in enumerate(row)
         ]
-    colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
+    colours = ("", "deleted", "inserted") if row[0] == SideBySide.CHANGED else ("",) * len(row)
     return [
         f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"
         for c, kind in zip(row, colours, strict=False)
@@ -80,18 +84,18 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
 
 
 def _breadth(cell: str) -> str:
-    """Return the style that keeps a short cell, such as a date, on one line, a long one wide."""
+    """Return the style that keeps a short cell (a date, say) on one line and a long one wide."""
     return theme.SHORT if len(cell) <= (WORDS if " " in cell else WORD) else theme.LONG
 
 
-def _side(node: nodes.Table, column: int) -> str:
+def _alignment(node: nodes.Table, column: int) -> str:
     return theme.NUMERIC if column in node.figures else ""
 
 
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _side(node, n), _breadth(c))}>{text(c)}</th>'
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _breadth(c))}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
@@ -114,7 +118,7 @@ def table(node: nodes.Table) -> str:
 
 
 def _short(node: nodes.Table) -> bool:
-    """Return whether a table is shown whole; what is cut inside a row looks broken."""
+    """Return whether a table is short enough to be shown whole; a long one scrolls."""
     letters = sum(len(cell) for row in node.rows for cell in row)
     return len(node.rows) <= LINES and letters <= 2 * LINES * LETTERS
 
@@ -122,8 +126,8 @@ def _short(node: nodes.Table) -> bool:
 def diff(node: nodes.Diff) -> str:
     """Return a diff, its lines coloured."""
     plain = visible.show_output(node.text).rstrip("\n")
-    said = "\n".join(_diff_line(line) for line in plain.split("\n"))
-    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{stop(plain)}>{said}</pre>"
+    lines = "\n".join(_diff_line(line) for line in plain.split("\n"))
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{tab_stop(plain)}>{lines}</pre>"
 
 
 def _diff_line(line: str) -> str:

@@ -1,6 +1,6 @@
-"""Nodes → static HTML: `details`, inline styles, nothing else.
+"""Nodes → static HTML: text elements, `details` that open, inline styles.
 
-Why: a saved notebook shows this everywhere: JupyterLab before and after trust, GitHub (which strips
+A saved notebook must show it everywhere: JupyterLab before and after trust, GitHub (which strips
 styles), nbconvert, print.
 
 Rules
@@ -8,15 +8,14 @@ Rules
 - It must be readable without styles: words carry the state, colours only repeat it.
 - One function per node type (data in `data`, runs of text in `markup`); the live widgets use the
   same functions for everything static.
-- Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that is
-  opened alone.
+- Formulas stay TeX, which front ends typeset; with `typeset` they become MathML, for a page that is
+  opened without a front end.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from html import escape
 from typing import Any
@@ -25,29 +24,25 @@ from .. import nodes, theme, visible
 from ..nodes import Node
 from ..state.text import Text
 from .data import diff, json_tree, table
-from .markup import run, stop, style, text
+from .markup import run, style, tab_stop, text
 
+# classes by which MathJax leaves a page alone, but not the markdown in it (`MATH`)
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
-IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
+PAGE_CLASS = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
-GAP = "\u2003"  # between the two sides of a row, also where styles are stripped
+GAP = "\u2003"  # an em space between the sides of a row, which is there without styles too
 
-_alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
+# whether the outermost `draw_html` was called with `typeset`
+_typeset: ContextVar[bool] = ContextVar("agent_nb_typeset", default=False)
 
 
-@contextmanager
-def typeset_formulas() -> Iterator[None]:
-    """Draw formulas as MathML in this context."""
-    token = _alone.set(True)
+def draw_html(node: Node, *, typeset: bool = False) -> str:
+    """Return the HTML of a node; `typeset`: with formulas as MathML, for a page opened alone."""
+    token = _typeset.set(typeset or _typeset.get())
     try:
-        yield
+        return DRAW[type(node)](node)
     finally:
-        _alone.reset(token)
-
-
-def draw_html(node: Node) -> str:
-    """Return the HTML of a node."""
-    return DRAW[type(node)](node)
+        _typeset.reset(token)
 
 
 def draw_nodes(children: tuple[Node, ...]) -> str:
@@ -61,12 +56,12 @@ def _line(node: nodes.Row) -> str:
     if not node.right:
         return f"<span{style('' if node.wrap else theme.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
     live = ' aria-live="polite"' if node.live else ""
-    said = f"<span{live}{style(theme.WIDE_WORDS if node.wrap else theme.LEFT)}>{left}</span>"
-    return f"{said} <span{style(theme.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
+    before = f"<span{live}{style(theme.WIDE_WORDS if node.wrap else theme.LEFT)}>{left}</span>"
+    return f"{before} <span{style(theme.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
 
 
 def _across(node: nodes.Row) -> str:
-    """Return the style that puts the two sides of a row beside each other; "" without need."""
+    """Return the style that puts the sides of a row beside each other, "" if there is one side."""
     if not node.wrap:
         return theme.ROW
     return theme.ROWS if node.right else ""
@@ -78,7 +73,7 @@ def row(node: nodes.Row) -> str:
 
 
 def fold(node: nodes.Fold) -> str:
-    """Return a line that opens; it keeps its marker, so that it opens without styles too."""
+    """Return a line that opens; without a body, the line alone."""
     if not node.body:
         return "".join(draw_html(part) for part in node.summary)
     lines = "".join(
@@ -92,7 +87,7 @@ def fold(node: nodes.Fold) -> str:
 
 
 def lane(node: nodes.Lane) -> str:
-    """Return the strip that shows when a call ran within its batch."""
+    """Return the strip that shows when a call ran within its batch; at least 0.6 % wide."""
     inner = f"margin-left:{node.start * 100:.1f}%;width:{max(0.6, node.width * 100):.1f}%;height:2px;border-radius:1px"
     part = f"<span{style('display:block', inner, theme.lane(node.tone))}></span>"
     outer = style(
@@ -112,6 +107,7 @@ def stack(node: nodes.Stack) -> str:
 
 def box(node: nodes.Box) -> str:
     """Return nodes on a tinted ground with a coloured left edge."""
+    # the literal colour is for places that drop the one of the theme
     edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{theme.role(node.tone or 'muted')}"
     return f'<div role="note"{style(theme.BOX, theme.tint(node.tone), edge)}>{draw_nodes(node.children)}</div>'
 
@@ -139,23 +135,23 @@ def section(node: nodes.Section) -> str:
 def page(node: nodes.Page) -> str:
     """Return a whole view."""
     inner = "".join(section(s) for s in node.sections)
-    return f'<div {IGNORE} role="group" aria-label="{escape(visible.show_hidden(node.label))}"{style(theme.PAGE)}>{inner}</div>'
+    return f'<div {PAGE_CLASS} role="group" aria-label="{escape(visible.show_hidden(node.label))}"{style(theme.PAGE)}>{inner}</div>'
 
 
 def pre(node: nodes.Pre) -> str:
     """Return preformatted text."""
     wrap = "white-space:pre-wrap;overflow-wrap:break-word" if node.wrap else "white-space:pre"
-    said = visible.show_output(node.text).rstrip("\n")
-    return f"<pre{style(theme.PRE, theme.HEIGHT, wrap, theme.ink(node.tone))}{stop(said, wrap=node.wrap)}>{escape(said)}</pre>"
+    text_ = visible.show_output(node.text).rstrip("\n")
+    return f"<pre{style(theme.PRE, theme.HEIGHT, wrap, theme.ink(node.tone))}{tab_stop(text_, wrap=node.wrap)}>{escape(text_)}</pre>"
 
 
 def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
     from ..markdown.highlight import highlight
 
-    said = visible.show_output(node.text).rstrip("\n")
+    source = visible.show_output(node.text).rstrip("\n")
     select = theme.WHOLE if node.whole else ""
-    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{stop(said)}>{highlight(said, node.language)}</pre>"
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{tab_stop(source)}>{highlight(source, node.language)}</pre>"
 
 
 def bar(node: nodes.Bar) -> str:
@@ -169,10 +165,10 @@ def bar(node: nodes.Bar) -> str:
 
 
 def prose(node: nodes.Prose) -> str:
-    """Return rendered markdown."""
+    """Return rendered markdown; a growing text is rendered piece by piece (`stream_of`)."""
     from ..markdown.stream import render, stream_of
 
-    if _alone.get():
+    if _typeset.get():
         from ..markdown.mathml import Formulas
 
         inner = render(str(node.text), Formulas())
@@ -193,10 +189,10 @@ def branch(node: nodes.Branch) -> str:
     """Return one line of a tree and the branches below it."""
     left = f"<span{style(theme.WORDS)}>{''.join(run(t) for t in node.row.left)}</span>"
     right = "".join(run(t) for t in node.row.right) + _figure(node)
-    said = f"<span{style(theme.ROW)}>{left}{f' <span{style(theme.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
+    line = f"<span{style(theme.ROW)}>{left}{f' <span{style(theme.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
     if node.detail:
-        summary = f"<summary{style(theme.SUMMARY)}>{said}</summary>"
-        said = (
+        summary = f"<summary{style(theme.SUMMARY)}>{line}</summary>"
+        line = (
             f"<details>{summary}<div{style(theme.BODY)}>{draw_nodes(node.detail)}</div></details>"
         )
     edge = f"border-left-color:{theme.role(node.tone)}" if node.strong and node.tone else ""
@@ -205,7 +201,7 @@ def branch(node: nodes.Branch) -> str:
         if node.branches
         else ""
     )
-    return f"<li{style(theme.BRANCH)}>{said}{below}</li>"
+    return f"<li{style(theme.BRANCH)}>{line}{below}</li>"
 
 
 def _figure(node: nodes.Branch) -> str:
@@ -221,15 +217,15 @@ def _figure(node: nodes.Branch) -> str:
 
 
 def image(node: nodes.Image) -> str:
-    """Return an image from its data."""
+    """Return an image from its data, of which anything but base64 is dropped."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
     return f'<div><img alt="{escape(visible.show_hidden(node.alt))}" src="data:{node.media_type};base64,{data}"{style(theme.IMAGE)}></div>'
 
 
 def html(node: nodes.Html) -> str:
-    """Return HTML from a tool, sanitised.
+    """Return HTML from a tool, sanitised; its plain form if nothing is left.
 
-    Secrets are redacted after that, since markup may have interrupted a key.
+    Secrets are redacted after that: a tag that the sanitiser removes may have divided a key.
     """
     from ...models import collect_secrets
     from ...wire import redact_text
@@ -242,10 +238,11 @@ def html(node: nodes.Html) -> str:
 
 
 def nothing(node: Node) -> str:
-    """Return nothing: a static page has no buttons and no editors."""
+    """Return "": a static page has no buttons and no editors."""
     return ""
 
 
+# node type: the function that draws it
 DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.T: run,
     nodes.Row: row,

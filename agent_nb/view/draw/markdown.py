@@ -1,13 +1,13 @@
 """Nodes → markdown, for front ends, converters and diffs that read it.
 
 Why so careful: `text/markdown` may be rendered with raw HTML enabled, in a trusted page. So every
-character of a model or tool that could begin a tag, a link or an image is disarmed in a way that
-holds in every markdown parser, whatever that parser takes for code.
+character of a model or tool that could begin a tag, a link or an image is disarmed, in a way that
+holds in every markdown parser, also in one that takes other parts of the text for code.
 
 Rules
 - No HTML is written. Code is in fences longer than any run of backticks in it.
-- Links of an answer survive if they are http, https or mailto; images never load from elsewhere.
-- TeX that could leave its box (see `tex`) becomes code.
+- Links of an answer stay if they are http, https or mailto; images only with their data inside.
+- TeX that could leave its box (see `markdown.tex`) becomes code.
 """
 
 from __future__ import annotations
@@ -21,19 +21,23 @@ from ..nodes import Node
 from . import text
 from .walk import Pieces, each, structure
 
-ZERO = "\u200b"
+ZERO = "\u200b"  # a space of no width: it divides what a parser would join
 # an underscore within a word has no meaning
 _SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
+# a code span
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
+# the begin of a link target that is not allowed
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
 _TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # MathJax may typeset this although markdown escapes it
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
+# a code span, or (`tex`) what front ends may take for a formula
 _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
     r"|\\\((?s:.){1,1000}?\\\)|\\\[(?s:.){1,1000}?\\\]|\\begin\{(?P<env>\w{1,12}\*?)\}(?s:.){1,2000}?\\end\{(?P=env)\})"
 )
+# an image with its data inside
 _RASTER = re.compile(
     r"!\[(?=[^\]\n]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))"
 )
@@ -50,7 +54,7 @@ def blocks(node: Node) -> list[str]:
 
 
 def literal(text: str) -> str:
-    """Return text as literal markdown: escaped, or as a code span if it may hold TeX."""
+    """Return markdown that reads as `text`: escaped, or as a code span if it may hold TeX."""
     return span(text) if _TEX.search(text) else escaped(text)
 
 
@@ -66,11 +70,11 @@ def escaped(text: str) -> str:
 
 def span(text: str) -> str:
     """Return a code span."""
-    said = _inert(visible.show_hidden(text).replace("\n", " "))
-    runs = [len(run) for run in re.findall(r"`+", said)]
+    code = _inert(visible.show_hidden(text).replace("\n", " "))
+    runs = [len(run) for run in re.findall(r"`+", code)]
     ticks = "`" * (max(runs, default=0) + 1)
-    pad = " " if said.startswith("`") or said.endswith("`") else ""
-    return f"{ticks}{pad}{said}{pad}{ticks}" if said.strip() else said
+    pad = " " if code.startswith("`") or code.endswith("`") else ""
+    return f"{ticks}{pad}{code}{pad}{ticks}" if code.strip() else code
 
 
 def _inert(code: str) -> str:
@@ -80,9 +84,9 @@ def _inert(code: str) -> str:
 
 def fence(text: str, language: str = "") -> str:
     """Return a code block."""
-    said = visible.show_output(text).rstrip("\n")
-    ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", said)), default=0) + 1)
-    return f"{ticks}{re.sub(r'[^a-z0-9+-]', '', language.lower())}\n{said}\n{ticks}"
+    code = visible.show_output(text).rstrip("\n")
+    ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", code)), default=0) + 1)
+    return f"{ticks}{re.sub(r'[^a-z0-9+-]', '', language.lower())}\n{code}\n{ticks}"
 
 
 def inline(run: nodes.T) -> str:
@@ -104,25 +108,26 @@ def line(runs: tuple[nodes.T, ...]) -> str:
 
 def row(node: nodes.Row) -> list[str]:
     """Return a paragraph: left — right."""
-    said = " — ".join(part for part in (line(node.left), line(node.right)) if part)
-    return [_TAKEN.sub(r"\\\g<0>", said)]
+    paragraph = " — ".join(part for part in (line(node.left), line(node.right)) if part)
+    return [_BLOCK_MARK.sub(r"\\\g<0>", paragraph)]
 
 
-_TAKEN = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
+# a begin of a line that would make it a list, a heading or a quotation
+_BLOCK_MARK = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary as a paragraph and the body below it; of a thought, only the summary."""
-    thought = node.accordion and not node.open
-    return each(blocks, node.summary if thought else (*node.summary, *node.body))
+    """Return the summary and the body below it; of a closed accordion, only the summary."""
+    closed = node.accordion and not node.open
+    return each(blocks, node.summary if closed else (*node.summary, *node.body))
 
 
 def panel(node: nodes.Panel) -> list[str]:
     """Return the steps as a list, with the body of each step in its item."""
     items = [
-        item(found)
+        item(parts)
         for step in node.steps
-        if (found := [part for part in blocks(step.child) if part])
+        if (parts := [part for part in blocks(step.child) if part])
     ]
     return ["\n".join(items)] if items else []
 
@@ -140,8 +145,7 @@ def page(node: nodes.Page) -> list[str]:
 
 
 def _code(source: str, language: str = "") -> list[str]:
-    kept = text.capped(text.lines(nodes.Pre(source)), text.OPENED)
-    return [fence("\n".join(kept), language)]
+    return [fence("\n".join(text.capped(text.lines(nodes.Pre(source)), text.OPENED)), language)]
 
 
 def _cell(text: str) -> str:
@@ -162,10 +166,10 @@ def prose(node: nodes.Prose) -> list[str]:
     from ..markdown.split import lines_of, parse
 
     source = visible.show_prose(str(node.text).replace("\r", ""))
-    found, references = parse(source, {})
+    parsed, references = parse(source, {})
     lines = lines_of(source)
     out = []
-    for block in found:
+    for block in parsed:
         token = block.tokens[0]
         code = token.type in {"fence", "code_block"}
         body = (
@@ -183,6 +187,7 @@ def prose(node: nodes.Prose) -> list[str]:
 
 
 def _safe_reference(label: str, href: str) -> bool:
+    """Return whether a link definition leads to the web or to mail, and holds no markup."""
     return bool(
         re.match(r"(?:https?://|mailto:)[^\s<>]*\Z", href, re.IGNORECASE)
     ) and not re.search(r"[\[\]<>`\n\\]", label)
@@ -210,13 +215,16 @@ def disarmed(text: str) -> str:
 
 
 def _outside(text: str, *, maths: bool) -> str:
+    """Return text outside code spans, disarmed; `maths`: it may hold TeX."""
     # front ends differ in what they take for a formula, so every refused command is broken up
     if maths:
-        cuts = [0, *(place + 1 for place in tex.refused(text)), len(text)]
+        cuts = [0, *(backslash + 1 for backslash in tex.refused(text)), len(text)]
         text = ZERO.join(text[a:b] for a, b in pairwise(cuts))
-    kept = _AUTOLINK.findall(text)
+    autolinks = _AUTOLINK.findall(text)
     parts = [_TAG.sub("&lt;", part) for part in _AUTOLINK.split(text)]
-    joined = "".join(part + link for part, link in zip(parts, [*kept, ""], strict=True))
+    joined = "".join(part + link for part, link in zip(parts, [*autolinks, ""], strict=True))
+    # \0 and \1, which no text has here (`show_prose`), stand for the "![" and "](" of such images
+    # while all other images become links and all other targets are broken
     joined = _RASTER.sub("\0", joined).replace("![", "[")
     joined = re.sub(r"\0([^\]\n]*)\]\(", r"![\1" + "\1", joined)
     return (
@@ -224,6 +232,7 @@ def _outside(text: str, *, maths: bool) -> str:
     )
 
 
+# node type: the function that draws it
 DRAW: dict[type[Node], Pieces] = {
     **structure(blocks),
     nodes.T: lambda node: [inline(node)],

@@ -1,6 +1,6 @@
-"""The pieces of static HTML: escaped text, style attributes, runs of text, tab stops.
+"""The parts of static HTML that several nodes need: text, style attributes, runs, tab stops.
 
-Rule: `text` makes hidden characters visible and escapes; its result is never escaped again.
+Rule: what `text` and `run` return is escaped, and never escaped again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import msgspec
 
 from .. import nodes, theme, visible
 
-LINES, LETTERS = 12, theme.SCROLLS  # a text of at most this size fits without scrolling
+LINES, LETTERS = 12, theme.SCROLLS  # a text of this size, letters of a line, needs no scrolling
 
 
 def text(value: str) -> str:
-    """Return a text for the page, escaped, with hidden characters made visible."""
+    """Return a text as HTML, with hidden characters made visible."""
     return escape(visible.show_hidden(value))
 
 
@@ -28,7 +28,7 @@ def style(*parts: str) -> str:
 def run(node: nodes.T) -> str:
     """Return a run of text.
 
-    Without styles, tags still show what is bold and what is a name; quiet code becomes plain text.
+    Tags show what is bold, italic or code where styles are stripped; muted code is a plain span.
     """
     if node.now:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
@@ -42,20 +42,21 @@ def run(node: nodes.T) -> str:
         return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
     if node.mono:
         tag = "span" if node.tone == "muted" else "code"
-        said = f"<{tag}{style(theme.MONO, ink)}>{text(node.text)}</{tag}>"
-        return f"<b{style('font-weight:600')}>{said}</b>" if node.bold else said
+        code = f"<{tag}{style(theme.MONO, ink)}>{text(node.text)}</{tag}>"
+        return f"<b{style('font-weight:600')}>{code}</b>" if node.bold else code
     tag, weight = (
         ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
     )
-    css, said = style(ink, weight), text(node.text.replace("  ", "\u2002"))
-    return f"<{tag}{css}>{said}</{tag}>" if css or tag != "span" else said
+    # HTML would collapse two spaces: an en space is as wide
+    css, words = style(ink, weight), text(node.text.replace("  ", "\u2002"))
+    return f"<{tag}{css}>{words}</{tag}>" if css or tag != "span" else words
 
 
-def stop(label: str, *, wrap: bool = False) -> str:
-    """Return the tabindex of a text that scrolls, or "" for one that fits.
+def tab_stop(content: str, *, wrap: bool = False) -> str:
+    """Return the tabindex of a text that scrolls, "" for one that fits.
 
-    With it, the keyboard reaches the end of the text.
+    With it the keyboard can scroll the text.
     """
-    lines = label.split("\n")
+    lines = content.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
     return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""

@@ -2,13 +2,13 @@
 
 Why: `ipython` and `jupyter console` show neither widgets nor updates of a display.
 
-How: each paint prints what is new in the cards, in card order. An open card holds up those after
-it, so that two tools at once do not mix their lines.
+How: each paint prints what is new in the cards, in their order. The cards after an open card wait
+for its end, so that the lines of two tools at once are not mixed.
 
 Rules
-- The text ends up the same however often it is painted, and nothing is printed twice.
-- A bar is one line at each quarter.
-- What a question on the keyboard has shown is not shown again.
+- The text is the same in the end, however often it is painted; nothing is printed twice.
+- A bar is printed as one line at each quarter.
+- What a question on the keyboard has shown is not printed again.
 - Hostile characters are made visible.
 """
 
@@ -43,18 +43,18 @@ class TextPainter:
         self._context = Context(thoughts=thoughts)
         self._at = 0  # index of the card being printed
         self._printed: set[str] = set()  # parts of that card that are printed
-        self._letters = 0  # printed characters of its text
+        self._letters = 0  # printed characters of its text or output
         self._marks = 0  # printed marks of its bar
-        self._text: Text | None = None  # the text of `_letters`
-        self._begun = self._ended = False
-        self._midline = False
-        self._kind = ""  # kind of the last line
+        self._text: Text | None = None  # the text that `_letters` counts
+        self._begun = self._ended = False  # whether the first and the last lines are printed
+        self._midline = False  # whether the last line has no end yet
+        self._kind = ""  # kind of the last line: head, step, answer or end
 
     def restart(self) -> None:
-        """Do nothing: the beginning of the next view is already printed."""
+        """Do nothing: the new view begins like the last one, and that is printed already."""
 
     def paint(self, view: RunView, now: float | None) -> int:
-        """Print what is new; return 1 if there was something."""
+        """Print what is new; return 1 if there was something, else 0."""
         before = self._letters, self._marks, self._at, len(self._printed), self._begun
         if not self._begun and view.model:
             self._begun = True
@@ -62,7 +62,7 @@ class TextPainter:
         while self._at < len(view.cards):
             card = view.cards[self._at]
             if isinstance(card, NoteCard) and card is view.cards[-1] and now is not None:
-                break  # it may still gather more
+                break  # the next event may still be added to it
             self._card(card, replayed=bool(view.badge))
             if not card.done:
                 break
@@ -75,6 +75,7 @@ class TextPainter:
         )
 
     def _card(self, card: Card, *, replayed: bool) -> None:
+        """Print what is new in a card; `replayed`: no question was asked in this terminal."""
         if isinstance(card, UserCard | PlanCard):
             return  # the prompt is in the cell above; a plan is printed when it is complete
         if isinstance(card, ThinkCard):
@@ -88,15 +89,17 @@ class TextPainter:
         elif isinstance(card, MapCard):
             self._map(card)
         elif card.done:
-            self._node(card)
+            self._whole(card)
 
     def _answer(self, card: RespondCard) -> None:
-        if card.typed or card.code:
+        if not card.done and not card.text.first_letter():
+            return  # white space says nothing yet; what follows it may be JSON
+        if card.typed or card.is_json_code:
             if card.done and (node := draw(card, self._context)) is not None:
                 self._once("node", text.draw(node), "answer")
             return
         if len(card.text):
-            self._turn("answer")
+            self._begin_kind("answer")
         self._flow(card.text, "", card.done)
 
     def _think(self, card: ThinkCard) -> None:
@@ -106,19 +109,20 @@ class TextPainter:
             self._once("head", "Thinking:")
             self._flow(card.text, INDENT, card.done)
         elif card.done:
-            self._node(card)
+            self._whole(card)
 
-    def _node(self, card: Card) -> None:
+    def _whole(self, card: Card) -> None:
+        """Print a card that is done, as it looks on a page."""
         node = draw(card, self._context)
         if node is not None:
             self._once("node", text.draw(node))
 
     def _retry(self, card: RetryCard) -> None:
-        """Print one line for each wait, and one for all of them."""
+        """Print a line for each wait, and one for all of them at the end."""
         for number, (why, pause) in enumerate(card.failures, 2):
             self._once(f"try {number}", text.draw(retry.row(why, number, pause)))
         if card.done:
-            self._node(card)
+            self._whole(card)
 
     def _map(self, card: MapCard) -> None:
         """Print the plan, a line at each quarter, and the outcome."""
@@ -127,9 +131,10 @@ class TextPainter:
             self._line(f"{INDENT}{map_card.pace(card, counts, over=False)}")
         self._marks = len(card.quarters)
         if card.done:
-            self._node(card)
+            self._whole(card)
 
     def _call(self, card: CallCard, *, replayed: bool) -> None:
+        """Print a call: its line, its arguments, its output with the marks of its bar, its end."""
         if card.status == "writing":
             return
         self._once(
@@ -146,7 +151,7 @@ class TextPainter:
                 "code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
             )
         for mark in card.marks[self._marks :]:
-            self._output(card, mark.at)
+            self._output(card, mark.output_length)
             self._line(
                 f"{INDENT}{mark.fraction * 100:.0f} %  {visible.show_hidden(mark.message)}".rstrip()
             )
@@ -176,42 +181,43 @@ class TextPainter:
 
         A text that does not continue what was printed is printed from its beginning.
         """
-        other = self._text is not text and not str(text).startswith(
+        differs = self._text is not text and not str(text).startswith(
             str(self._text or "")[: self._letters]
         )
-        if self._letters and other:
-            self._fresh()
+        if self._letters and differs:
+            self._end_line()
             self._letters = 0
         self._text = text
         if len(text) > self._letters:
             self._grow(visible.show_prose(text.tail(len(text) - self._letters)), indent)
             self._letters = len(text)
         if done:
-            self._fresh()
+            self._end_line()
 
     def _grow(self, new: str, indent: str) -> None:
         for line in new.splitlines(keepends=True):
             self._out(line if self._midline else indent + line)
 
-    def _once(self, what: str, line: str, kind: str = "step") -> None:
-        if what not in self._printed:
-            self._printed.add(what)
+    def _once(self, part: str, line: str, kind: str = "step") -> None:
+        """Print a part of the card, unless it is printed already."""
+        if part not in self._printed:
+            self._printed.add(part)
             self._line(line, kind)
 
     def _line(self, line: str, kind: str = "step") -> None:
         if line:
-            self._turn(kind)
-            self._fresh()
+            self._begin_kind(kind)
+            self._end_line()
             self._out(line + "\n")
 
-    def _turn(self, kind: str) -> None:
-        """Print an empty line between the steps, the answers and the end."""
+    def _begin_kind(self, kind: str) -> None:
+        """Print an empty line between lines of different kinds, except after the head."""
         if self._kind not in {"", "head", kind}:
-            self._fresh()
+            self._end_line()
             self._out("\n")
         self._kind = kind
 
-    def _fresh(self) -> None:
+    def _end_line(self) -> None:
         if self._midline:
             self._out("\n")
 
@@ -220,6 +226,7 @@ class TextPainter:
         self._midline = not line.endswith("\n")
 
     def _end(self, view: RunView) -> None:
+        """Print the plans, the header and the footer of a run that has ended."""
         self._ended = True
         for card in view.cards:
             if isinstance(card, PlanCard) and (node := draw(card, self._context)) is not None:
@@ -230,5 +237,5 @@ class TextPainter:
 
 
 def _answered(card: CallCard) -> str:
-    """Return who answered the question about a call, "" if nothing was asked."""
+    """Return who answered the question about a call ("stdin": at the keyboard), "" if none."""
     return card.approval.by if card.asked is not None and card.approval is not None else ""

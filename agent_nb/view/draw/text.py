@@ -1,7 +1,9 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
-Rules: no colour, no width (a terminal wraps); one line per step, its body indented below and
-bounded; a thought is one line; hostile characters are made visible (see `visible`).
+Rules
+- No colour and no width: a terminal wraps.
+- A step is one line, with its body indented below and bounded; a thought is one line.
+- Hostile characters are made visible (see `visible`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from ..nodes import Node
 from .walk import Pieces, each, structure
 
 INDENT = "    "
-CLOSED, OPENED = 8, 40  # lines shown of a closed and of an open fold
+CLOSED, OPENED = 8, 40  # lines that are shown of the body of a closed and of an open fold
 LONGEST = 400  # characters of a line
 
 
@@ -35,7 +37,7 @@ def words(runs: tuple[nodes.T, ...]) -> str:
 
 
 def row(node: nodes.Row) -> list[str]:
-    """Return a line: left, then right after a gap."""
+    """Return a row as lines: left, then right after a gap."""
     text = "   ".join(p for p in (words(node.left), words(node.right)) if p)
     return [line[:2000] for line in text.split("\n")] if text else []
 
@@ -59,7 +61,7 @@ def fold(node: nodes.Fold) -> list[str]:
 
 
 def capped(rows: list[str], most: int) -> list[str]:
-    """Return the first `most` lines, and one that counts the rest."""
+    """Return the first `most` lines; if there are more, a line says how many."""
     more = [f"… {count_noun(len(rows) - most, 'more line')}"] if len(rows) > most else []
     return [*rows[:most], *more]
 
@@ -99,20 +101,20 @@ def json_lines(node: nodes.Json) -> list[str]:
 
 
 def tree(node: nodes.Tree) -> list[str]:
-    """Return branches with lines that lead to them."""
+    """Return the branches of a tree."""
     return [line for item in node.branches for line in branch(item)]
 
 
 def branch(node: nodes.Branch) -> list[str]:
-    """Return one line with its figure, and the branches below."""
+    """Return one line with its figure, and the branches below, connected by drawn lines."""
     right = (
         (*node.row.right, nodes.T(f"  {node.figure}" if node.row.right else node.figure))
         if node.figure
         else node.row.right
     )
     out = row(nodes.Row(node.row.left, right))
-    for place, item in enumerate(node.branches):
-        last = place == len(node.branches) - 1
+    for number, item in enumerate(node.branches, 1):
+        last = number == len(node.branches)
         first, *rest = branch(item) or [""]
         out += [
             ("└─ " if last else "├─ ") + first,
@@ -122,20 +124,20 @@ def branch(node: nodes.Branch) -> list[str]:
 
 
 def table(node: nodes.Table) -> list[str]:
-    """Return a table in columns; the last one has room for a sentence."""
+    """Return a table in columns of at most 40 characters, the last one of 80; of sides, 60."""
     rows = [tuple(visible.show_hidden(c) for c in row) for row in (node.columns, *node.rows)]
     most = [60 if node.sides else 40] * len(node.columns)
     if most and not node.sides:
         most[-1] = 2 * most[-1]
     widths = [min(most[i], max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
-    made = [
+    lines_ = [
         "  ".join(
             _fit(cell, width).rjust(width) if n in node.figures else _fit(cell, width).ljust(width)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    return [*made, *([node.note] if node.note else [])]
+    return [*lines_, *([node.note] if node.note else [])]
 
 
 def _fit(cell: str, width: int) -> str:
@@ -148,6 +150,7 @@ def prose(node: nodes.Prose) -> list[str]:
     return visible.show_prose(str(node.text)).strip("\n").split("\n")
 
 
+# node type: the function that draws it
 DRAW: dict[type[Node], Pieces] = {
     **structure(lines),
     nodes.T: lambda node: [words((node,))],

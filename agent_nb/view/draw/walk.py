@@ -1,4 +1,4 @@
-"""The common part of drawers that return pieces: lines of text, or blocks of markdown."""
+"""What the drawers of text and of markdown share: both return pieces (lines, or blocks)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from .. import nodes
 from ..nodes import Node
 
+#: A function that draws a node as lines of text, or as blocks of markdown.
 Pieces = Callable[[Any], list[str]]
 
 
@@ -17,7 +18,10 @@ def each(pieces: Pieces, children: Iterable[Node]) -> list[str]:
 
 
 def structure(pieces: Pieces) -> dict[type[Node], Pieces]:
-    """Return the table for nodes that only hold others, or that only the live view shows."""
+    """Return the part of a drawer's table that does not depend on its format.
+
+    Nodes that only hold others are drawn by `pieces`; those of the live view are not drawn.
+    """
 
     def child(node: nodes.Step | nodes.Section) -> list[str]:
         return pieces(node.child)

@@ -1,1 +1,1 @@
-"""Markdown that grows, as sanitised HTML."""
+"""Markdown, whole or growing, as sanitised HTML. Read `stream` first."""

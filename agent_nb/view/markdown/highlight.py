@@ -1,9 +1,9 @@
 """Source code → escaped HTML with a few inline colours (Pygments).
 
 Rules
-- Unknown languages and very long code are shown plain; the output is always escaped.
-- Neighbours of one colour share a span.
-- Pygments is imported when the first code is shown.
+- Code in an unknown language, and very long code, is escaped and not coloured.
+- Neighbouring tokens of one colour share a span.
+- Pygments is imported when the first code is coloured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...host import without_project
 from .. import theme
 
 LONGEST = 60_000  # characters; longer code is shown plain
-# token type in the notation of Pygments: family in `theme.SYNTAX`
+# token type as Pygments writes it (it holds for types below too): family in `theme.SYNTAX`
 FAMILIES = {
     "Token.Keyword": "keyword",
     "Token.Operator.Word": "keyword",
@@ -44,15 +44,15 @@ def highlight(code: str, language: str) -> str:
     if lexer is None:
         return escape(code)
     out: list[str] = []
-    last = ""
-    gathered: list[str] = []
+    last = ""  # the family of `values`
+    values: list[str] = []
     for kind, value in lexer.get_tokens(code):
         family = _family(kind) if not value.isspace() else last
         if family != last:
-            out.append(_span("".join(gathered), last))
-            last, gathered = family, []
-        gathered.append(value)
-    out.append(_span("".join(gathered).removesuffix("\n"), last))
+            out.append(_span("".join(values), last))
+            last, values = family, []
+        values.append(value)
+    out.append(_span("".join(values).removesuffix("\n"), last))  # the lexer ensures a line end
     return "".join(out)
 
 
@@ -64,6 +64,7 @@ def _span(text: str, family: str) -> str:
 
 @cache
 def _family(kind: Any) -> str:
+    """Return the family of a Pygments token type, "" for one that is not coloured."""
     while kind is not None:
         if (name := str(kind)) in FAMILIES:
             return FAMILIES[name]
@@ -73,11 +74,13 @@ def _family(kind: Any) -> str:
 
 @cache
 def _lexer(language: str) -> Any:
+    """Return the Pygments lexer of a language, None if it has none."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
     try:
-        with without_project():  # Pygments looks for plug-ins
+        # Pygments imports lexers of installed packages: none may come from the user's folder
+        with without_project():
             return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=True)
     except ClassNotFound:
         return None

@@ -1,16 +1,16 @@
 """The view's markdown parser and renderer (markdown-it-py): no raw HTML, tables, TeX unchanged.
 
 Rules
-- Styles are inline (`theme`), because a saved notebook has no style sheet of ours; `highlight`
-  colours code.
-- `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on separate lines, `\\begin{…}…\\end{…}` pass
-  unchanged, each in its own tag, for the front end to typeset, or go into the `FORMULAS` of the
-  environment. A formula that could leave its box (see `tex`) is shown as code, and all are where
-  nothing typesets them (`UNSET`).
-- A tag divides anything else that could begin a formula: no front end takes two prices for one.
+- Styles are inline (`theme`), because a saved notebook has no style sheet of ours.
+- Formulas are `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on separate lines, `\\begin{…}…\\end{…}`.
+  They stay as they are, each in its own tag, for the front end to typeset, or are collected in the
+  renderer's environment (`FORMULAS`). One that could leave its box (see `tex`) is shown as code, as
+  are all where nothing typesets them (`UNSET`).
+- Any other character that could begin a formula is alone in a tag, so that no front end takes two
+  prices for a formula.
 - Images only from `data:`; a remote one becomes a link, since reading an answer must not send
   requests.
-- Everything goes through `sanitize.clean` before it is shown.
+- The HTML made here is not sanitised yet; `stream` does that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from .. import theme
 from . import tex
 from .highlight import highlight
 
-_SPACE = "0 0 8px"
+_SPACE = "0 0 8px"  # the margin of a block
+# token type: style of its element
 STYLES = {
     "paragraph_open": f"margin:{_SPACE}",
     "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",
@@ -47,11 +48,14 @@ CODE_INLINE = (
     + theme.FAMILY
 )
 PRE = f"background-color:{theme.GROUND};font-size:{theme.SMALL};line-height:1.45;overflow:auto;{theme.FAMILY}"
+# a formula between dollars: no space inside its delimiters, no digit after it
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
 )
+# the begin of a formula on separate lines; `_CLOSES`: its end
 _OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
 _CLOSES = {"$$": "$$", "\\[": "\\]"}
+# what a front end may take for the begin of a formula, or for a reference to one
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 FORMULAS = "formulas"  # key of the renderer's environment: collects the formulas (`mathml`)
@@ -62,7 +66,7 @@ ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 @cache
 def parser() -> MarkdownIt:
-    """Return the parser; it keeps no state between texts."""
+    """Return the parser and renderer, which keeps no state between texts."""
     md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     md.block.ruler.before("fence", "math_block", _math_block)
     md.inline.ruler.before("escape", "math_inline", _math_inline)
@@ -79,10 +83,10 @@ def tokens_html(
     last: bool = True,
     number: int | None = None,
 ) -> str:
-    """Return the HTML of block tokens, not yet sanitised.
+    """Return the HTML of block tokens, not sanitised. Changes the tokens.
 
-    A page of a cut block lacks its `first` or `last` edge; `number`: where its ordered list
-    continues.
+    A long block is cut into pages (`split`): `first` and `last` say which edges of the block this
+    page has; `number` is that of its first item, if it continues an ordered list.
     """
     for token in tokens:
         css = STYLES.get(token.type)
@@ -106,7 +110,7 @@ def tokens_html(
 
 
 def _page(token: Token, *, first: bool, last: bool) -> None:
-    """Remove the edges of the first token of a page of a cut block."""
+    """Remove the edges between the pages of a block from its first token."""
     if token.type == "fence":
         token.meta = {"first": first, "last": last}
     elif not last and token.attrGet("style"):
@@ -121,10 +125,7 @@ def heading(tag: str) -> str:
 
 
 def selectors() -> dict[str, str]:
-    """Return rendered markdown's styles as a style sheet: selector → declarations.
-
-    The declarations are the same strings as the inline styles.
-    """
+    """Return the inline styles of rendered markdown as rules: selector → the same declarations."""
     tags = {
         "p": "paragraph_open",
         "ul": "bullet_list_open",
@@ -149,10 +150,9 @@ def selectors() -> dict[str, str]:
 
 
 def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:
-    """Return a block of code.
+    """Return a block of code, or a page of one (see `tokens_html`).
 
-    A long block comes in pages: only the first has round corners and space above, only the last
-    below.
+    Only the first page has round corners and space above, only the last below.
     """
     text = code.rstrip("\n") if last else code.removesuffix("\n")
     # long lines scroll, also by keyboard
@@ -173,7 +173,7 @@ def pre_style(*, first: bool = True, last: bool = True) -> str:
 
 
 def language_of(info: str) -> str:
-    """Return the language that an info string names."""
+    """Return the language that the info string of a fence names, "" if none."""
     words = info.strip().split()
     return words[0].strip("{}.").lower()[:30] if words else ""
 
@@ -181,24 +181,26 @@ def language_of(info: str) -> str:
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Match a formula on separate lines: from `$$`, `\\[` or `\\begin{…}` to its end.
 
-    A blank line or the end before that means it is not math; while more text may come it counts as
-    one block. It never interrupts a paragraph.
+    A rule of markdown-it: it adds a token unless `silent`, and returns whether it matches. A blank
+    line before the end means that there is no formula, as does the end of the text, unless more of
+    it will come (`OPEN_END`). A formula never interrupts a paragraph.
     """
     begin = state.bMarks[start] + state.tShift[start]
     opening = _OPENS.match(state.src, begin, state.eMarks[start])
     if opening is None or state.is_code_block(start) or state.sCount[start] < state.blkIndent:
         return False
     close = _CLOSES.get(opening[1]) or f"\\end{{{opening[2]}}}"
-    line, found = start, False
-    while line < end and not found and state.sCount[line] >= state.blkIndent:
+    line, closed = start, False
+    while line < end and not closed and state.sCount[line] >= state.blkIndent:
         text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip()
         if not text:
             return False
-        found = text.endswith(close) and (line > start or len(text) > 3)
+        # on its first line, "$$" and "$$$" do not close themselves
+        closed = text.endswith(close) and (line > start or len(text) > 3)
         line += 1
     more = state.env.get(OPEN_END) and line >= len(state.bMarks) - 1
-    if silent or not (found or more):
-        return found
+    if silent or not (closed or more):
+        return closed
     token = state.push("math_block", "", 0)
     token.content = state.getLines(start, line, state.tShift[start], False)
     token.map = [start, line]
@@ -207,7 +209,7 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _math_inline(state: StateInline, silent: bool) -> bool:
-    """Match inline math, or a single dollar."""
+    """Match a formula in a line, or a dollar that begins none (a rule of markdown-it)."""
     here = state.src[state.pos]
     if here not in "$\\":
         return False
@@ -222,16 +224,19 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
 
 
 def _formula(source: str, begin: int, stop: int) -> int:
-    """Return the end of the formula that begins here, or 0.
+    """Return the end of the formula that begins at `begin`, or 0.
 
-    The search is bounded, so that a line full of openers costs no more than others.
+    The search is bounded, so that a line full of openers takes no more time than others.
     """
     if source[begin] == "$":
-        found = _DOLLARS.match(source, begin, stop)
-        return found.end() if found else 0
+        dollars = _DOLLARS.match(source, begin, stop)
+        return dollars.end() if dollars else 0
     close = {"(": "\\)", "[": "\\]"}.get(source[begin + 1 : begin + 2])
     end = source.find(close, begin + 3, min(stop, begin + 1000)) if close else -1
     return end + 2 if end >= 0 else 0
+
+
+# Rules of the renderer: (its object, tokens, index of the token, options, environment) → HTML.
 
 
 def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
@@ -247,7 +252,7 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
     formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
     formulas = env.get(FORMULAS)
     if env.get(UNSET):  # the formula may be unfinished, so it is not judged
-        said = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
+        html = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
     elif not tex.harmless(formula):
         return (
             pre(formula, "latex")
@@ -255,12 +260,12 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
             else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
         )
     else:
-        said = escape(formula) if formulas is None else formulas.put(formula)
-    return f'<p style="margin:{_SPACE}">{said}</p>\n' if block else f"<span>{said}</span>"
+        html = escape(formula) if formulas is None else formulas.put(formula)
+    return f'<p style="margin:{_SPACE}">{html}</p>\n' if block else f"<span>{html}</span>"
 
 
 def bare(formula: str) -> str:
-    """Return a formula without its delimiters; an environment is its own formula."""
+    """Return a formula without its delimiters; `\\begin{…}…\\end{…}` has none."""
     text = formula.strip()
     if text.startswith("\\begin"):
         return text

@@ -4,11 +4,11 @@ Why MathML: browsers draw it without scripts or remote fonts, and it remains tex
 and copied.
 
 Rules
-- TeX comes from models and is hostile, even if `tex` accepts it. The converter's output is not
-  trusted: elements and attributes are rewritten from an allow-list, every text is escaped, no
+- TeX comes from models and may be hostile, even if `tex` accepts it. The converter's output is not
+  trusted: only elements and attributes of an allow-list are written, every text is escaped, no
   length is negative or large, nothing is coloured, linked or moved.
 - A formula that is too long or cannot be converted is shown as code.
-- latex2mathml is imported when it is needed.
+- latex2mathml is imported when the first formula is converted.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 LONGEST = 4_000  # characters of one formula
 DEEPEST = 100  # nested elements
-PARTS = """
+ELEMENTS = """
     math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd
     mtext mtr munder munderover none
 """
-TAGS = frozenset(PARTS.split())
+TAGS = frozenset(ELEMENTS.split())
 LENGTH = r"\+?(?:0|[0-4]?(?:\.\d{1,4})?)(?:em|ex|pt|px)?"
+# attribute: pattern of its whole value
 ATTRIBUTES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for names, pattern in (
@@ -49,30 +50,31 @@ ATTRIBUTES: dict[str, re.Pattern[str]] = {
     )
     for name in names.split()
 }
-WIDTH = re.compile(LENGTH)  # allowed on spaces only
+WIDTH = re.compile(LENGTH)  # of the attribute `width`, which only spaces may have
+# begin and end of a formula, and whether it is a display formula
 _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
 
 
 class Formulas:
-    """The formulas of one text.
+    """Takes the formulas of one text past the sanitiser, which accepts no MathML.
 
-    Each is replaced by a mark that the sanitiser accepts, and filled in afterwards.
+    A mark takes the place of each formula (`put`) until the text is sanitised (`fill`).
     """
 
     def __init__(self) -> None:
         self._sources: list[str] = []
-        self._name = secrets.token_hex(8)  # the author of the text cannot know it
+        self._secret = secrets.token_hex(8)  # so that the text cannot contain a mark
 
     def put(self, source: str) -> str:
         """Return the mark of a formula, given with its delimiters."""
         self._sources.append(source)
-        return f"{self._name}m{len(self._sources) - 1}m"
+        return f"{self._secret}m{len(self._sources) - 1}m"
 
     def fill(self, html: str) -> str:
         """Return sanitised HTML with the formulas in place of their marks."""
         return (
             re.sub(
-                f"{self._name}m([0-9]+)m", lambda mark: formula(self._sources[int(mark[1])]), html
+                f"{self._secret}m([0-9]+)m", lambda mark: formula(self._sources[int(mark[1])]), html
             )
             if self._sources
             else html
@@ -83,7 +85,7 @@ def formula(source: str) -> str:
     """Return a formula, given with its delimiters, as MathML, or as code if that fails."""
     tex, block = _inside(source.strip())
     if len(tex) <= LONGEST:
-        with suppress(Exception):  # the converter raises anything, RecursionError too
+        with suppress(Exception):  # the converter may raise anything, also RecursionError
             return _written(_converted(tex, block), 0)
     return f"<code>{escape(visible.show_hidden(source))}</code>"
 
@@ -101,6 +103,7 @@ def _inside(source: str) -> tuple[str, bool]:
 
 
 def _converted(tex: str, block: bool) -> Element:
+    """Return the MathML of the converter, with the TeX as its alternative text."""
     from latex2mathml.converter import convert_to_element
 
     root = convert_to_element(tex, display="block" if block else "inline")
@@ -109,22 +112,20 @@ def _converted(tex: str, block: bool) -> Element:
 
 
 def _written(element: Element, depth: int) -> str:
-    """Return the allowed parts of an element as text. Raises ValueError if it is too deep."""
+    """Return an element as text, with only what is allowed. Raises ValueError if it is too deep."""
     if depth > DEEPEST:
         raise ValueError(depth)
     tag = element.tag if element.tag in TAGS else "mrow"
-    attributes = (
+    attributes = (  # those of the root are ours
         dict(element.attrib)
         if depth == 0
         else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
     )
-    said = "".join(
+    written = "".join(
         f' {name}="{escape(visible.show_hidden(value))}"' for name, value in attributes.items()
     )
     inside = "".join(_written(child, depth + 1) for child in element)
-    return (
-        f"<{tag}{said}>{escape(visible.show_hidden(unescape(element.text or '')))}{inside}</{tag}>"
-    )
+    return f"<{tag}{written}>{escape(visible.show_hidden(unescape(element.text or '')))}{inside}</{tag}>"
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

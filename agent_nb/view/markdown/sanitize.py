@@ -1,15 +1,15 @@
 """The sanitiser of foreign HTML (nh3): displays of tools, and rendered markdown once more.
 
-Why: model and tool output is hostile. Besides running scripts it may try to cover the page (a
-`position: fixed` copy of the approval card, a negative margin, a class of the host's dialogs) or to
-fetch something from outside.
+Why: output of models and tools may be hostile. Besides running scripts it may try to cover the page
+(a `position: fixed` copy of the approval card, a negative margin, a class of the host's dialogs) or
+to load something from outside.
 
 Rules
 - Tags, attributes, style properties and the values of those properties have allow-lists; no class,
   id or name.
 - Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
   `data:`.
-- nh3 is imported when it is needed.
+- nh3 is imported when the first HTML is sanitised.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TAGS = """
     a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
     pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
 """
-# removed with their content
-GONE = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
+# elements that are removed with their content; of others that are not allowed, the content stays
+REMOVED = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
@@ -39,6 +39,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     "th": {"colspan", "rowspan", "align", "scope"},
     "details": {"open"},
 }
+# patterns of values; lengths are not negative and below 1000
 _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
 # the mixes of `theme.mixed`
 _MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"
@@ -78,24 +79,25 @@ _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 
 def clean(html: str) -> str:
     """Return foreign HTML with only what may be shown."""
-    made: str = _cleaner().clean(visible.show_prose(html))
-    return made
+    harmless: str = _cleaner().clean(visible.show_prose(html))
+    return harmless
 
 
 @lru_cache(4096)
 def style(value: str) -> str:
     """Return the allowed declarations of a style attribute."""
-    kept = []
+    allowed = []
     for declaration in value.split(";"):
-        name, _, given = declaration.partition(":")
-        name, given = name.strip().lower(), given.strip()
+        name, _, setting = declaration.partition(":")
+        name, setting = name.strip().lower(), setting.strip()
         pattern = PROPERTIES.get(name)
-        if pattern is not None and pattern.fullmatch(given):
-            kept.append(f"{name}:{given}")
-    return ";".join(kept)
+        if pattern is not None and pattern.fullmatch(setting):
+            allowed.append(f"{name}:{setting}")
+    return ";".join(allowed)
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
+    """Return the allowed value of an allowed attribute, None to remove it."""
     if name == "style":
         return style(value) or None
     if name == "src":
@@ -115,7 +117,7 @@ def _cleaner() -> nh3.Cleaner:
 
     return nh3.Cleaner(
         tags=set(TAGS.split()),
-        clean_content_tags=set(GONE.split()),
+        clean_content_tags=set(REMOVED.split()),
         attributes={tag: set(names) for tag, names in ATTRIBUTES.items()},
         attribute_filter=_attribute,
         url_schemes={"http", "https", "mailto", "data"},

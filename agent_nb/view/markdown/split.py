@@ -1,12 +1,14 @@
-"""Markdown source → finished segments, each a source that can be rendered alone.
+"""Growing markdown source → finished segments, each a source that can be rendered alone.
 
-How: complete lines of the open end are parsed. Every top-level block but the last is finished,
-since CommonMark reads line by line and a later line can only change the last block; the last is
-finished too if an empty line ends its kind. Long lists, tables, code and endless paragraphs are cut
-(at items, rows, lines), so that the open end stays short. The cuts depend on the text alone, never
-on how it arrived.
+How: the complete lines of the *open end*, which is what is not finished, are parsed. Every
+top-level block but the last is finished, since CommonMark reads line by line and a later line can
+only change the last block; the last is finished too if an empty line ends its kind. Long lists,
+tables, code and endless paragraphs are cut into *pages* (at items, rows, lines), so that the open
+end stays short. A page repeats the *head* of its block: the header of the table, the opening fence.
 
-Rules: any split of the text yields the same segments; the work is linear in the text.
+Rules
+- The segments depend on the text alone, not on the pieces in which it arrives.
+- The work is linear in the text.
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ from .html import OPEN_END, parser
 
 WINDOW = 48_000  # characters parsed at once
 LINE = 4_000  # characters after which a line is broken
-# kind: (units, characters) of a page
+# kind of block: units (items, rows, lines) and characters after which a page ends
 LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000)}
 LIMIT = (10**9, 6_000)  # other kinds
 ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # kinds that an empty line ends
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A finished piece.
+    """A finished block, or a page of one.
 
-    `first` and `last`: whether it begins and ends its block; `number`: where a cut ordered list
-    continues.
+    `first` and `last`: whether it begins and ends its block; `number`: that of its first item, in
+    an ordered list that is cut; `tokens`: those of `source`, if they are known already.
     """
 
     source: str
@@ -53,22 +55,27 @@ class Block:
         self.kind = "list" if kind.endswith("_list_open") else kind.removesuffix("_open")
 
     def units(self) -> list[int]:
-        """Return the lines at which the block may be cut."""
+        """Return the lines at which its units begin: where the block may be cut."""
         if self.kind == "list":
             return [
                 t.map[0]
                 for t in self.tokens
                 if t.type == "list_item_open" and t.level == 1 and t.map
             ]
-        head = {"table": 2, "fence": 1}.get(self.kind, 0)
-        return [self.start, *range(self.start + head + 1, self.end)]
+        # the first unit has the head and one line
+        return [self.start, *range(self.start + self.head_lines + 1, self.end)]
+
+    @property
+    def head_lines(self) -> int:
+        """The number of lines that every page of the block repeats."""
+        return {"table": 2, "fence": 1}.get(self.kind, 0)
 
 
 class Open(msgspec.Struct, frozen=True):
     """What the open end continues.
 
-    `head`: lines to repeat before it; `cut`: whether it continues a cut block; `number`: of its
-    list.
+    `cut`: it continues a block that is cut, with the `head` before it; `number`: that of its first
+    item, in an ordered list.
     """
 
     head: str = ""
@@ -77,13 +84,16 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Splitter:
-    """Text in, finished segments out; `rest` is the open end."""
+    """Text in, finished segments out. `rest` is the open end, `open` what that continues.
+
+    `references`: the link definitions so far, as markdown-it keeps them.
+    """
 
     def __init__(self) -> None:
         self.rest = ""
         self.open = Open()
         self.references: dict[str, Any] = {}
-        self._column = 0
+        self._column = 0  # characters of the line that has no end yet
 
     def feed(self, text: str) -> None:
         """Add text; lines that are too long are broken."""
@@ -103,7 +113,7 @@ class Splitter:
         self.rest += "".join(out)
 
     def finished(self, *, final: bool = False) -> Iterator[Segment]:
-        """Yield the segments that are finished now, each once; with `final`, all that is left.
+        """Yield the segments that are finished and were not yielded before; `final`: all others.
 
         The caller must exhaust the iterator.
         """
@@ -114,26 +124,27 @@ class Splitter:
             yield from out
 
     def tail(self) -> Segment:
-        """Return the open end."""
+        """Return the open end, with its head, as a segment."""
         return Segment(self.open.head + self.rest, first=not self.open.cut, number=self.open.number)
 
     def _step(self, out: list[Segment], final: bool) -> bool:
+        """Parse one window of the open end, add what is finished; return whether to go on."""
         whole = final and len(self.rest) <= WINDOW
         window = self.rest if whole else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
         if not window:
             return False
         source = self.open.head + window
-        blocks, found = parse(source, self.references, open_end=not whole)
+        blocks, definitions = parse(source, self.references, open_end=not whole)
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
         ended = whole or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
         for block in blocks if ended else blocks[:-1]:
             out.extend(self._cut(block, source, lines)[0])
             self.open = Open()
         if ended:
-            self.references.update(found)
+            self.references.update(definitions)
             self.rest = self.rest[len(window) :]
             return not whole
-        return self._leave(blocks[-1:], found, source, lines, out)
+        return self._leave(blocks[-1:], definitions, source, lines, out)
 
     def _leave(
         self,
@@ -150,27 +161,27 @@ class Splitter:
             out.extend(pages[:-1])
             if opens:
                 start, self.open = opens[-1]
-        gone = max(0, lines[start] - head)
+        finished = max(0, lines[start] - head)  # characters; the head is not in `rest`
         self.references.update({k: v for k, v in references.items() if v["map"][1] <= start})
-        self.rest = self.rest[gone:]
-        return gone > 0
+        self.rest = self.rest[finished:]
+        return finished > 0
 
     def _cut(
         self, block: Block, source: str, lines: list[int]
     ) -> tuple[list[Segment], list[tuple[int, Open]]]:
-        """Return the pages of a block, and of each later one the start and what it continues."""
+        """Return the pages of a block; of each but the first, its start and what it continues."""
         here = self.open if block.start == 0 else Open()
         units = block.units()
-        marks = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
-        if not marks:
+        cut_lines = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
+        if not cut_lines:
             text = source[lines[block.start] : lines[block.end]]
             return [
                 Segment(text, not here.cut, True, here.number, None if here.cut else block.tokens)
             ], []
         head = _head(block, source, lines)
-        first = here.number if here.number is not None else _start(block)
+        first = here.number if here.number is not None else _first_number(block)
         pages, opens = [], []
-        for begin, end in zip([block.start, *marks], [*marks, block.end], strict=True):
+        for begin, end in zip([block.start, *cut_lines], [*cut_lines, block.end], strict=True):
             opened = begin != block.start
             text = (head if opened else "") + source[lines[begin] : lines[end]]
             number = None if first is None else first + bisect_right(units, begin) - 1
@@ -183,14 +194,14 @@ class Splitter:
 def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]) -> list[int]:
     """Return the lines at which a block is cut: before the first unit after a full page."""
     most, size = limit
-    found: list[int] = []
+    cut_lines: list[int] = []
     begin, count = units[0], 0
     for after in units[1:]:
         count += 1
         if after < end and (count >= most or lines[after] - lines[begin] >= size):
-            found.append(after)
+            cut_lines.append(after)
             begin, count = after, 0
-    return found
+    return cut_lines
 
 
 def parse(
@@ -198,7 +209,7 @@ def parse(
 ) -> tuple[list[Block], dict[str, Any]]:
     """Return the top-level blocks of a source, and its link definitions missing in `references`.
 
-    `open_end`: more lines will come, so blocks that may still become one are not taken for several.
+    `open_end`: more lines will come, so a formula that is not closed yet is one block.
     """
     env: dict[str, Any] = {"references": dict(references), OPEN_END: open_end}
     blocks: list[Block] = []
@@ -212,16 +223,16 @@ def parse(
 
 
 def _head(block: Block, source: str, lines: Sequence[int]) -> str:
-    """Return the lines with which every page of a block begins."""
-    count = {"table": 2, "fence": 1}.get(block.kind, 0)
-    return source[lines[block.start] : lines[block.start + count]]
+    """Return the head of a block: the lines that every page repeats."""
+    return source[lines[block.start] : lines[block.start + block.head_lines]]
 
 
-def _start(block: Block) -> int | None:
+def _first_number(block: Block) -> int | None:
+    """Return the number of an ordered list's first item, None for another block."""
     if block.tokens[0].type != "ordered_list_open":
         return None
-    given = block.tokens[0].attrGet("start")
-    return int(given) if given is not None else 1
+    number = block.tokens[0].attrGet("start")
+    return int(number) if number is not None else 1
 
 
 def lines_of(text: str) -> list[str]:

@@ -4,11 +4,11 @@ Why: the time and messages of an answer of 20,000 tokens must grow with its leng
 square.
 
 Rules
-- Any split of the text into pieces yields the same frozen parts and the same whole.
-- `frozen` only grows until `close`; then parts whose links are defined further down change once, in
+- The finished parts (`frozen`) depend on the text alone, not on the pieces in which it arrives.
+- `frozen` only grows until `close`; then parts that use a link defined further down change in
   place.
-- The open end is completed for display (an open fence, half a table, an unclosed `**`), but never
-  frozen in that form.
+- For display, the open end is completed (an open fence, half a table, an unclosed `**`); what is
+  frozen is the text as it came.
 - Everything is sanitised here; the result may be put into a page unchanged.
 """
 
@@ -25,15 +25,15 @@ from .split import Segment, Splitter, parse
 if TYPE_CHECKING:
     from .mathml import Formulas
 
-CARET = "▍"
+CARET = "▍"  # where the text will continue
 _OPENER = re.compile(r"\$|\\[(\[]|\\begin\{")
 
 
 class MarkdownStream:
     """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out.
 
-    `changed`: the first part that `close` rendered again, because a link in it was defined later.
-    `formulas`: typesets them (None: the front end does).
+    `changed`: the index of the first part that `close` rendered again, because a link in it was
+    defined later. `formulas`: makes formulas MathML (None: they stay TeX for the front end).
     """
 
     def __init__(self, formulas: Formulas | None = None) -> None:
@@ -46,7 +46,7 @@ class MarkdownStream:
         self._with_tex: dict[int, Segment] = {}  # finished parts that may hold TeX
 
     def feed(self, text: str) -> None:
-        """Add text; it is rendered on demand."""
+        """Add text; it is rendered when HTML is asked for."""
         self._splitter.feed(visible.show_prose(text))
 
     def advance(self) -> None:
@@ -56,7 +56,7 @@ class MarkdownStream:
     def close(self) -> None:
         """Freeze everything and apply late link definitions."""
         self._freeze(final=True)
-        labels = [f"[{label}" for label in self._splitter.references]
+        labels = [f"[{label}" for label in self._splitter.references]  # markdown-it's: upper case
         for index, segment in self._linked.items() if labels else ():
             upper = segment.source.upper()
             if any(label in upper for label in labels):
@@ -92,11 +92,12 @@ class MarkdownStream:
 
     def _freeze(self, *, final: bool) -> None:
         for segment in self._splitter.finished(final=final):
-            kept = Segment(segment.source, segment.first, segment.last, segment.number)
+            # without tokens: rendering changes them, and they take much memory
+            source = Segment(segment.source, segment.first, segment.last, segment.number)
             if "[" in segment.source:
-                self._linked[len(self.frozen)] = kept
+                self._linked[len(self.frozen)] = source
             if _OPENER.search(segment.source):
-                self._with_tex[len(self.frozen)] = kept
+                self._with_tex[len(self.frozen)] = source
             self.frozen.append(self._html(segment))
 
     def _html(self, segment: Segment, *, unset: bool = False) -> str:
@@ -114,7 +115,7 @@ class MarkdownStream:
 
 
 class _Memo:
-    """The rendered part of a growing text."""
+    """What a `Text` remembers of its rendering: the stream, and how much of the text it has."""
 
     def __init__(self) -> None:
         self.stream = MarkdownStream()
@@ -123,10 +124,7 @@ class _Memo:
 
 
 def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
-    """Return the stream that renders a growing text, fed with the new part.
-
-    `closed`: no more will come.
-    """
+    """Return the stream of a growing text, which has all of it now; `closed`: no more will come."""
     memo = text.memo(_Memo)
     if memo.fed < len(text):
         memo.stream.feed(text.tail(len(text) - memo.fed))
@@ -138,17 +136,21 @@ def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
 
 
 def render(text: str, formulas: Formulas | None = None) -> str:
-    """Return the sanitised HTML of a whole markdown text; `formulas` typesets its formulas."""
+    """Return the sanitised HTML of a whole markdown text; `formulas`: see `MarkdownStream`."""
     stream = MarkdownStream(formulas)
     stream.feed(text)
     stream.close()
     return "".join(stream.frozen)
 
 
-# may become anything: a list, a heading, a rule, a fence
+# The unfinished end of a text.
+
+# marks alone on a line may become a list, a heading, a rule or a fence
 _UNDECIDED = re.compile(r"^ {0,3}(?:[-=*_+#~`>|:]{1,6}|\d{1,9}[.)]?)[ \t]*\Z")
+# a link, or only its text, without an end
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\Z")
 _OPEN_TEXT = re.compile(r"!?\[([^\[\]\n]*)\Z")
+# half a row of the delimiters below the header of a table
 _DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
 
 
@@ -160,8 +162,8 @@ def sensible(source: str, *, caret: bool = False) -> str:
     head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
     if in_fence(source):
         return source
-    if (begun := _table(source)) or (begun := _display(source)):
-        return begun
+    if (completed := _table(source)) or (completed := _display(source)):
+        return completed
     if _UNDECIDED.match(line):
         return head
     start = head.rfind("\n\n") + 2 if "\n\n" in head else 0
@@ -194,31 +196,35 @@ def _table(source: str) -> str:
 def _display(source: str) -> str:
     """Return a source that ends in an open display formula, with its end, else ""."""
     start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
-    begun = _DISPLAY.match(source, start)
-    if begun is None:
+    opened = _DISPLAY.match(source, start)
+    if opened is None:
         return ""
-    formula = begun[2].rstrip().rstrip("\\$")
+    formula = opened[2].rstrip().rstrip("\\$")
     return (
-        f"{source[:start]}{begun[1]}{formula}{_CLOSE[begun[1].strip()]}"
+        f"{source[:start]}{opened[1]}{formula}{_CLOSE[opened[1].strip()]}"
         if formula.strip()
         else source[:start]
     )
 
 
 _CLOSE = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
+# a display formula that is open to the end
 _DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)
+# code spans and formulas that are closed
 _WHOLE = re.compile(
     r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\\((?:(?!\\\)).)*\\\)|\\\[(?:(?!\\\]).)*\\\]",
     re.DOTALL,
 )
-_BEGUN = re.compile(
+# a formula that is open to the end; the group that matched is its opener
+_OPEN_FORMULA = re.compile(
     r"(?:(?P<two>\$\$)[^$]{0,999}\$?|(?P<paren>\\[(\[])(?:(?!\\[()[\]]).){0,999}"
     r"|(?<![\w\\$])(?P<one>\$)(?![\s\d])(?:(?!\\[()[\]])[^$\n]){0,80})\Z",
     re.DOTALL,
 )
+# words speak against a formula, these characters for one
 _WORDS = re.compile(r"[A-Za-z]{3,},? [A-Za-z]{2,}")
 _TEX = re.compile(r"[\\^_{}=+<>]")
-_LONE = re.compile(r"(?<!\\)\\\Z")  # may become anything
+_LONE = re.compile(r"(?<!\\)\\\Z")  # a backslash at the end may become anything
 
 
 def _formula(text: str) -> str:
@@ -227,17 +233,17 @@ def _formula(text: str) -> str:
     A price and `$HOME` are text.
     """
     rest = _WHOLE.sub(lambda m: " " * len(m.group()), text)
-    begun = _BEGUN.search(rest)
-    if begun is None:
+    opened = _OPEN_FORMULA.search(rest)
+    if opened is None:
         return text
-    opener, start = begun[begun.lastgroup or 0], begun.end(begun.lastgroup or 0)
+    opener, start = opened[opened.lastgroup or 0], opened.end(opened.lastgroup or 0)
     formula = text[start:].rstrip("\\$ \n")
     if opener == "$" and _WORDS.search(rest, start) and not _TEX.search(rest.rstrip("\\"), start):
         return text
     return (
-        f"{text[: begun.start()]}{opener}{formula}{_CLOSE[opener]}"
+        f"{text[: opened.start()]}{opener}{formula}{_CLOSE[opener]}"
         if formula.strip()
-        else text[: begun.start()]
+        else text[: opened.start()]
     )
 
 

@@ -3,8 +3,10 @@
 Why: a saved page needs its styles inline; a live answer is sent many times while it grows, and half
 of it would be styles.
 
-Rules: it runs after the sanitiser and only removes whole style attributes that `html` wrote, and
-line ends that show nothing (each is a text node, half of all there are); anything unknown stays.
+Rules
+- `compact` runs after the sanitiser. It removes whole style attributes that `html` wrote, and line
+  ends between blocks, each of which would be a text node in the browser; anything else stays.
+- An element without its style looks the same below `ROOT`, where `css` applies.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ def css() -> str:
 
 
 def _shortened(match: re.Match[str]) -> str:
+    """Return the begin of a tag without a style that `css` has; a code token gets its class."""
     tag, rules = match.groups()
     known = _known()
     if known.get(tag) == rules:
@@ -43,7 +46,7 @@ def _shortened(match: re.Match[str]) -> str:
 
 @cache
 def _known() -> dict[str, str]:
-    """Return tag → its declarations, and declarations of code tokens → their class."""
+    """Return one table of both: tag → its declarations, declarations of a token → its class."""
     table = selectors()
     return {
         **{s: r for s, r in table.items() if s[0] != "."},

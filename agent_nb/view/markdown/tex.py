@@ -1,15 +1,15 @@
 """Which TeX a front end may typeset: formulas that stay in their box.
 
 Why: TeX can move boxes (`\\raise`, `\\llap`, `\\kern`), claim that a box is smaller than what it
-draws (`\\smash`), or hide either behind a definition; so an answer could paint an approval over
-another cell. MathJax knows a thousand commands and may learn more, so this file lists the commands
-that mathematics needs, not the bad ones; a formula with an unknown command is shown as code.
+draws (`\\smash`), or hide either behind a definition. So an answer could paint an approval over
+another cell. MathJax has a thousand commands and may get more, so this file lists the commands that
+mathematics needs, not the dangerous ones; a formula with any other command is shown as code.
 
 Rules
 - Every command of a formula must be in `NAMES` or `SIGNS`; some take only plain arguments
   (`ARGUMENTS`): lengths are small and not negative, environments and colours known.
 - `\\!` moves symbols together by a sixth of an em; a formula may use it `TIGHT` times.
-- Braces are balanced, or a typesetter would read on after the formula, and nested at most
+- Braces are balanced, since a typesetter might read on after the formula, and nested at most
   `DEEPEST` deep.
 - Pure functions of a text, in time proportional to its length.
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 TIGHT = 8
 DEEPEST = 60
-_LETTERS = """
+_SYMBOLS = """
     And Arrowvert Bbbk Box Bumpeq Cap Cup Delta Diamond Doteq Downarrow Finv Game Gamma Im Join Lambda Leftarrow Leftrightarrow
     Lleftarrow Longleftarrow Longleftrightarrow Longrightarrow Lsh Omega P Phi Pi Psi Re Rightarrow Rrightarrow Rsh S Sigma Subset Supset
     Theta Uparrow Updownarrow Upsilon Vdash Vert Vvdash Xi aleph alpha amalg angle approx approxeq arrowvert ast asymp backepsilon
@@ -60,12 +60,13 @@ _FUNCTIONS = """
     Pr arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf injlim ker lg lim liminf limsup ln log max min
     projlim sec sin sinh sup tan tanh varinjlim varliminf varlimsup varprojlim operatorname bmod mod pmod pod
 """
-_SHAPES = """
+_FONTS_AND_SIZES = """
     Bbb bf bigl bigm bigr big Bigl Bigm Bigr Big biggl biggm biggr bigg Biggl Biggm Biggr Bigg boldsymbol cal displaystyle emph frak it
     mathbb mathbf mathbin mathcal mathclose mathfrak mathinner mathit mathnormal mathop mathopen mathord mathpunct mathrel mathrm
     mathscr mathsf mathtt mathup mit normalsize pmb rm scriptscriptstyle scriptsize scriptstyle scr sf small text textbf textit
     textnormal textrm textsf textstyle texttt textup tiny tt
 """
+# accents, fractions, roots, boxes, spaces
 _FRAMES = """
     LaTeX TeX acute atop bar binom boxed brace brack breve bcancel cancel cancelto centernot cfrac check choose cr dbinom dddot
     ddddot ddot dfrac dot enspace fbox frac grave hat hbox hdashline hline hphantom left limits mathring mathstrut mbox middle newline
@@ -75,7 +76,8 @@ _FRAMES = """
     xleftarrow xleftrightarrow xrightarrow xLeftarrow xLeftrightarrow xRightarrow xhookleftarrow xhookrightarrow xmapsto
     bra ket braket Bra Ket Braket set Set ketbra ce pu
 """
-NAMES = frozenset(f"{_LETTERS} {_FUNCTIONS} {_SHAPES} {_FRAMES}".split())
+NAMES = frozenset(f"{_SYMBOLS} {_FUNCTIONS} {_FONTS_AND_SIZES} {_FRAMES}".split())
+# commands of one character
 SIGNS = frozenset(" \n\t,:;>!{}|_%$&#\\/\"'`^~=.()[]")
 _ENVIRONMENTS = (
     r"(?:[pbBvV]?matrix|smallmatrix|[dr]?cases|drcases|aligned|gathered|split|CD|(?:equation|align|gather|multline|eqnarray|flalign)\*?"
@@ -109,18 +111,18 @@ def harmless(formula: str) -> bool:
 
 
 def refused(text: str) -> Iterator[int]:
-    """Yield the positions of commands that may not be typeset."""
-    tight = 0
+    """Yield the positions (of the backslash) of commands that may not be typeset."""
+    tight = 0  # how often symbols are moved together
     for match in _COMMAND.finditer(text):
         name = match[1]
         tight += name == "!"
         argument = ARGUMENTS.get(name)
-        known = (
+        allowed = (
             name in SIGNS or name in NAMES
             if argument is None
             else argument.match(text, match.end()) is not None
         )
-        if not known or (name == "!" and tight > TIGHT):
+        if not allowed or (name == "!" and tight > TIGHT):
             yield match.start()
 
 

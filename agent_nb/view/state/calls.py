@@ -26,25 +26,28 @@ from ..format import count_noun
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
-LINE = 400  # characters of a line of JSON that are shown
-# what reading the JSON of a stranger raises
+LINE = 400  # characters of progress data that are shown, as one line of JSON
+# what decoding text of unknown origin raises
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeEncodeError)
-PARTS = 4  # marks along a bar, for views that cannot draw one
+QUARTERS = 4  # a bar is marked at each, for views that cannot draw it
 
 
 class Calls:
-    """The life of each call: letters of its arguments, approval, start, progress, result."""
+    """Makes the cards of calls: letters of the arguments, approval, start, progress, result.
+
+    `deltas`: what a delta is of → the method that takes it.
+    """
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
-        self._calls: dict[str, CallCard] = {}
+        self._calls: dict[str, CallCard] = {}  # by the id of the call
         self.deltas: dict[str, Callable[[Delta], None]] = {
-            "call": self.delta,
-            "result": self.early,
-            "approval": self.asked,
+            "call": self.add_letters,
+            "result": self.end_early,
+            "approval": self.live_approval,
             "picture": self.picture,
         }
-        self._servers: dict[str, str] = {}  # of tools, by name
+        self._servers: dict[str, str] = {}  # name of a tool → its MCP server
 
     def get(self, call_id: str) -> CallCard | None:
         """Return the card of a call, or None."""
@@ -54,8 +57,8 @@ class Calls:
         """Return the cards of calls without a result."""
         return [c for c in self._calls.values() if c.open]
 
-    def listed(self, payload: dict[str, Any]) -> None:
-        """Take the list of tools of an MCP server: cards name the server."""
+    def add_server(self, payload: dict[str, Any]) -> None:
+        """Take the list of an MCP server's tools: the cards of their calls name the server."""
         for tool in as_list(payload.get("tools")):
             self._servers[str(as_dict(tool).get("name"))] = str(payload.get("server") or "")
 
@@ -73,7 +76,7 @@ class Calls:
             card.status, card.done = "unfinished", True
             self._cards.touch(card)
 
-    def delta(self, event: Delta) -> None:
+    def add_letters(self, event: Delta) -> None:
         """Append letters of the arguments."""
         card = self._cards.find(f"call:{event.block}")
         if not isinstance(card, CallCard):
@@ -83,16 +86,22 @@ class Calls:
         card.raw.append(event.text)
         self._cards.touch(card)
 
-    def early(self, event: Delta) -> None:
-        """Take the status of a call that ended; its result comes in call order."""
+    def end_early(self, event: Delta) -> None:
+        """Take the status of a call that ended; its result follows in call order.
+
+        The delta names the call in `block`.
+        """
         card = self._calls.get(event.block)
         if card is not None and card.open:
-            card.status, card.early = "finished", event.text
+            card.status, card.early_status = "finished", event.text
             card.ended = event.ts
             self._cards.touch(card)
 
     def picture(self, event: Delta) -> None:
-        """Take a picture that a running call shows."""
+        """Take a picture that a running call shows: `[index, picture]` as JSON.
+
+        It replaces the picture of that index; without one (null) all are removed.
+        """
         card = self._calls.get(event.block)
         try:
             index, shown = msgspec.json.decode(event.text, type=tuple[int, dict[str, Any] | None])
@@ -104,10 +113,10 @@ class Calls:
             self._cards.touch(card)
 
     def call(self, event: Call) -> None:
-        """Take the whole call."""
-        found = self._cards.find(f"call:{event.block}") if event.block else None
-        if isinstance(found, CallCard) and not found.call_id:
-            card = found
+        """Take the whole call, for the card of its deltas or for a new one."""
+        streamed = self._cards.find(f"call:{event.block}") if event.block else None
+        if isinstance(streamed, CallCard) and not streamed.call_id:
+            card = streamed
         else:
             card = CallCard(self._cards.new_key("call"))
             self._cards.add(card)
@@ -119,11 +128,8 @@ class Calls:
         self._calls[card.call_id] = card
         self._cards.touch(card)
 
-    def _known_call(self, call_id: str, name: str = "") -> CallCard:
-        """Return the card of a call, made now if no event announced the call.
-
-        Imported logs have such calls.
-        """
+    def _card_of(self, call_id: str, name: str = "") -> CallCard:
+        """Return the card of a call, a new one if no `Call` came before, as in imported logs."""
         card = self._calls.get(call_id)
         if card is None:
             card = CallCard(self._cards.new_key("call"))
@@ -134,7 +140,7 @@ class Calls:
 
     def approval(self, event: Approval) -> None:
         """Take a question about a call, or its answer."""
-        card = self._known_call(event.call_id)
+        card = self._card_of(event.call_id)
         if event.stage == "requested":
             card.asked, card.status = event, "waiting"
         else:
@@ -144,14 +150,17 @@ class Calls:
                 card.args = event.args
         self._cards.touch(card)
 
-    def asked(self, event: Delta) -> None:
-        """Take a question that a replay asks live, or its answer."""
+    def live_approval(self, event: Delta) -> None:
+        """Take a question that a replay asks live, or its answer: an `Approval` as JSON.
+
+        Its call is the one that the delta names, not the one of the record.
+        """
         try:
-            found = decode_event(event.text)
+            approval = decode_event(event.text)
         except _UNREADABLE:
             return
-        if isinstance(found, Approval):
-            self.approval(msgspec.structs.replace(found, call_id=event.block))
+        if isinstance(approval, Approval):
+            self.approval(msgspec.structs.replace(approval, call_id=event.block))
 
     def execute(self, event: Execute) -> None:
         """Take the start of a batch."""
@@ -165,38 +174,34 @@ class Calls:
 
     def started(self, event: Started) -> None:
         """Take the start of a call."""
-        card = self._known_call(event.call_id, event.name)
+        card = self._card_of(event.call_id, event.name)
         card.status, card.started = "running", event.ts
         self._cards.touch(card)
 
     def progress(self, event: Progress) -> None:
         """Take output and progress of a running call."""
-        card = self._known_call(event.call_id)
+        card = self._card_of(event.call_id)
         if card.status in {"queued", "waiting"}:  # some formats do not report the start of a call
             card.status, card.started = "running", event.ts
-        found = meaning(event.data)
-        if text := event.text or found.text:
+        means = meaning(event.data)
+        if text := event.text or means.text:
             card.output.append(text)
-        fraction = event.fraction if event.fraction is not None else found.fraction
+        fraction = event.fraction if event.fraction is not None else means.fraction
         if event.data is not None:
             card.data = event.data
-        if (
-            event.data is not None
-            and fraction is None
-            and not text
-            and (found.rest or not found.message)
-        ):
-            card.output.append(line_of(event.data, fresh=card.output.last(1) in {"", "\n"}))
-        card.message = event.message or found.message or card.message
+            # data that moves no bar and holds more than a text or a message is shown as it is
+            if fraction is None and not text and (means.rest or not means.message):
+                card.output.append(line_of(event.data, fresh=card.output.last(1) in {"", "\n"}))
+        card.message = event.message or means.message or card.message
         if fraction is not None:
-            _moved(card, fraction, found, event.ts)
+            _move_bar(card, fraction, means, event.ts)
         self._cards.touch(card)
 
     def result(self, event: Result) -> None:
         """Take the result of a call."""
-        card = self._known_call(event.call_id, event.name)
+        card = self._card_of(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
-        card.duration, card.early, card.attachments = event.duration, "", event.attachments
+        card.duration, card.early_status, card.attachments = event.duration, "", event.attachments
         card.ended = card.started + event.duration if card.started and event.duration else event.ts
         card.done = True
         if card.batch is not None:
@@ -212,21 +217,18 @@ class Calls:
                     card.version += 1
 
 
-def _moved(card: CallCard, fraction: float, progress: Meaning, now: float) -> None:
-    """Move the bar of a call to `fraction`; `said` holds what its data says beside it."""
+def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) -> None:
+    """Move the bar of a call to `fraction` at the time `now`; mark the quarters that it passes."""
     fraction = max(0.0, min(1.0, fraction))
-    if PARTS > int(fraction * PARTS) > int((card.fraction or 0.0) * PARTS):
+    if QUARTERS > int(fraction * QUARTERS) > int((card.fraction or 0.0) * QUARTERS):
         card.marks.append(Mark(len(card.output), fraction, card.message))
-    card.fraction, card.latest, card.beside = fraction, now, progress
-    card.first = card.first or (fraction, now)
+    card.fraction, card.latest_time, card.progress = fraction, now, progress
+    card.first_fraction = card.first_fraction or (fraction, now)
 
 
 def line_of(data: Any, *, fresh: bool) -> str:
-    """Return progress data as one bounded line of JSON.
-
-    Unless `fresh`, a line end precedes it, since the line before has not ended.
-    """
+    """Return progress data as one bounded line of JSON; `fresh`: the line before has ended."""
     text = json.dumps(data, ensure_ascii=False, default=str)
     more = len(text) - LINE
-    said = text if more <= 0 else f"{text[:LINE]}… {count_noun(more, 'more character')}"
-    return f"{'' if fresh else chr(10)}{said}\n"
+    line = text if more <= 0 else f"{text[:LINE]}… {count_noun(more, 'more character')}"
+    return f"{'' if fresh else chr(10)}{line}\n"

@@ -1,8 +1,9 @@
-"""The state of each card, as plain mutable objects that only this room changes.
+"""The state of each card: plain mutable objects that only the modules of `view.state` change.
 
 Rules
-- Of the event types, only `Approval` is kept whole. No node, no HTML, no widget.
-- Times are epoch seconds, durations seconds.
+- A card keeps fields of events, not the events; only an `Approval` is kept whole.
+- No node, no HTML, no widget.
+- Times are epoch seconds (0: unknown), durations seconds.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...events import Approval, Error, Interrupt, Meaning
-from ...wire import partial_args
 from .text import Output, Text
 
-#: Errors after which a run continues without help.
+#: Codes of errors after which a run continues by itself.
 SOFT = frozenset(
     {
         "no_images",
@@ -35,7 +35,8 @@ SOFT = frozenset(
 class Card:
     """State of one card.
 
-    `key` is unique within its list; `done`: no later event changes it.
+    `kind` names the file in `view.cards` that draws it; `key` is unique within its list; `version`
+    grows with every change; `done`: no later event changes it.
     """
 
     kind = ""
@@ -79,9 +80,10 @@ class ThinkCard(Card):
 class RespondCard(Card):
     """A text of one block or several (see `agent_nb.events.text`).
 
-    `at`: where the newest block begins; `writing`: whether it is still being written; `typed`: the
-    name of the type of which the text is JSON, `order` that of its fields; `expects_type`: whether
-    the run asked for a type, so that text may be JSON that is not (yet) valid.
+    `block_start`: the length of the text before its newest block; `writing`: whether that block is
+    still being written; `typed`: the name of the type of which the text is JSON, "" for other
+    text; `field_order`: the order of that type's fields; `expects_type`: whether the run asked for
+    a type, so that the text may be JSON that is not (yet) valid.
     """
 
     kind = "respond"
@@ -89,36 +91,36 @@ class RespondCard(Card):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.text = Text()
-        self.at = 0
+        self.block_start = 0
         self.writing = False
         self.incomplete = False
         self.typed = ""
-        self.order: tuple[str, ...] = ()
+        self.field_order: tuple[str, ...] = ()
         self.expects_type = False
 
     @property
-    def code(self) -> bool:
-        """Whether the text is to be shown as JSON code: what a model wrote when asked for JSON."""
-        return self.expects_type and not self.typed and self.text.begins() in "{["
+    def is_json_code(self) -> bool:
+        """Whether to show the text as code: it begins as JSON, and the run asked for a type."""
+        return self.expects_type and not self.typed and self.text.first_letter() in ("{", "[")
 
     def cut_off(self) -> None:
         """Close a text at the end of the run."""
         self.incomplete, self.done = self.incomplete or self.writing, True
 
 
-READABLE = 4000
+READABLE = 4000  # characters of streaming arguments that are parsed at every paint
 
 
 class Mark(NamedTuple):
-    """Where the bar of a call was when its output was `at` characters long."""
+    """The bar of a call when its output was `output_length` characters long."""
 
-    at: int
+    output_length: int
     fraction: float
     message: str
 
 
 class CallCard(Card):
-    """A tool call from its first letter to its result.
+    """A tool call from its first letter to its result. Cards of other packages read it.
 
     `status`: `writing` (arguments still stream), `queued`, `waiting` (for approval), `running`,
     `finished` (its result waits for its place in call order), `ok`, `error`, `denied`, `cancelled`,
@@ -132,40 +134,40 @@ class CallCard(Card):
         self.call_id = ""
         self.name = ""
         self.server = ""  # the MCP server that the tool belongs to
-        self.args: dict[str, Any] = {}
-        self.raw = Text()
+        self.args: dict[str, Any] = {}  # {} until the whole call has come; see `readable_args`
+        self.raw = Text()  # the arguments as the model writes them
+        self.incomplete = False  # the model was cut off inside the call
         self.status = "writing"
+        self.early_status = ""  # of a `finished` call: the status that its result will have
+        self.asked: Approval | None = None  # the question whether the call may run
+        self.approval: Approval | None = None  # the answer to it, or what a policy decided
+        self.batch: Batch | None = None  # the calls that run together with this one
         self.started = 0.0
         self.ended = 0.0
         self.duration = 0.0
-        self.fraction: float | None = None
-        self.first: tuple[float, float] | None = None  # the first fraction and its time
-        self.latest = 0.0  # time of the latest fraction
-        self.message = ""
-        self.beside = Meaning()  # other fields of the data with the latest fraction
-        self.marks: list[Mark] = []  # for views that cannot draw a bar
-        self.early = ""  # the status of a `finished` call
-        self.data: Any = None
-        self.output = Output()
-        self.content: Any = ""
-        self.display: dict[str, Any] | None = None
-        self.attachments: tuple[dict[str, Any], ...] = ()
-        self.approval: Approval | None = None
-        self.asked: Approval | None = None
-        self.error = ""
-        self.batch: Batch | None = None
-        self.children: list[CardList] = []
-        self.incomplete = False
+        self.fraction: float | None = None  # of the work that is done, 0 to 1
+        self.first_fraction: tuple[float, float] | None = None  # the first fraction and its time
+        self.latest_time = 0.0  # time of the latest fraction
+        self.message = ""  # the latest message about the progress
+        self.data: Any = None  # the latest progress data, as the tool sent it
+        self.progress = Meaning()  # what the data that came with the latest fraction means
+        self.marks: list[Mark] = []  # the bar at each quarter, for views that cannot draw one
+        self.output = Output()  # what the call printed
+        self.content: Any = ""  # the result: a text or a JSON value
+        self.display: dict[str, Any] | None = None  # the result as a mime bundle
+        self.attachments: tuple[dict[str, Any], ...] = ()  # pictures of the call or of its result
+        self.error = ""  # the message of an error event about the call
+        self.children: list[CardList] = []  # runs inside the call (sub-agents), in order
 
     @property
-    def known(self) -> dict[str, Any]:
-        """The arguments; while they stream, those that can be read already.
+    def readable_args(self) -> dict[str, Any]:
+        """The arguments; while they stream, those that can be parsed already.
 
-        Streaming arguments longer than `READABLE` characters are not read.
+        Streaming arguments longer than `READABLE` characters are not parsed: {}.
         """
         if self.status != "writing" or len(self.raw) > READABLE:
             return self.args
-        return partial_args(str(self.raw))
+        return read_partial_arguments(str(self.raw))
 
     @property
     def open(self) -> bool:
@@ -174,7 +176,7 @@ class CallCard(Card):
 
 
 class ErrorCard(Card):
-    """An error of the run."""
+    """An error of the run. `soft`: the run continues by itself; `raw`: the text behind it."""
 
     kind = "error"
 
@@ -190,10 +192,13 @@ class ErrorCard(Card):
 class RetryCard(Card):
     """A request that failed and is made again: one card, however many times.
 
-    `done`: it succeeded or was given up. `failures`: why each request failed, in a few words, and
-    the seconds until the next one (0: unknown). `raw`: the server's last reply. `since`: when the
-    current wait began (0: the request is on its way). `waited`: seconds of all waits before.
-    `tries`: the requests made, once the card is done.
+    - `done`: it succeeded or was given up.
+    - `failures`: why each request failed, in a few words, and the announced seconds until the next
+      request (0: unknown).
+    - `raw`: the server's last reply.
+    - `since`: when the current wait began (0: the request is on its way); `waited`: the seconds of
+      all waits before.
+    - `tries`: the number of requests, once the card is done.
     """
 
     kind = "retry"
@@ -213,7 +218,7 @@ class RetryCard(Card):
 
 
 class InterruptCard(Card):
-    """A stop of the run, or of a map (`mapped`), which goes on where it stopped."""
+    """A stop of the run; `mapped`: of a map, which a rerun of the cell continues."""
 
     kind = "interrupt"
 
@@ -237,7 +242,7 @@ class NodeCard(Card):
         self.inside = inside
         self.started = started
         self.seconds = 0.0
-        self.left = False  # the run ended while the span was open
+        self.left = False  # the run ended before the span did
 
     def cut_off(self, now: float) -> None:
         """Close a span that was open when its run ended."""
@@ -246,9 +251,10 @@ class NodeCard(Card):
 
 
 class NoteCard(Card):
-    """Consecutive state or extension events.
+    """Consecutive events that are shown as one line: states, extensions, unknown events.
 
-    `items`: (title, payload) of each; `before`: the payload that each state replaced.
+    `items`: (title, payload) of each; `before`: for each item the payload that it replaced,
+    `MISSING` if there was none.
     """
 
     def __init__(self, key: str, kind: str) -> None:
@@ -260,7 +266,7 @@ class NoteCard(Card):
 
 
 class Batch:
-    """Calls that run together."""
+    """Calls that run together; `calls` are their ids."""
 
     def __init__(self, calls: tuple[str, ...]) -> None:
         self.calls = calls
@@ -274,7 +280,10 @@ class Batch:
 
 
 class CardList:
-    """Cards in order, found again by a key or an alias. `on_change` is called on every change."""
+    """Cards in order. A card can have aliases, such as the block it is made from, to be found by.
+
+    `on_change` is called on every change of a card here: the card around this list changes too.
+    """
 
     def __init__(self, on_change: Callable[[], None] | None = None) -> None:
         self.cards: list[Card] = []
@@ -283,16 +292,15 @@ class CardList:
         self._by_alias: dict[str, Card] = {}
         self._number = 0
 
-    def changed(self) -> None:
-        """Report a change to the card around this list, if there is one."""
+    def report_change(self) -> None:
+        """Call `on_change`, if there is one."""
         if self._on_change is not None:
             self._on_change()
 
     def touch(self, card: Card) -> None:
         """Note that `card` changed."""
         card.version += 1
-        if self._on_change is not None:
-            self._on_change()
+        self.report_change()
 
     def new_key(self, kind: str) -> str:
         """Return a key that no card of this list has."""
@@ -303,13 +311,24 @@ class CardList:
         """Append `card`; `find(alias)` returns it from now on."""
         self.cards.append(card)
         if alias:
-            self._by_alias[alias] = card
+            self.add_alias(card, alias)
         self.touch(card)
 
-    def name(self, card: Card, alias: str) -> None:
+    def add_alias(self, card: Card, alias: str) -> None:
         """Let `find(alias)` return `card` from now on."""
         self._by_alias[alias] = card
 
     def find(self, alias: str) -> Card | None:
         """Return the card of an alias, or None."""
         return self._by_alias.get(alias)
+
+
+def read_partial_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments readable so far in growing JSON, cut strings included; {} if none."""
+    from pydantic_core import from_json
+
+    try:
+        value = from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

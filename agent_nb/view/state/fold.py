@@ -10,8 +10,9 @@ Rules
 - Times come from the events, never from a clock.
 - Every change of a card raises its `version` and that of the cards around it, so that a redraw
   touches only what changed.
-- Each part of the fold (calls, texts, …) makes the cards of its kind in the list it is given; this
-  file places events in the tree of spans and holds the facts of the header and the footer.
+- Each part of the fold (`Calls`, `TextCards`, …) makes the cards of its kind; all parts of a view
+  share one `CardList`. This file finds the view of an event's span, and holds what the header and
+  the footer show.
 - No node, no HTML, no widget.
 """
 
@@ -23,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ... import events as e
-from ...events import Event, limit_in
+from ...events import Event, Interrupt
 from .calls import Calls
 from .cards import (
     CallCard,
@@ -44,12 +45,12 @@ from .text_cards import TextCards
 from .think_cards import ThinkCards
 from .usage import Usage
 
-INTERNAL_NODES = ("llm",)
-TEXTS = frozenset({"think", "respond", "call"})  # deltas that carry pieces of a text
+INTERNAL_NODES = ("llm",)  # spans without a card: the requests to the model
+TEXTS = frozenset({"think", "respond", "call"})  # what deltas are of that carry pieces of a text
 
 
 class Span(NamedTuple):
-    """The place of a nested view: the view around it, and the card that holds its list."""
+    """Where a nested view is: the view around it, and the card that holds its list."""
 
     outer: RunView
     card: NodeCard
@@ -59,7 +60,7 @@ class RunView:
     """The state of one run's view: `cards` in order, and what the header and the footer show.
 
     `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov";
-    `recorded`: its times are past; `span`: its place, if it shows a span of another run.
+    `recorded`: its times are past; `span`: where it is, if it shows a span of another view.
     """
 
     def __init__(
@@ -68,22 +69,22 @@ class RunView:
         self.badge, self.recorded = badge, recorded
         self.run = ""
         self.model = ""
-        self.instead_of = ""  # the model that was away or overloaded
+        self.instead_of = ""  # the model that this one replaces: unreachable or overloaded
         self.settings: dict[str, Any] = {}
         self.status = "" if span is None else "running"  # "": not begun; later that of `end`
         self.turn = 0
         self.started = 0.0
         self.ended = 0.0
-        self.last = 0.0
+        self.last = 0.0  # time of the latest event
         self.usage = Usage()
         self.limit = ""  # the limit that ended the run, in words
         self.forced = ""  # the limit for which the model was asked to finish, in words
         self.left_out = ""  # the part of the conversation that was left out, in words
-        self.changed = ""  # what kept a record from being played, in words
+        self.changed = ""  # inputs that changed, so that the record was not played, in words
         self.foreign = ""  # turns of the conversation that come from foreign records, in words
         self.doing = ""  # live only: work before anything streams, such as loading a model
         self._previous = 0.0  # time of the event before the latest
-        self._first: float | None = None
+        self._first: float | None = None  # time of the first event
         self._span = span
         self._views: dict[str, RunView] = {}  # by span
         cards = self._list = CardList() if span is None else span.card.inside
@@ -94,8 +95,8 @@ class RunView:
         self._plans = Plans(cards)
         self.maps = Maps(cards)
         self._notes = Notes(cards)
-        # events and deltas that one part handles alone
-        self._taken: dict[type[Event], Callable[[Any], None]] = {
+        # events and deltas that one part handles alone; `_HANDLERS` has the others
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
             e.Call: self._calls.call,
             e.Approval: self._calls.approval,
             e.Execute: self._calls.execute,
@@ -114,16 +115,16 @@ class RunView:
         }
 
     def apply(self, event: Event) -> None:
-        """Fold one event in (stored or delta)."""
-        view = self._place(event) if event.span else self
+        """Fold in one event, stored or delta, of this run or of a span inside it."""
+        view = self._find_view(event) if event.span else self
         if view is not self:
-            self.seen(event)
+            self.count(event)  # the outermost view counts the events of all spans
             if type(event) is e.Metric:
-                self.usage.nested(event)
+                self.usage.note_price(event)
         view.take(event)
 
     def extend(self, events: Iterable[Event]) -> RunView:
-        """Fold many events in and return the view."""
+        """Fold in many events; return this view."""
         for event in events:
             self.apply(event)
         return self
@@ -162,17 +163,19 @@ class RunView:
         return self.ended or self.last
 
     @property
-    def began(self) -> float:
-        """Epoch seconds from which recorded pieces count: the first event of the whole log."""
-        return self._first or 0.0 if self._span is None else self._span.outer.began
+    def log_start(self) -> float:
+        """Epoch seconds of the whole log's first event, from which recorded deltas count."""
+        return self._first or 0.0 if self._span is None else self._span.outer.log_start
 
     # --- the tree of spans
 
-    def _place(self, event: Event) -> RunView:
-        """Return the view that an event belongs to, opening one for a new span."""
-        found = self._views.get(event.span)
-        if found is not None:
-            return found
+    def _find_view(self, event: Event) -> RunView:
+        """Return the view of an event's span; a span that begins gets a view of its own.
+
+        A request to the model, and a span whose beginning is missing, belong to the view around.
+        """
+        if (known := self._views.get(event.span)) is not None:
+            return known
         view = self._views.get(event.parent, self)
         if (
             isinstance(event, e.Node)
@@ -198,8 +201,11 @@ class RunView:
 
     # --- one event of this view
 
-    def seen(self, event: Event) -> None:
-        """Count an event of this view or of a span inside it."""
+    def count(self, event: Event) -> None:
+        """Note the time of an event of this view or of a span inside it, and count it if stored.
+
+        Any such event shows that a failed request is over (`Retries.settle`).
+        """
         self._retries.settle(event)
         if type(event) is not e.Delta:
             self._list.events += 1
@@ -209,25 +215,25 @@ class RunView:
             self.started = self.started or event.ts
             self.run = self.run or event.run
             self.status = self.status or "running"
-        self._list.changed()
+        self._list.report_change()
 
     def take(self, event: Event) -> None:
         """Fold in an event of this view itself."""
-        self.seen(event)
+        self.count(event)
         self.turn = max(self.turn, event.turn)
         self._texts.sort(event)
         kind = type(event)
-        if (own := self._OWN.get(kind)) is not None:
-            own(self, event)
-        elif (taken := self._taken.get(kind)) is not None:
-            taken(event)
+        if (of_view := self._HANDLERS.get(kind)) is not None:
+            of_view(self, event)
+        elif (of_part := self._handlers.get(kind)) is not None:
+            of_part(event)
 
     def _delta(self, event: e.Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
         if event.of in TEXTS:
             self.usage.streamed += len(event.text)
-        if (piece := self._deltas.get(event.of)) is not None:
-            piece(event)
+        if (of_part := self._deltas.get(event.of)) is not None:
+            of_part(event)
 
     def _run_start(self, event: e.RunStart) -> None:
         self.model, self.settings, self.started = event.model, dict(event.settings), event.ts
@@ -238,7 +244,7 @@ class RunView:
         self._list.add(UserCard(key, event.content, event.attachments))
 
     def _think(self, event: e.Think) -> None:
-        self._thoughts.think(event, self.began, self._previous)
+        self._thoughts.think(event, self.log_start, self._previous)
 
     def _node(self, event: e.Node) -> None:
         if event.name in INTERNAL_NODES:
@@ -257,28 +263,29 @@ class RunView:
         self._list.touch(card)
 
     def _state(self, event: e.State) -> None:
-        said = event.payload if isinstance(event.payload, dict) else {}
-        if event.kind == "foreign_turns" and said:
-            self.foreign = str(said.get("note") or "")
+        """Take what the header shows of a state; show the others as cards or notes."""
+        fields = event.payload if isinstance(event.payload, dict) else {}
+        if event.kind == "foreign_turns" and fields:
+            self.foreign = str(fields.get("note") or "")
             return
-        if event.kind == "context" and isinstance(said.get("text"), str):
-            changed = said.get("changed")
+        if event.kind == "context" and isinstance(fields.get("text"), str):
+            changed = fields.get("changed")
             self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
-            self._notes.own(event)
+            self._notes.own_card(event)
             return
-        if event.kind == "model" and isinstance(said.get("model"), str):
-            self.model, self.instead_of = said["model"], str(said.get("instead_of") or "")
-            self._notes.own(event)
+        if event.kind == "model" and isinstance(fields.get("model"), str):
+            self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
+            self._notes.own_card(event)
             return
         if self.maps.state(event):
             return
         if event.kind == "mcp":
-            self._calls.listed(said)
+            self._calls.add_server(fields)
             return
         # a window without a summary only shortens the header; with one it has a card too
-        if event.kind == "window" and said:
-            self.left_out = str(said.get("note") or "")
-            if not said.get("text"):
+        if event.kind == "window" and fields:
+            self.left_out = str(fields.get("note") or "")
+            if not fields.get("text"):
                 return
         self._notes.state(event)
 
@@ -295,7 +302,7 @@ class RunView:
             self._list.add(ErrorCard(self._list.new_key("error"), event))
 
     def _interrupt(self, event: e.Interrupt) -> None:
-        self.limit = limit_in(event.detail) if event.reason != "user" else ""
+        self.limit = Interrupt.limit_in(event.detail) if event.reason != "user" else ""
         mapped = self.maps.card is not None
         self._list.add(InterruptCard(self._list.new_key("interrupt"), event, mapped=mapped))
 
@@ -326,7 +333,7 @@ class RunView:
         self._list.touch(card)
 
     # events that concern the whole view
-    _OWN: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
+    _HANDLERS: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
         e.Delta: _delta,
         e.RunStart: _run_start,
         e.User: _user,

@@ -5,8 +5,8 @@ reader.
 
 Rules
 - A change is a path with the values before and after; `MISSING` means no value.
-- Lists are compared after their common beginning and end, so that an item inserted or appended is
-  one change.
+- Of lists, only what is between their common beginning and end is compared, so that an item
+  inserted or appended is one change.
 - Pure, and raises nothing: values too deep to compare count as changed.
 
 This file imports nothing of ours.
@@ -18,7 +18,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-DEPTH = 12
+DEPTH = 12  # levels that are compared; below, a value has changed as a whole
+#: No value: before an addition, after a removal.
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
 
@@ -38,7 +39,7 @@ class Change(NamedTuple):
 
 
 def changes(before: Any, after: Any) -> list[Change]:
-    """Return the changes, in the order of the new value."""
+    """Return the changes in the order of the new value; removed fields come after the others."""
     return list(_compare(before, after, "", DEPTH))
 
 
@@ -91,8 +92,9 @@ def _field(path: str, key: Any) -> str:
 
 
 def same(before: Any, after: Any) -> bool:
-    """Return whether two JSON values are equal; true is not 1."""
+    """Return whether two JSON values are equal; true is not 1, not even inside a list."""
     try:
+        # Python calls [True] and [1] equal; their repr differs
         return bool(type(before) is type(after) and before == after and repr(before) == repr(after))
     except RecursionError:
         return False

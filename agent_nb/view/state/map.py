@@ -1,9 +1,9 @@
-"""The part of the fold that handles a map: its plan, its counts while it runs, what it ended with.
+"""The part of the fold that handles a map: its plan, its counts while it runs and at its end.
 
 Rules
 - A map has one card. The plan makes it, live counts move it, the counts at the end close it.
-- The values come from a record, which may be a stranger's: what has not the form of a map is a
-  state like any other, and a live count that cannot be read is left out.
+- The values may come from a record of unknown origin: a payload that has not the form of a map is
+  shown like any other state, and live counts that cannot be read are ignored.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from msgspec import Meta
 from ...events import Delta, State
 from .cards import Card, CardList
 
-STOPPED = "stopped"  # a kind of failures: see `rows.map.tally`
-QUARTERS = 4
+STOPPED = (
+    "stopped"  # the kind of failure of rows that the end of the map cut off (`rows.map.tally`)
+)
+QUARTERS = 4  # for views that cannot draw a bar
 LONGEST = 1 << 20  # characters of live counts
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
@@ -25,9 +27,9 @@ Figure = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """Tokens that the requests hold and that the answers may take; the cost in dollars.
+    """What a map may take: tokens of its requests (`input`) and answers (`written`), dollars.
 
-    `basis`: what the figures rest on, `limit`: which limit they exceed, in words.
+    `basis`: what the figures rest on; `limit`: which limit they exceed. Both in words.
     """
 
     input: Count = 0
@@ -38,7 +40,11 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class MapPlan(msgspec.Struct, frozen=True):
-    """What a map is about to do; `known` rows are answered already, `where` others run."""
+    """What a map is about to do.
+
+    `known`: rows that are answered already; `where`: on what the others run, in words; `rpm`:
+    requests a minute. A field with a `name` is stored in records under that name.
+    """
 
     rows: Count
     repeats: Count = 1
@@ -61,7 +67,11 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """A map at one moment: see `rows.map.tally.Snapshot`. `sample`: at its end, some rows."""
+    """A map at one moment, as `rows.map.tally.Snapshot` says it.
+
+    `known`: rows answered before this map; `left`: seconds; `rate`: rows a second; `cost` and
+    `forecast`: dollars; `last`: the latest rows; `sample`: at the end, some rows.
+    """
 
     total: Count
     done: Count = 0
@@ -80,7 +90,7 @@ class Counts(msgspec.Struct, frozen=True):
 
     @property
     def fraction(self) -> float:
-        """The share of the rows that are over, from 0 to 1."""
+        """The share of the rows that have ended, from 0 to 1."""
         return min(1.0, self.done / self.total) if self.total else 1.0
 
     @property
@@ -100,7 +110,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class MapCard(Card):
-    """A map. `quarters`: live, the counts at each quarter of the rows, for views without a bar."""
+    """A map. `quarters`: the counts at each quarter of the rows, while it runs."""
 
     kind = "map"
 
@@ -112,7 +122,7 @@ class MapCard(Card):
 
 
 class Maps:
-    """Makes and moves the card of a map. `here`: the map runs in this kernel, not elsewhere."""
+    """Makes the card of a map. `here`: the map ran in a kernel, not in an imported run."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
@@ -120,27 +130,27 @@ class Maps:
         self.here = False
 
     def state(self, event: State) -> bool:
-        """Take a state of a map; False: it is none."""
-        taken = self._state(event)
-        self.here = self.here or (taken and event.origin != "imported")
-        return taken
+        """Take a state of a map; return whether it is one."""
+        is_map = self._state(event)
+        self.here = self.here or (is_map and event.origin != "imported")
+        return is_map
 
     def _state(self, event: State) -> bool:
         if event.kind == "map.rows":  # their records, which the sample stands for
             return self.card is not None
         if event.kind == "map.plan":
-            return self._planned(_read(event.payload, MapPlan))
-        return event.kind == "map" and self._ended(_read(event.payload, Counts))
+            return self._take_plan(_read(event.payload, MapPlan))
+        return event.kind == "map" and self._take_end(_read(event.payload, Counts))
 
     def delta(self, event: Delta) -> None:
-        """Take the counts of a map that goes on."""
-        found = _decoded(event.text) if len(event.text) <= LONGEST else None
-        if found is None or (self.card is not None and self.card.done):
+        """Take the counts of a map that runs."""
+        counts = _decoded(event.text) if len(event.text) <= LONGEST else None
+        if counts is None or (self.card is not None and self.card.done):
             return
-        card = self._open(found.total)
-        before, card.counts = card.counts, found
-        if int(before.fraction * QUARTERS) < int(found.fraction * QUARTERS) < QUARTERS:
-            card.quarters.append(found)
+        card = self._open(counts.total)
+        before, card.counts = card.counts, counts
+        if int(before.fraction * QUARTERS) < int(counts.fraction * QUARTERS) < QUARTERS:
+            card.quarters.append(counts)
         self._cards.touch(card)
 
     def end(self) -> None:
@@ -149,7 +159,7 @@ class Maps:
             self.card.done = True
             self._cards.touch(self.card)
 
-    def _planned(self, plan: MapPlan | None) -> bool:
+    def _take_plan(self, plan: MapPlan | None) -> bool:
         if plan is None:
             return False
         card = self._open(plan.rows * max(1, plan.repeats))
@@ -157,7 +167,7 @@ class Maps:
         self._cards.touch(card)
         return True
 
-    def _ended(self, counts: Counts | None) -> bool:
+    def _take_end(self, counts: Counts | None) -> bool:
         if counts is None:
             return False
         card = self._open(counts.total)
@@ -173,7 +183,7 @@ class Maps:
 
 
 def _read(payload: Any, kind: Any) -> Any:
-    """Return a payload as a value of a type, None if it has another form."""
+    """Return a payload as a value of the type `kind`, None if it has another form."""
     try:
         return msgspec.convert(payload, kind)
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError):

@@ -1,6 +1,7 @@
 """The part of the fold that handles states, extensions and unknown events (see `fold`).
 
-Rules: consecutive events of one kind are one card; a provider's own blocks are not shown.
+Rules: consecutive events of one kind are one card; blocks that only go back to their provider are
+not shown.
 """
 
 from __future__ import annotations
@@ -15,20 +16,21 @@ OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions that have a 
 
 
 class Notes:
-    """Events that only take note of something."""
+    """Makes the cards of events that are shown as notes."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
-        self._states: dict[str, Any] = {}  # the latest state of each kind; under "" of any kind
+        # kind of state: its latest payload; under "" the latest payload of all kinds
+        self._states: dict[str, Any] = {}
 
     def state(self, event: State) -> None:
-        """Add a state, with the one it replaces."""
+        """Add a state, with the payload that it replaces: of its kind, else of any kind."""
         before = self._states.get(event.kind, self._states.get("", MISSING))
         self._add("state", event.kind or "state", event.payload, before)
         self._states[event.kind] = self._states[""] = event.payload
 
-    def own(self, event: State) -> None:
-        """Add a state of ours that has a card: the notebook's context, another model."""
+    def own_card(self, event: State) -> None:
+        """Add a state whose kind has a card of its own: the notebook's context, another model."""
         self._add(event.kind, event.kind, event.payload)
 
     def extension(self, event: Extension) -> None:

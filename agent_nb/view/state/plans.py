@@ -1,17 +1,16 @@
 """The part of the fold that handles trees and graphs of thought (seed 002 § 4.2).
 
-Why a card for each: an expansion, its scores and a backtrack are one picture; a list of notes hides
-which branch was taken and which was given up.
+Why a card for each: an expansion, its scores and a backtrack belong together; as a list of notes
+they would not show which branch was taken and which was given up.
 
 Rules
 - A tree has a path: the root and the candidates chosen so far. Candidates hang below the end of the
   path; an evaluation scores the newest ones and extends the path; a backtrack to depth k keeps k
   chosen ones (the root has depth 0) and marks the others as given up.
-- A graph has nodes by id. An expansion makes room below its node; nodes that no plan named fill
-  that room in order of appearance.
+- A graph has nodes by id. An expansion may only say how many nodes it adds; nodes that no plan
+  named take these positions in order of appearance, below the latest expansion first.
 - Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
-- Malformed numbers, indices out of range and nodes without a name are used as far as they make
-  sense.
+- A score that is no number counts as unknown; an index out of range becomes a remark.
 """
 
 from __future__ import annotations
@@ -24,33 +23,36 @@ from ..format import short
 from .cards import Card, CardList
 
 NAMESPACE = "loom"
-LARGEST = 1e15
-Obj = dict[str, Any]
-Standing = Literal["open", "passed", "chosen", "left", "planned", "running", "ok", "error"]
+LARGEST = 1e15  # of a number; a larger one is ignored
+Obj = dict[str, Any]  # the payload of an event
+#: A candidate is open, passed, chosen or left; a node of a graph planned, running, ok or error.
+ThoughtStatus = Literal["open", "passed", "chosen", "left", "planned", "running", "ok", "error"]
 
 
 class Thought:
     """One candidate of a tree or node of a graph.
 
-    `note`: why it was given up, its result or its error; `room`: added nodes that have no name yet.
+    `note`: why it was given up, its result or its error; `unnamed`: nodes that were added below it
+    and have not appeared yet.
     """
 
-    def __init__(self, text: str, status: Standing) -> None:
+    def __init__(self, text: str, status: ThoughtStatus) -> None:
         self.text = text
-        self.status: Standing = status
+        self.status: ThoughtStatus = status
         self.score: float | None = None
         self.note = ""
         self.tries = 0
         self.started = 0.0
         self.seconds = 0.0
-        self.room = 0
+        self.unnamed = 0
         self.children: list[Thought] = []
 
 
 class PlanCard(Card):
     """A tree or a graph of thought.
 
-    `remarks` belong to no branch; `asked`: the numbers of nodes and edges that the plan announced.
+    `remarks`: sentences that belong to no branch; `counts`: the numbers of nodes and of edges that
+    the plan announced.
     """
 
     kind = "plan"
@@ -59,16 +61,16 @@ class PlanCard(Card):
         super().__init__(key)
         self.shape = shape
         self.root = Thought("", "chosen")
-        self.path = [self.root]
-        self.fresh: list[Thought] = []  # the candidates that wait for scores
-        self.nodes: dict[str, Thought] = {}
-        self.growing: list[Thought] = []  # graph nodes with room, the latest last
+        self.path = [self.root]  # of a tree: the root and the chosen candidates
+        self.unscored: list[Thought] = []  # the candidates that wait for scores
+        self.nodes: dict[str, Thought] = {}  # of a graph: by id
+        self.with_room: list[Thought] = []  # graph nodes with `unnamed`, the latest last
         self.counts = [0, 0]
         self.expanded = 0
         self.backtracks = 0
         self.remarks: list[str] = []
         self.over = False  # the run has ended: nodes that still run will never report an end
-        self.done = True  # it holds up no later card
+        self.done = True  # a terminal need not wait for it: it is printed at the end of the run
 
     @property
     def chosen(self) -> list[Thought]:
@@ -108,50 +110,53 @@ class Plans:
             self._cards.touch(card)
 
 
-# Trees.
+# Handlers of events: (card, payload, time) → whether the payload fits. Trees.
 
 
 def _expand(card: PlanCard, payload: Obj, _: float) -> bool:
     candidates = payload.get("candidates")
     if not isinstance(candidates, list):
         return False
-    card.fresh = [Thought(worded(c), "open") for c in candidates]
-    card.path[-1].children += card.fresh
+    card.unscored = [Thought(text_of(c), "open") for c in candidates]
+    card.path[-1].children += card.unscored
     card.expanded += 1
     return True
 
 
 def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     listed = payload.get("scores")
-    scores = [number(s) for s in listed] if isinstance(listed, list) else []
-    index = number(payload.get("chosen"))
+    scores = [read_number(s) for s in listed] if isinstance(listed, list) else []
+    index = read_number(payload.get("chosen"))
     if not scores and index is None:
         return False
-    group = _scored(card, len(scores))
+    group = _candidates(card, len(scores))
     for thought, score in zip(group, scores, strict=False):
         thought.score = score
-    taken = (
+    chosen = (
         int(index)
         if index is not None and 0 <= index < len(group) and index == int(index)
         else None
     )
-    for place, thought in enumerate(group):
-        if place == taken:
+    for position, thought in enumerate(group):
+        if position == chosen:
             thought.status, thought.note = "chosen", ""
         elif thought.status == "open":
             thought.status = "passed"
-    if taken is None:
-        card.remarks.append(f"chose {worded(payload.get('chosen'))}, which is not a candidate")
+    if chosen is None:
+        card.remarks.append(f"chose {text_of(payload.get('chosen'))}, which is not a candidate")
     else:
-        card.path.append(group[taken])
-    card.fresh = []
+        card.path.append(group[chosen])
+    card.unscored = []
     return True
 
 
-def _scored(card: PlanCard, count: int) -> list[Thought]:
-    """Return the candidates of an evaluation; unnamed ones get numbers here."""
+def _candidates(card: PlanCard, count: int) -> list[Thought]:
+    """Return the candidates that `count` scores belong to.
+
+    They are the unscored ones, else the last children of the path's end, else new ones.
+    """
     children = card.path[-1].children
-    group = card.fresh or (children[-count:] if count else children)
+    group = card.unscored or (children[-count:] if count else children)
     if not group:
         group = [Thought(f"candidate {n}", "open") for n in range(1, count + 1)]
         children += group
@@ -159,20 +164,21 @@ def _scored(card: PlanCard, count: int) -> list[Thought]:
 
 
 def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
-    depth, reason = number(payload.get("to_depth")), payload.get("reason")
+    depth, reason = read_number(payload.get("to_depth")), payload.get("reason")
     if depth is None and not isinstance(reason, str):
         return False
-    keep = min(max(0, int(depth)) if depth is not None else len(card.path) - 2, len(card.path) - 1)
+    # without a depth: one step back
+    keep = min(int(depth) if depth is not None else len(card.path) - 2, len(card.path) - 1)
     keep = max(0, keep)
     given_up, card.path = card.path[keep + 1 :], card.path[: keep + 1]
-    for thought in (*given_up, *card.fresh):
+    for thought in (*given_up, *card.unscored):
         thought.status = "left"
-    words = reason if isinstance(reason, str) else ""
+    why = reason if isinstance(reason, str) else ""
     if given_up:
-        given_up[0].note = words
-    elif words:
-        card.remarks.append(f"back to depth {keep}: {words}")
-    card.fresh = []
+        given_up[0].note = why
+    elif why:
+        card.remarks.append(f"back to depth {keep}: {why}")
+    card.unscored = []
     card.backtracks += 1
     return True
 
@@ -182,11 +188,11 @@ def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
 
 def _plan_graph(card: PlanCard, payload: Obj, _: float) -> bool:
     ids = payload.get("node_ids")
-    names = [worded(i) for i in ids] if isinstance(ids, list) else []
+    names = [text_of(i) for i in ids] if isinstance(ids, list) else []
     card.counts = [_count(payload.get("node_count")), _count(payload.get("edge_count"))]
     for name in names:
         if name not in card.nodes:
-            _put(card, card.root, name)
+            _add_node(card, card.root, name)
     return bool(names) or any(card.counts)
 
 
@@ -207,12 +213,12 @@ def _failed(card: PlanCard, payload: Obj, ts: float) -> bool:
     return _over(card, payload, ts, "error", "error")
 
 
-def _over(card: PlanCard, payload: Obj, ts: float, status: Standing, field: str) -> bool:
+def _over(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field: str) -> bool:
     node = _node(card, payload)
     if node is None:
         return False
     node.status = status
-    node.note = worded(payload[field]) if payload.get(field) not in (None, "") else ""
+    node.note = text_of(payload[field]) if payload.get(field) not in (None, "") else ""
     node.seconds = max(0.0, round(ts - node.started, 3)) if node.started and ts else 0.0
     return True
 
@@ -225,10 +231,10 @@ def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
     if isinstance(added, list):
         for name in map(_name_of, added):
             if name and name not in card.nodes:
-                _put(card, node, name)
+                _add_node(card, node, name)
     elif (room := _count(added)) > 0:
-        node.room += room
-        card.growing.append(node)
+        node.unnamed += room
+        card.with_room.append(node)
     edges = payload.get("edges_added")
     card.counts[1] += len(edges) if isinstance(edges, list) else _count(edges)
     card.expanded += 1
@@ -238,20 +244,20 @@ def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
 def _node(card: PlanCard, payload: Obj) -> Thought | None:
     """Return the node that a payload names, or None if it names none.
 
-    A node that no plan named takes the room of the latest expansion, or hangs below the root.
+    A node that no plan named is put below the latest expansion that has room, else below the root.
     """
     name = _name_of(payload)
     if not name:
         return None
     if name in card.nodes:
         return card.nodes[name]
-    card.growing = [n for n in card.growing if n.room > 0]
-    parent = card.growing[-1] if card.growing else card.root
-    parent.room -= parent.room > 0
-    return _put(card, parent, name)
+    card.with_room = [n for n in card.with_room if n.unnamed > 0]
+    parent = card.with_room[-1] if card.with_room else card.root
+    parent.unnamed -= parent.unnamed > 0
+    return _add_node(card, parent, name)
 
 
-def _put(card: PlanCard, parent: Thought, name: str) -> Thought:
+def _add_node(card: PlanCard, parent: Thought, name: str) -> Thought:
     node = card.nodes[name] = Thought(name, "planned")
     parent.children.append(node)
     return node
@@ -261,7 +267,7 @@ def _name_of(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("id", value.get("node_id"))
     return (
-        worded(value)
+        text_of(value)
         if isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
         else ""
     )
@@ -270,7 +276,7 @@ def _name_of(value: Any) -> str:
 # Foreign values.
 
 
-def worded(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Return a foreign value as text."""
     try:
         return value if isinstance(value, str) else short(value, 400)
@@ -278,14 +284,14 @@ def worded(value: Any) -> str:
         return "…"
 
 
-def number(value: Any) -> float | None:
+def read_number(value: Any) -> float | None:
     """Return a number of plausible size, or None."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
     return float(value) if good else None
 
 
 def _count(value: Any) -> int:
-    found = number(value)
+    found = read_number(value)
     return int(found) if found is not None and found >= 0 else 0
 
 

@@ -22,12 +22,12 @@ LONGEST = 86_400.0  # seconds; a longer announced wait is ignored
 
 
 class Retries:
-    """Failed requests of one view's model, one card at a time."""
+    """Makes the cards of failed requests to one view's model, one at a time."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
-        self._retry: RetryCard | None = None
-        self._pause = 0.0
+        self._retry: RetryCard | None = None  # the card that is not done
+        self._pause = 0.0  # announced seconds until the next request, 0: unknown
 
     @property
     def waiting(self) -> RetryCard | None:
@@ -54,9 +54,10 @@ class Retries:
         self._cards.touch(card)
 
     def settle(self, event: Event) -> None:
-        """Finish the card on any event other than a request or its failure.
+        """Finish the card: the model answers, or the run does something else.
 
-        Such an event means that the model answers, or that the run does something else.
+        Every event says so but those of nodes (a request is one), the failure itself, and deltas
+        during the wait.
         """
         card = self._retry
         if (
@@ -67,9 +68,8 @@ class Retries:
             return
         if isinstance(event, Delta) and card.since:
             return  # times come from stored events only
-        card.tries = len(card.failures) + (
-            0 if card.since and isinstance(event, Interrupt | End) else 1
-        )
+        stopped_while_waiting = card.since and isinstance(event, Interrupt | End)
+        card.tries = len(card.failures) + (0 if stopped_while_waiting else 1)
         card.end_wait(event.ts)
         card.done, self._retry = True, None
         self._cards.touch(card)

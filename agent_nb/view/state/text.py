@@ -3,8 +3,9 @@
 Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not
 fill the memory of the view (the log has the whole output).
 
-Rules: appending is O(1) amortised; reading joins once and remembers the result; two texts are equal
-if the same was written.
+Rules
+- Appending is O(1) amortised.
+- Two texts are equal if they read the same, however they were appended.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MERGE = 256
 
 
 class Text:
-    """An append-only text. `len()` is in code points."""
+    """An append-only text. `len()` is in code points; `str()` joins the pieces once."""
 
     __slots__ = ("_length", "_memo", "_pieces", "_small")
 
@@ -50,30 +51,29 @@ class Text:
         return self._pieces[0] if self._pieces else ""
 
     def memo(self, make: Callable[[], T]) -> T:
-        """Return what `make` returned on the first call: a renderer's memory of this text."""
+        """Return what `make` returned on the first call.
+
+        A renderer keeps here what it has rendered of this text.
+        """
         if self._memo is None:
             self._memo = make()
         memo: T = self._memo
         return memo
 
-    def head(self, limit: int) -> str:
-        """Return the first code points of the text, `limit` at most, without joining all of it."""
-        return self._pieces[0][:limit] if self._pieces else ""
-
-    def begins(self) -> str:
+    def first_letter(self) -> str:
         """Return the first character that is not white space, "" if there is none."""
         return next((piece.lstrip()[0] for piece in self._pieces if not piece.isspace()), "")
 
     def tail(self, limit: int) -> str:
         """Return the last `limit` code points without joining the whole text."""
-        found: list[str] = []
+        last: list[str] = []
         size = 0
         for piece in reversed(self._pieces):
-            found.append(piece)
+            last.append(piece)
             size += len(piece)
             if size >= limit:
                 break
-        return "".join(reversed(found))[-limit:] if limit else ""
+        return "".join(reversed(last))[-limit:] if limit else ""
 
     def __len__(self) -> int:
         return self._length
@@ -115,14 +115,15 @@ class Output:
             self._trim()
 
     def _trim(self) -> None:
+        """Drop the oldest characters of the tail until it fits; a piece may lose its beginning."""
         while self._tail_size > self._tail_limit:
             over = self._tail_size - self._tail_limit
             first = self._tail.popleft()
             if len(first) > over:
                 self._tail.appendleft(first[over:])
-            gone = min(over, len(first))
-            self._tail_size -= gone
-            self.omitted += gone
+            dropped = min(over, len(first))
+            self._tail_size -= dropped
+            self.omitted += dropped
 
     @property
     def head(self) -> str:
@@ -161,24 +162,23 @@ class Output:
 
 
 def between_paragraphs(text: Text) -> bool:
-    """Return whether markdown can be split at its end: after a blank line, outside a code fence."""
+    """Return whether a markdown text ends between paragraphs: blank line last, no open fence."""
     return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(
         str(text)
     )
 
 
 def in_fence(source: str) -> bool:
-    """Return whether a source ends inside a code fence."""
-    fence = ""
+    """Return whether a markdown source ends inside a code fence."""
+    fence = ""  # the characters that opened it; as many of the same close it
     for line in source.split("\n"):
-        found = re.match(r"^ {0,3}(`{3,}|~{3,})(.*)", line)
-        if found and not fence:
-            fence = found[1] if found[1][0] == "~" or "`" not in found[2] else ""
-        elif (
-            found
-            and found[1][0] == fence[0]
-            and len(found[1]) >= len(fence)
-            and not found[2].strip()
-        ):
+        match = re.match(r"^ {0,3}(`{3,}|~{3,})(.*)", line)
+        if match is None:
+            continue
+        marks, info = match.groups()
+        if not fence:
+            # backticks after backticks are a code span on one line, not a fence
+            fence = marks if marks[0] == "~" or "`" not in info else ""
+        elif marks[0] == fence[0] and len(marks) >= len(fence) and not info.strip():
             fence = ""
     return bool(fence)

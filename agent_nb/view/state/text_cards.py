@@ -31,23 +31,23 @@ from .text import Text, between_paragraphs
 
 
 class TextCards:
-    """Texts as they are written. `answer` is the newest one."""
+    """Makes the cards of the model's texts. `answer` is the newest one."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self.answer: RespondCard | None = None
         self._pieces: list[RespondCard] = []  # the cards of the newest text
-        self._blocks = Texts()
+        self._blocks = Texts()  # sorts blocks into texts
         self.expects_type = False  # the run asks for answers of a type
-        self.order: tuple[str, ...] = ()  # of the fields of that type
-        self._step: Step = ""  # how the newest block relates to the texts before it
+        self.field_order: tuple[str, ...] = ()  # of that type
+        self._step: Step = ""  # how the newest block relates to the text before it
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Take the settings of the run: whether it asks for a type."""
-        self.expects_type, self.order = "output" in settings, read_field_order(settings)
+        """Read from the settings of the run whether it asks for a type."""
+        self.expects_type, self.field_order = "output" in settings, read_field_order(settings)
 
     def sort(self, event: Event) -> None:
-        """Sort an event into the texts so far; a text that later events cannot extend is done."""
+        """Note how any event relates to the texts so far; one that can no longer grow is done."""
         self._step = self._blocks.add(event)
         if self.answer is not None and self._blocks.over:
             self._finish(self.answer)
@@ -62,26 +62,30 @@ class TextCards:
         alias, last = f"respond:{event.block}", self.answer
         if self._step == "same" and isinstance(card := self._cards.find(alias), RespondCard):
             return card
-        aside = (
+        thought_between_paragraphs = (
             last is not None
             and isinstance(self._cards.cards[-1], ThinkCard)
             and between_paragraphs(last.text)
         )
-        if last is None or self._step == "begin" or (self._step == "go_on" and aside):
+        if (
+            last is None
+            or self._step == "begin"
+            or (self._step == "go_on" and thought_between_paragraphs)
+        ):
             last = self._new_text(begins=self._step == "begin")
         elif self._step == "instead":
             self._blank()
         elif last.done:
             last.text = Text(str(last.text))  # its renderer was closed; a new text gets a new one
-        last.at, last.writing, last.done = len(last.text), True, False
-        self._cards.name(last, alias)
+        last.block_start, last.writing, last.done = len(last.text), True, False
+        self._cards.add_alias(last, alias)
         return last
 
     def _new_text(self, *, begins: bool) -> RespondCard:
         if self.answer is not None:
             self._finish(self.answer)
         self.answer = RespondCard(self._cards.new_key("respond"))
-        self.answer.expects_type, self.answer.order = self.expects_type, self.order
+        self.answer.expects_type, self.answer.field_order = self.expects_type, self.field_order
         self._pieces = [self.answer] if begins else [*self._pieces, self.answer]
         self._cards.add(self.answer)
         return self.answer
@@ -99,27 +103,28 @@ class TextCards:
         self._cards.touch(card)
 
     def respond(self, event: Respond) -> None:
-        """Take a whole text block."""
+        """Take a whole text block, whose deltas may be in the card already."""
         card, text = self._text(event), event.content
         if name := read_answer_type(event):
-            card.typed, card.text, card.at = name, Text(text), 0
-        elif len(card.text) == card.at:
+            card.typed, card.text, card.block_start = name, Text(text), 0
+        elif len(card.text) == card.block_start:
             card.text.append(text)
-        elif len(card.text) != card.at + len(text) or card.text.tail(len(text)) != text:
-            card.text = Text(str(card.text)[: card.at] + text)
+        elif len(card.text) != card.block_start + len(text) or card.text.tail(len(text)) != text:
+            # the deltas differ from the block, which is what counts
+            card.text = Text(str(card.text)[: card.block_start] + text)
         card.incomplete, card.writing = event.incomplete, False
         card.done = self._blocks.over or card is not self.answer
         self._cards.touch(card)
 
     def end(self) -> None:
-        """Close the texts."""
+        """Close the texts: the run has ended."""
         for card in self._cards.cards:
             if isinstance(card, RespondCard) and not card.done:
                 card.cut_off()
                 self._cards.touch(card)
 
     def reply(self, event: End) -> None:
-        """Show the reply in the end of an imported run, unless it was shown already."""
+        """Show the reply in the end of an imported run, unless its words are shown already."""
         reply = reply_of(event)
         if not reply or "".join(reply.split()) in "".join(
             "".join(str(c.text).split()) for c in self._cards.cards if isinstance(c, RespondCard)

@@ -8,7 +8,7 @@ from .text import Text
 
 
 class ThinkCards:
-    """Thoughts as they are written, one card for each block."""
+    """Makes the cards of the model's thoughts, one for each block."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
@@ -20,18 +20,18 @@ class ThinkCards:
         card.text.append(event.text)
         self._cards.touch(card)
 
-    def think(self, event: Think, began: float, previous: float) -> None:
+    def think(self, event: Think, log_start: float, previous: float) -> None:
         """Take a whole thought.
 
-        `began`: epoch seconds from which recorded pieces count; `previous`: time of the event
-        before, from which a thought without recorded pieces counts.
+        It began at its first recorded delta, whose time counts from `log_start`, or without one at
+        `previous`, the time of the event before. Both are epoch seconds.
         """
         card = self._card(event)
         if str(card.text) != event.content:
             card.text = Text(event.content)
         card.attributes = dict(event.attributes or {})
-        piece = first_piece(event.chunks)
-        card.started = previous if piece is None else round(began + piece, 3) or previous
+        delta = first_delta(event.chunks)
+        card.started = previous if delta is None else round(log_start + delta, 3) or previous
         card.seconds = max(0.0, round(event.ts - card.started, 3))
         card.incomplete, card.done = event.incomplete, True
         self._cards.touch(card)
@@ -54,10 +54,13 @@ class ThinkCards:
         return new
 
 
-def first_piece(chunks: str) -> float | None:
-    """Return the seconds from the start of the log to a block's first delta, None if unrecorded."""
+def first_delta(chunks: str) -> float | None:
+    """Return the seconds from the start of the log to a block's first delta, None if unknown.
+
+    `chunks` is the field of an event that records the deltas of its block.
+    """
     try:
         pair = next(decode_chunks(chunks), None)
     except ValueError:
         return None
-    return None if pair is None else pair[1] / 1000
+    return None if pair is None else pair[1] / 1000  # recorded in ms

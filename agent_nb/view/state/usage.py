@@ -1,9 +1,9 @@
-"""The part of the fold that adds up what a run used: tokens, times and cost (see `fold`).
+"""The part of the fold that keeps what a run used: tokens, times and cost (see `fold`).
 
 Rules
-- The newest total counts; the fold adds nothing up itself.
-- A total that has an estimate in it is an estimate from then on.
-- A total without the cost of some request, a sub-agent's included, is less than was spent.
+- The total of the newest metric counts; the fold adds nothing up itself.
+- A total that includes one estimate stays an estimate.
+- A total that lacks the cost of a request, also of a sub-agent's, is a lower bound.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class Usage:
     def __init__(self) -> None:
         self.total = Counts()
         self.estimated = False
-        self.unpriced = False  # the cost of some request is unknown
+        self.unpriced = False  # the total lacks the cost of a request
         self.streamed = 0
 
     def metric(self, event: Metric) -> None:
-        """Take the usage of a request of this run, or a new total."""
+        """Take the metric of a request of this run."""
         self.total = event.total
         self.estimated = self.estimated or event.estimated
         self.streamed = 0
-        self.nested(event)
+        self.note_price(event)
 
-    def nested(self, event: Metric) -> None:
-        """Note whether the cost of a request is unknown, of this run or of a span inside it."""
+    def note_price(self, event: Metric) -> None:
+        """Note a request without a cost, of this run or of a span inside it."""
         used = event.step.input or event.step.output
         self.unpriced = self.unpriced or bool(used and event.step.cost is None)

@@ -1,9 +1,9 @@
 """Nodes → ipywidgets, changing only what changed.
 
-Why: the live view is redrawn many times a second; a widget that is replaced loses its place, its
-focus and whether it was open, and every change is a message.
+Why: the live view is redrawn many times a second; a widget that is replaced loses its scroll
+position, its focus and whether it was open, and every change is a message.
 
-Rules: only this package imports ipywidgets; one thread paints.
+Rules: only this package imports ipywidgets; one thread paints. Read `slots` first.
 """
 
 from .board import Board

@@ -1,13 +1,14 @@
-"""Messages of a widget that arrive in order while the cell works.
+"""Makes messages of a widget arrive while the cell works, on a subshell of the kernel.
 
-- ipykernel 7.4 passes them to the thread that made the widget, busy or not; here they take the way
-  that the front end chose (a subshell).
-- It does not report that a message arrived beside a running cell, and the front end holds back the
-  next change until then.
-- On a subshell, 7.x attributes later prints of the user's plain threads to the message; here they
-  stay with the cell.
+What ipykernel does without this, and what is done here:
+- 7.4 handles a message on the thread that made the widget, also when the cell keeps it busy; here
+  on the subshell that the front end chose.
+- It does not report that a message beside a running cell was handled, and the front end holds back
+  the widget's next change until it does; here this is reported.
+- On a subshell, 7.x attributes later prints of the user's threads to the message; here they stay
+  with the cell.
 
-There are no public ways to do this. Without a kernel or subshells this does nothing.
+There is no public way to do this. Without a kernel or subshells nothing is done.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ def hears_beside_cell(widget: Any) -> bool:
 
 
 def beside_cell(widget: Any) -> Callable[[], None]:
-    """Have a widget's messages arrive while the cell works.
+    """Make a widget's messages arrive while the cell works.
 
-    Returns a function to call at each message of the front end, and only then.
+    Returns a function that must be called whenever a message of the front end has arrived.
     """
     if not hears_beside_cell(widget):
         return lambda: None
     kernel = _kernel(widget)
-    cell = kernel.get_parent("shell")
-    widget.comm._reply_subshell_for = None  # noqa: SLF001
+    cell = kernel.get_parent("shell")  # the message that runs the cell
+    widget.comm._reply_subshell_for = None  # noqa: SLF001  (None: on the subshell of the message)
 
     def heard() -> None:
         with suppress(Exception):

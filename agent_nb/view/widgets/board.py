@@ -19,6 +19,7 @@ from .root import Root, Watch
 from .slots import Several, Slot, moves
 from .steps import Bar, Panel, Step, Thought
 
+# node type: the slot that shows it
 SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Stack: Several,
     nodes.Box: Several,
@@ -37,16 +38,17 @@ SHEET = Path(__file__).parent.parent / "live.css"
 
 @cache
 def style_sheet() -> str:
-    """Return the style sheet of the live view: that of the file, and that of markdown."""
+    """Return the style sheet of the live view: `live.css` without comments, then of markdown."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
     return live + css()
 
 
 class Board(Several):
-    """A whole page as widgets; `root` is the widget to display.
+    """A whole page as widgets; `root` is the widget to display. Making it makes the first widgets.
 
-    The node given to `gone` appears when the kernel has been silent or restarted. `watch` hears
-    about the views of the page.
+    The style sheet hides what needs a kernel, and shows the node of `gone` instead, once the kernel
+    restarted or sent no `beat` for `theme.SILENCE` seconds. `press` takes presses of buttons,
+    `watch` the number of views.
     """
 
     classes = ("agent-nb",)
@@ -55,7 +57,7 @@ class Board(Several):
         super().__init__(Kit(press, SLOTS))
         self._style = self.kit.html(f"<style>{style_sheet()}</style>")
         self._gone = self.kit.html("", "agent-nb-gone")
-        self._second, self._beats = -1, 0
+        self._second, self._beats = -1, 0  # the second of the last beat, the number of beats
         self._root = Root(
             [self._style, self._gone], layout=self.kit.layout, _dom_classes=self.classes
         )
@@ -71,15 +73,17 @@ class Board(Several):
     def parts(self, node: Any) -> list[tuple[object, Any]]:
         """Return the sections by key.
 
-        A section that ever moved keeps its widgets: front ends recreate every child after a new
-        one.
+        A section that has a slot of its own keeps it when it stops moving: front ends recreate
+        every child after a new one.
         """
-        keys = [(s.key, type(s.child)) for s in node.sections]
-        moved = [
-            moves(s.child) or key in self._slots for s, key in zip(node.sections, keys, strict=True)
-        ]
-        parts = zip(node.sections, keys, moved, strict=True)
-        return [(key, s.child) if own else ((s.key, "still"), (s.child,)) for s, key, own in parts]
+        parts: list[tuple[object, Any]] = []
+        for section in node.sections:
+            key = (section.key, type(section.child))
+            if moves(section.child) or key in self._slots:
+                parts.append((key, section.child))
+            else:
+                parts.append(((section.key, "still"), (section.child,)))
+        return parts
 
     def draw(self, page: nodes.Page) -> int:
         """Show a page; return the number of messages it took."""
@@ -93,7 +97,7 @@ class Board(Several):
         self.kit.set(self._gone, "value", html.draw_html(node))
 
     def beat(self, now: float | None) -> None:
-        """Show once a second that the kernel lives.
+        """Show once a second that the kernel lives: another class restarts a CSS animation.
 
         `now`: epoch seconds, or None when the page is final and needs no kernel.
         """
@@ -109,7 +113,7 @@ class Board(Several):
         return None if area is None else str(area.value)
 
     def unwatch(self) -> None:
-        """End the count of the views: the page is about to be replaced."""
+        """End the count of the views, since the page is about to be replaced."""
         self._root.end()
 
     def close(self) -> None:

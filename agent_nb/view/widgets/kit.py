@@ -1,11 +1,11 @@
 """The kit that makes and changes the widgets of one view.
 
-Why: every change of a trait is a message, and every layout or style is a separate model that is
-sent once; one place counts the messages and shares the models.
+Why: every change of a trait is a message, and every layout or style is a model of its own, which is
+a message too. One place counts the messages and shares the models.
 
 Rules
-- `HTML.value` is raw, so every value comes from `draw.html` or `markdown`.
-- `sent` counts the messages.
+- `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`.
+- `sent` counts the messages; who makes a widget without the kit adds to it.
 - A removed widget is closed after the paint, since it is displayed until then.
 """
 
@@ -21,13 +21,15 @@ from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 from ..nodes import Button, Node
 
 Press = Callable[[Button], None]
+# between dollars or after an opener; a single dollar is in a span (see `markdown.html`)
 _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 
 
 class Kit:
-    """Makes widgets and changes them, counting messages; owns the models they share.
+    """Makes widgets and changes them, counting messages; owns the models that they share.
 
-    `slots`: node type → the slot for it.
+    `press` takes the node of a pressed button; `slots`: node type → the slot that shows it;
+    `editors`: id of a call → its text area.
     """
 
     def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
@@ -41,25 +43,25 @@ class Kit:
         self._retired: list[Any] = []
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:
-        """Return a new HTML widget; with `typeset`, the front end typesets it at every change."""
+        """Return a new HTML widget; `typeset`: the front end typesets it at each change."""
         self.sent += 1
         if typeset:
             return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
         return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
 
     def box(self, children: list[Any], *classes: str, across: bool = False) -> Any:
-        """Return a new box."""
+        """Return a new box, of children beside (`across`) or below one another."""
         self.sent += 1
         return (w.HBox if across else w.VBox)(children, layout=self.layout, _dom_classes=classes)
 
     def set(self, widget: Any, name: str, value: Any) -> None:
-        """Set a trait if it differs."""
+        """Set a trait, unless it has the value already."""
         if getattr(widget, name) != value:
             self.sent += 1
             setattr(widget, name, value)
 
     def retire(self, widgets: list[Any]) -> None:
-        """Close widgets after the paint, since they are displayed until then."""
+        """Note widgets that `sweep` closes after the paint."""
         self._retired.extend(widgets)
 
     def sweep(self) -> None:

@@ -1,16 +1,17 @@
 """A growing text as widgets, of which only the last is sent again.
 
-How: when there is much recent text, it stays in its widget and a new one follows. `FAN` such parts
-become one of the next level, so that a text of any length needs few widgets, and every letter is
-sent again only as often as there are levels.
+How: the last widget has the *recent* finished HTML and the open end. When the recent HTML is long,
+it stays there as a *part*, and a new widget follows. `FAN` parts are merged into one of the next
+level, so that a text of any length needs few widgets, and every letter is sent again only as often
+as there are levels.
 
 Rules
 - Merged parts go to the end of the box, because front ends recreate every child after the first
   changed one.
 - Text moves from one widget to another within one message where possible; between two messages it
   would be seen twice, or not at all.
-- Parts with formulas are HTMLMath widgets, which typeset them, and are not merged, which would
-  typeset them again. Until a part is finished, its formulas are shown as code.
+- Parts with formulas are HTMLMath widgets, which typeset them. They are not merged, since that
+  would typeset them again. In the last widget, formulas are shown as code.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .kit import Kit, has_formula
 from .slots import Slot
 
 RECENT = 4_000  # characters of finished HTML that are sent again with the open end
-SHORT = 300  # characters of an open end of a line or two
+SHORT = 300  # characters of an open end that is a line or two
 FAN = 20  # parts of one level that are merged into one of the next
 # recent HTML with formulas moves to its own widget when it exceeds 1/SHARE of what moved before
 SHARE = 8
@@ -50,8 +51,8 @@ class Prose(Slot):
         super().__init__(kit)
         self._text: Any = None
         self._parts: list[Part] = []  # one per widget but the last
-        self._placed = 0  # finished pieces of the text in `_parts`
-        self._formulas = 0  # characters of parts with formulas
+        self._placed = 0  # pieces of the stream's `frozen` that are in `_parts`
+        self._formulas = 0  # characters of the parts with formulas
 
     def update(self, node: Any) -> None:
         """Show the new part of the text."""
@@ -59,28 +60,29 @@ class Prose(Slot):
         tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
             self._begin(node)
-        elif node.text is not self._text:
-            self._again("")
+        elif node.text is not self._text:  # another text, not a longer one
+            self._start_over("")
             self._parts, self._placed, self._formulas = [], 0, 0
         self._text = node.text
         if not node.open and stream.changed is not None and stream.changed < self._placed:
-            self._again(compact("".join(stream.frozen)))
+            self._start_over(compact("".join(stream.frozen)))
             return
         recent = compact("".join(stream.frozen[self._placed :]))
-        if self._enough(recent, tail, node.open):
+        if self._is_enough(recent, tail, node.open):
             self._placed = len(stream.frozen)
-            self._go_on(recent, tail)
+            self._begin_widget(recent, tail)
         self.kit.set(self._end, "value", self._wrapped(compact(stream.unset(self._placed)) + tail))
 
-    def _enough(self, recent: str, tail: str, growing: bool) -> bool:
-        """Return whether to continue in a new widget.
+    def _is_enough(self, recent: str, tail: str, growing: bool) -> bool:
+        """Return whether the recent text is long enough to continue in a new widget.
 
-        There must be much recent text and a short open end, which is seen twice for a moment.
+        A long open end makes it wait, because that is seen twice for a moment. Formulas do not wait
+        long, since they are typeset only then.
         """
-        much = RECENT if len(tail) < SHORT else 2 * RECENT
+        enough = RECENT if len(tail) < SHORT else 2 * RECENT
         if has_formula(recent):
-            much = self._formulas // SHARE
-        return len(recent) > much or (not growing and has_formula(recent))
+            enough = self._formulas // SHARE
+        return len(recent) > enough or (not growing and has_formula(recent))
 
     def _begin(self, node: nodes.Prose) -> None:
         self._css = (
@@ -94,29 +96,29 @@ class Prose(Slot):
     def _wrapped(self, inner: str) -> str:
         return f'<div style="{self._css}">{inner}</div>' if inner else ""
 
-    def _go_on(self, recent: str, tail: str) -> None:
-        """Leave the recent text to the last widget, or to a new merged or typeset one.
+    def _begin_widget(self, recent: str, tail: str) -> None:
+        """Make the recent text a part, in the last widget or in a new merged or typeset one.
 
-        Then open a new widget with `tail`.
+        A new last widget follows, with `tail`.
         """
-        box, done = self.widgets[0], self._end
+        box, last = self.widgets[0], self._end
         typeset = has_formula(recent)
         self._formulas += len(recent) if typeset else 0
-        count = self._add(Part(recent, -1 if typeset else 0))
+        merges = self._add(Part(recent, -1 if typeset else 0))
         value = self._wrapped(self._parts[-1].html)
         self._end = self.kit.html(self._wrapped(tail))
         before = box.children[: len(self._parts) - 1]
-        if typeset or count:
-            gone = box.children[len(before) :]
+        if typeset or merges:
+            replaced = box.children[len(before) :]
             self.kit.set(
                 box,
                 "children",
                 (*before, self.kit.html(value, *MERGED, typeset=typeset), self._end),
             )
-            self.kit.retire(list(gone))
+            self.kit.retire(list(replaced))
         else:
-            self.kit.set(box, "children", (*before, done, self._end))
-            self.kit.set(done, "value", value)
+            self.kit.set(box, "children", (*before, last, self._end))
+            self.kit.set(last, "value", value)
 
     def _add(self, part: Part) -> int:
         """Add a part and merge while `FAN` share a level; return the number of merges."""
@@ -129,10 +131,10 @@ class Prose(Slot):
             merged += 1
         return merged
 
-    def _again(self, whole: str) -> None:
-        """Show the whole text in one new widget.
+    def _start_over(self, whole: str) -> None:
+        """Show `whole` in one new widget instead of all that is there.
 
-        Needed when a link is defined below a part that uses it, or when the text is another one.
+        This is needed when a link is defined below a part that uses it, and for another text.
         """
         old = list(self.widgets[0].children)
         self._end = self.kit.html(self._wrapped(whole), typeset=has_formula(whole))

@@ -1,7 +1,8 @@
 """The outermost widget of a page, which reports how many views of it front ends show.
 
-Rule: the front end's count arrives by `set_state`, and a page that opens asks for the whole state
-(`get_state` without a key). ipywidgets calls both for messages of a front end only.
+The front end counts views in the trait `_view_count`, which it does while that is not None. Its
+count arrives by `set_state`; a browser page that opens asks for the whole state (`get_state`
+without a key). ipywidgets calls both only for messages of a front end.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from .beside_cell import beside_cell, hears_beside_cell
 
 
 class Watch(Protocol):
-    """Hears about the views of a page, from any thread."""
+    """Takes what is known of the views of a page, on any thread (see `views`)."""
 
     def count(self, number: int) -> None:
         """Take the number of views that a front end reports."""
 
     def opened(self) -> None:
-        """Note that a page opens, whose views are counted from 0."""
+        """Note that a browser page opens, which counts its views from 0."""
 
 
 class Root(w.VBox):  # type: ignore[misc]  # ipywidgets has no types
@@ -29,14 +30,14 @@ class Root(w.VBox):  # type: ignore[misc]  # ipywidgets has no types
     _watch: Watch | None = None
 
     def begin(self, watch: Watch) -> None:
-        """Have front ends count the views; do nothing where messages do not arrive in time."""
+        """Make front ends count the views; nothing where a count would wait for the cell's end."""
         if hears_beside_cell(self):
-            self._heard = beside_cell(self)
+            self._acknowledge = beside_cell(self)
             self.set_trait("_view_count", 0)
             self._watch = watch
 
     def end(self) -> None:
-        """Have front ends count no more: a last report would find the widget closed."""
+        """End the count, since a last report would find the widget closed."""
         if self._watch is not None:
             self._watch = None
             self.set_trait("_view_count", None)
@@ -45,11 +46,11 @@ class Root(w.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """Take a change of the front end."""
         super().set_state(sync_data)
         if self._watch is not None and "_view_count" in sync_data:
-            self._heard()
+            self._acknowledge()
             self._watch.count(self._view_count or 0)
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
-        """Return the state, or some of it (`key`); the whole is for a page that opens."""
+        """Return the state, or some of it (`key`); a browser page that opens asks for all."""
         if key is None and self._watch is not None:
             self.set_trait("_view_count", 0)
             self._watch.opened()

@@ -1,10 +1,12 @@
 """Slots: each holds the widgets of one node and takes the next node of its kind.
 
-Why: a widget that is replaced loses its place, its focus and whether it was open; so a slot changes
-its widgets instead.
+Why: a widget that is replaced loses its scroll position, its focus and whether it was open; so a
+slot changes its widgets instead.
 
-Rules: a moving node has its own slot; static neighbours share one HTML widget. The board's table
-maps nodes to slots, so that slots need not know each other.
+Rules
+- A *moving* node, whose widgets change or take input, has a slot of its own; its static neighbours
+  share one HTML widget.
+- The board's table says which slot shows which node, so that slots need not import each other.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .kit import Kit, has_formula
 
 
 class Slot:
-    """The widgets of one node that may change; `widgets` are in order."""
+    """The widgets of one place of the page, whose node may change. `widgets` are in order."""
 
     classes: tuple[str, ...] = ()
 
@@ -28,7 +30,7 @@ class Slot:
         self._shown: Any = None
 
     def show(self, node: Any) -> None:
-        """Show `node`, of the same kind as before, unless it is already shown."""
+        """Show `node`, of the same type as the one before, unless it is shown already."""
         if node is not self._shown:
             self._shown = node
             self.update(node)
@@ -61,40 +63,43 @@ class Still(Slot):
 
 
 class Several(Slot):
-    """Nodes one below the other: moving ones have slots, static ones are gathered."""
+    """Nodes one below the other, in a box: each part of them has a slot."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._slots: dict[object, Slot] = {}
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return (key, node or tuple of static nodes) in order."""
-        out: list[tuple[object, Any]] = []
-        gathered: list[Node] = []
-        for child in _flat(node.children):
+        """Return the parts in order: key, and a moving node or a tuple of static ones.
+
+        A slot stays with its key from one node to the next.
+        """
+        parts: list[tuple[object, Any]] = []
+        static: list[Node] = []
+        for child in _with_labels(node.children):
             if not moves(child) and not isinstance(child, nodes.Image):
-                gathered.append(child)
+                static.append(child)
                 continue
-            if gathered:
-                out.append(((len(out), "still"), tuple(gathered)))
-                gathered = []
+            if static:
+                parts.append(((len(parts), "still"), tuple(static)))
+                static = []
             # a picture has its own widget: it is not sent again when its neighbours change
-            out.append(((len(out), type(child)), child if moves(child) else (child,)))
-        return [*out, *([((len(out), "still"), tuple(gathered))] if gathered else [])]
+            parts.append(((len(parts), type(child)), child if moves(child) else (child,)))
+        return [*parts, *([((len(parts), "still"), tuple(static))] if static else [])]
 
     def update(self, node: Any) -> None:
-        """Show the children, keeping the slots whose keys remain."""
+        """Show the children."""
         children = self.below(node)
         if not self.widgets:
             self.widgets = [self.kit.box(children, *self.classes)]
         self.kit.set(self.widgets[0], "children", tuple(children))
 
     def below(self, node: Any) -> list[Any]:
-        """Return the current widgets of the children."""
+        """Show the parts of `node` in slots, close other slots, and return the widgets in order."""
         slots: dict[object, Slot] = {}
         for key, part in self.parts(node):
             slot = self._slots.get(key) or (
-                Still(self.kit) if isinstance(part, tuple) else make(part, self.kit)
+                Still(self.kit) if isinstance(part, tuple) else make_slot(part, self.kit)
             )
             slot.show(part)
             slots[key] = slot
@@ -105,14 +110,14 @@ class Several(Slot):
         return [widget for slot in slots.values() for widget in slot.widgets]
 
 
-def make(node: Node, kit: Kit) -> Slot:
+def make_slot(node: Node, kit: Kit) -> Slot:
     """Return an empty slot for a moving node."""
     slot: Slot = kit.slots[type(node)](kit)
     return slot
 
 
 def moves(node: Node) -> bool:
-    """Return whether a node needs its own widgets in the live view."""
+    """Return whether a node needs widgets of its own in the live view."""
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
@@ -124,8 +129,8 @@ def moves(node: Node) -> bool:
     return isinstance(node, nodes.Panel | nodes.Step | nodes.Bar | nodes.Buttons | nodes.Editor)
 
 
-def _flat(children: tuple[Node, ...]) -> list[Node]:
-    """Return the children, with the words of each bar as a separate static part."""
+def _with_labels(children: tuple[Node, ...]) -> list[Node]:
+    """Return the children, with the label of each bar below it: the widget has none."""
     out: list[Node] = []
     for child in children:
         out.append(child)

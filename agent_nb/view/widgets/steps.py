@@ -1,7 +1,7 @@
 """The steps of a run: panels, their rows, thoughts and bars.
 
-Rules: a step that stops moving becomes one HTML widget; a thought is opened or closed only when the
-node changes, so that a reader's click stays.
+Rules: a step that stops moving becomes one HTML widget. A thought is opened or closed only when its
+node says something new, so that what a reader opened stays open.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import ipywidgets as w
 
 from .. import nodes
 from .kit import Kit
-from .slots import Several, Slot, Still, make, moves
+from .slots import Several, Slot, Still, make_slot, moves
 
 
 class Panel(Several):
-    """Steps by key; a step that stops moving becomes one HTML widget."""
+    """Steps, each found again by its key."""
 
     classes = ("agent-nb-panel",)
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return the steps."""
+        """Return the steps by key."""
         return [((step.key, "step"), step) for step in node.steps]
 
 
@@ -31,7 +31,7 @@ class Step(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._slot: Slot | None = None
-        self._kind: object = None
+        self._kind: object = None  # the type of the moving node, or "still"
 
     def update(self, node: Any) -> None:
         """Show the step; its widget changes when it starts or stops moving."""
@@ -39,7 +39,7 @@ class Step(Slot):
         if kind != self._kind or self._slot is None:
             if self._slot is not None:
                 self._slot.close()
-            self._slot = make(node.child, self.kit) if kind != "still" else Still(self.kit)
+            self._slot = make_slot(node.child, self.kit) if kind != "still" else Still(self.kit)
             self._kind = kind
         self._slot.show((node.child,) if kind == "still" else node.child)
         self.widgets = self._slot.widgets
@@ -50,20 +50,20 @@ class Step(Slot):
 
 
 class Thought(Slot):
-    """A fold as an Accordion: open while it grows, closed when it is done, then left alone."""
+    """A fold as an accordion, such as a thought: open while it grows, then closed once."""
 
     classes = ("agent-nb-thought",)
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._body = Several(kit)
-        self._open: bool | None = None
+        self._open: bool | None = None  # what the last node said; None before the first
 
     def update(self, node: Any) -> None:
         """Show the fold."""
         self._body.show(nodes.Stack(node.body))
         if not self.widgets:
-            self.kit.sent += 1
+            self.kit.sent += 1  # the accordion, which the kit does not make
             inner = self.kit.box(self._body.widgets, "agent-nb-scroll")
             index = 0 if node.open else None
             self.widgets = [
@@ -82,13 +82,13 @@ class Thought(Slot):
 
 
 class Bar(Slot):
-    """A progress bar; its words are in the static part below it."""
+    """A progress bar; its label is in the static part below it (`slots`)."""
 
     def update(self, node: Any) -> None:
         """Move the bar."""
         value = round(max(0.0, min(1.0, node.fraction or 0.0)), 3)
         if not self.widgets:
-            self.kit.sent += 2
+            self.kit.sent += 2  # the bar and its style
             self.widgets = [
                 w.FloatProgress(
                     value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name

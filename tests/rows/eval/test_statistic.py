@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.rows.eval.statistic import of_pairs, of_rows
+from agent_nb.rows.eval.statistic import summarize_pairs, summarize_rows
 
 SHARE = st.floats(0, 1)
 YES_OR_NO = st.sampled_from([0.0, 1.0])
@@ -18,12 +18,12 @@ CLOSE = 1e-9
 
 
 def rows(scores, *, bounded=True):
-    return of_rows(scores, repeats=1, level=0.95, bounded=bounded)
+    return summarize_rows(scores, repeats=1, level=0.95, bounded=bounded)
 
 
 def pairs(both):
     a, b = [pair[0] for pair in both], [pair[1] for pair in both]
-    return of_pairs(a, b, repeats=1, level=0.95, bounded=True)
+    return summarize_pairs(a, b, repeats=1, level=0.95, bounded=True)
 
 
 @given(SCORES)

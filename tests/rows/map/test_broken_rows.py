@@ -7,11 +7,11 @@ from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.models.http import waits
-from agent_nb.models.script_turn import turn_of
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.models.script_turn import read_turn
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.signing import is_intact, user_key
 from agent_nb.rows.map import asking
-from agent_nb.rows.map.row_result import Beside, beside_of, recorded_result
+from agent_nb.rows.map.row_result import Overhead, read_overhead, recorded_result
 from agent_nb.rows.store.row_store import RowStore
 
 
@@ -25,7 +25,7 @@ class Breaking(Scripted):
 
     def __init__(self, times, **turn):
         usage = {"input": 10, "output": 5, "cost": 0.25}
-        self.cut = turn_of({"text": "half an answer", "cut": True, "usage": usage, **turn}, "cut")
+        self.cut = read_turn({"text": "half an answer", "cut": True, "usage": usage, **turn}, "cut")
         super().__init__([{"text": "whole", "usage": usage}])
         self.times, self.asked = times, {}
 
@@ -83,7 +83,7 @@ def test_a_row_whose_tool_has_run_is_not_asked_again():
 def test_a_row_that_is_refused_is_not_asked_again():
     error = {"error": {"status": 400, "message": "no"}}
     model = Breaking(9)
-    model.cut = turn_of(error, "error")
+    model.cut = read_turn(error, "error")
     assert [r.attempts for r in mapped(model).results] == [1, 1]
 
 
@@ -117,14 +117,11 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     assert {r.origin for r in again.results} == {"store"}
     seconds = [r.seconds for r in live.results]
     assert [r.seconds for r in again.results] == seconds
-    known = read_inner_records(live.log)
+    known = InnerRecords.of_log(live.log)
     assert all(is_intact(record) for record in known.values())
-    recorded = [
-        recorded_result(known[r.key], position=r.position, key=r.key, origin="record")
-        for r in live.results
-    ]
+    recorded = [recorded_result(known[row.key], row, origin="record") for row in live.rows]
     assert [r.seconds for r in recorded] == seconds
-    assert all(beside_of(known[r.key]).waited >= 0.05 for r in live.results)
+    assert all(read_overhead(known[r.key]).waited >= 0.05 for r in live.results)
     store = RowStore.open(path, "m", user_key(), owner="reader", read_only=True)
     assert all(stored.mine for stored in store.find(list(known)).values())
     store.close()
@@ -134,8 +131,8 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     "beside", [7, [], {"waited": "x"}, {"broken": -1}, {"cost": 1e300}, {"waited": float("nan")}]
 )
 def test_a_strange_record_took_nothing_beside_its_run(beside):
-    assert beside_of({"beside": beside}) == Beside()
+    assert read_overhead({"beside": beside}) == Overhead()
 
 
 def test_a_record_of_earlier_versions_has_no_such_field():
-    assert beside_of({}) == Beside()
+    assert read_overhead({}) == Overhead()

@@ -1,6 +1,7 @@
 """What is sent to the workers of a cluster about rows, and what they send back."""
 
 import asyncio
+import json
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -11,10 +12,11 @@ from helpers.counting_server import CountingServer
 from agent_nb import Agent
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of
 from agent_nb.rows.map import planning
-from agent_nb.rows.map.cluster import work, worker
-from agent_nb.rows.map.cluster.sending import Sending
+from agent_nb.rows.map.cluster import messages, worker
+from agent_nb.rows.map.cluster.messages import MapMessages
 from agent_nb.rows.map.cluster.spec import spec_of
 
 WORDS = [f"word {n}" for n in range(12)]
@@ -45,23 +47,23 @@ class Workers:
         self.sent = []
 
     def open(self, agent, redaction):
-        return WorkerRows(self, Sending(spec_of(agent, redaction), redaction, agent.output))
+        return WorkerRows(self, MapMessages(spec_of(agent, redaction), redaction, agent.output))
 
 
 class WorkerRows:
     """Asks the rows of one map through `workers`."""
 
-    def __init__(self, workers, sending):
-        self._workers, self._sending = workers, sending
+    def __init__(self, workers, of_map):
+        self._workers, self._messages = workers, of_map
 
     async def ask(self, row):
-        message = self._sending.message(row, row.key, rpm=0, issue=1)
+        message = self._messages.write(row, row.key, rpm=0, issue=1)
         self._workers.sent.append(message)
         answer = await asyncio.to_thread(self._workers.ask, message)
-        return self._sending.received(row, answer, 1)
+        return self._messages.read(row, answer, 1)
 
     async def aclose(self):
-        worker.forget_map(self._sending.name)
+        worker.forget_map(self._messages.name)
 
 
 @pytest.fixture
@@ -109,9 +111,7 @@ def test_the_plan_of_a_map_says_where_its_rows_are_asked(server, workers):
 
 
 def test_each_row_leaves_the_record_of_its_run(server, workers):
-    from agent_nb.record.inner_records import read_inner_records
-
-    found = read_inner_records(mapped(workers).log)
+    found = InnerRecords.of_log(mapped(workers).log)
     answers = {e.content for r in found.values() for e in events_of(r) if e.type == "respond"}
     assert answers == {word.upper() for word in WORDS}
 
@@ -124,7 +124,7 @@ def test_no_secret_is_sent(server, workers, monkeypatch, tmp_path):
     monkeypatch.setenv("AGENT_NB_CONFIG", str(path))
     monkeypatch.setenv("LAB_KEY", "l" + SECRET)
     monkeypatch.setenv("SOME_TOKEN", "s" + SECRET)
-    keys.keep_key("openai", "o" + SECRET)
+    keys.Key.keep("openai", "o" + SECRET)
     server.say = lambda prompt: '{"word": "a"}'
     try:
         one = Agent("lab/m", dialect="native", system=f"Never say s{SECRET}.", output=Label)
@@ -145,6 +145,18 @@ def test_what_a_worker_returns_is_redacted_with_the_secrets_of_the_client(server
     (result,) = stream.results
     assert result.answer == "It is [redacted MINE]."
     assert SECRET not in stream.log.to_ndjson()
+
+
+def test_a_redacted_record_keeps_what_its_row_took_beside_its_run(server, workers):
+    def ask(message):
+        answer = json.loads(worker.ask_row(message))
+        answer["record"]["beside"] = {"waited": 0.5}
+        return json.dumps(answer).encode()
+
+    server.say, workers.ask = (lambda prompt: f"It is {SECRET}."), ask
+    stream = mapped(workers, ["one"], by=agent(secrets={"MINE": SECRET}))
+    (record,) = InnerRecords.of_log(stream.log).values()
+    assert record["beside"] == {"waited": 0.5}
 
 
 def test_a_typed_answer_becomes_a_value_of_the_type_of_this_side(server, workers):
@@ -185,7 +197,7 @@ def test_a_key_that_only_this_process_has_is_missing_there(server, workers, monk
     path = tmp_path / "config.toml"
     path.write_text(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_KEY"\n')
     monkeypatch.setenv("AGENT_NB_CONFIG", str(path))
-    keys.keep_key("lab", SECRET)
+    keys.Key.keep("lab", SECRET)
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             workers.ask = lambda message: process.submit(worker.ask_row, message).result()
@@ -198,7 +210,7 @@ def test_a_key_that_only_this_process_has_is_missing_there(server, workers, monk
 
 
 def test_another_version_on_the_other_side_is_a_clear_error(server, workers):
-    older = f'"version":"{work.__version__}"'.encode()
+    older = f'"version":"{messages.__version__}"'.encode()
     workers.ask = lambda message: worker.ask_row(message.replace(older, b'"version":"0.0.9"'))
     (row,) = agent().map_sync(["one"], "{{ text }}", store=False, client=workers)
     assert "comes from 0.0.9. Install the same version" in row["_error"]
@@ -229,5 +241,5 @@ def test_what_is_not_a_dask_client_is_refused_before_the_first_request(server, c
 def test_the_loop_of_a_worker_ends_with_its_last_map(server, workers):
     mapped(workers)
     process = worker.process_worker()
-    assert process._loop is None
-    assert not process._agents
+    assert process.loop is None
+    assert not process.maps

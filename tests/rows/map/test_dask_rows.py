@@ -193,7 +193,7 @@ def test_nothing_is_left_in_the_cluster(server, client):
 def _open_agents():
     from agent_nb.rows.map.cluster import worker
 
-    return len(worker.process_worker()._agents)
+    return len(worker.process_worker().maps)
 
 
 def test_an_asynchronous_client_works_in_the_loop_of_the_map(server):

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import Agent
-from agent_nb.agent.assembly import make_basis
+from agent_nb.agent.assembly import Basis
 from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens
 from agent_nb.agent.limits import Limits
-from agent_nb.models.prices import Prices, Tariff
+from agent_nb.models.prices import Prices
+from agent_nb.models.tariff import Tariff
 from agent_nb.rows.map.estimate import ANSWER, BASE, FIELD, SAMPLE, Estimate, estimate_map
 from agent_nb.rows.map.row import Row
 from agent_nb.wire.json_text import dumps
@@ -38,7 +39,7 @@ def rows_of(prompts, attachments=()):
 
 def estimated(prompts, model=None, limits=None, attachments=(), **options):
     agent = Agent(model or Asked(["."]), secrets={}, **options)
-    return estimate_map(rows_of(prompts, attachments), make_basis(agent, agent.redaction()), limits)
+    return estimate_map(rows_of(prompts, attachments), Basis.of(agent, agent.redaction()), limits)
 
 
 def add(a: int, b: int) -> int:
@@ -54,7 +55,7 @@ def test_the_tokens_are_those_of_the_requests_that_the_rows_send(dialect, option
     prompts = ["What?", "Say ä and \n" * 40]
     model = Asked(["Yes."] * 20, dialect=dialect)
     agent = Agent(model, secrets={}, approve="auto", **options)
-    guessed = estimate_map(rows_of(prompts), make_basis(agent, agent.redaction()))
+    guessed = estimate_map(rows_of(prompts), Basis.of(agent, agent.redaction()))
     sent = 0
     for prompt in prompts:
         first = len(model.requests)
@@ -100,7 +101,7 @@ def test_of_many_rows_a_sample_is_counted_and_the_words_say_so():
 def test_a_hundred_thousand_rows_are_not_all_counted(monkeypatch):
     counted = []
     monkeypatch.setattr(
-        "agent_nb.rows.map.estimate.estimate_tokens",
+        "agent_nb.agent.assembly.estimate_tokens",
         lambda sent: counted.append(sent) or estimate_tokens(sent),
     )
     assert estimated(["a prompt"] * 100_000).rows == 100_000

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import Agent
-from agent_nb.record.fingerprint import inputs_hash
+from agent_nb.record.fingerprint import Digests
 from agent_nb.rows.map.keys import Keys, map_digest
 
-INPUTS = {"prompt": "", "model": "m", "tools": "", "settings": "", "conversation": ""}
+INPUTS = Digests(prompt="", model="m", tools="", settings="", conversation="")
 PICTURE = {"media_type": "image/png", "data": "aGVsbG8="}
 
 
@@ -35,8 +35,12 @@ def test_a_repeat_an_attachment_and_each_input_make_another_key():
     others = [
         keys_of(["a"], repeat=1),
         keys_of(["a"], attachments=[PICTURE]),
-        *(keys_of(["a"], {**INPUTS, name: "other"}) for name in INPUTS if name != "prompt"),
-        keys_of(["a"], {**INPUTS, "output": "schema"}),
+        *(
+            keys_of(["a"], Digests({**INPUTS, name: "other"}))
+            for name in INPUTS
+            if name != "prompt"
+        ),
+        keys_of(["a"], Digests({**INPUTS, "output": "schema"})),
     ]
     assert len({tuple(found) for found in [plain, *others]}) == 1 + len(others)
 
@@ -45,7 +49,7 @@ def test_the_inputs_of_a_row_are_those_of_a_run_with_its_prompt():
     agent = Agent("openai/m", system="Be brief.", late=True)
     made = Keys(agent.inputs("anything"))
     assert made.inputs("Which one?") == agent.inputs("Which one?")
-    assert inputs_hash(made.inputs("x")) == inputs_hash(agent.inputs("x"))
+    assert made.inputs("x").hash == agent.inputs("x").hash
 
 
 def test_the_digest_of_a_map_depends_on_the_order_of_its_rows():

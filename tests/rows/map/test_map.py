@@ -15,8 +15,8 @@ from agent_nb import RUNS, Agent, Scripted, tool
 from agent_nb.agent.replay_check import ReplayStrictness
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError
-from agent_nb.models.script_turn import Case, turn_of
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.models.script_turn import Case, read_turn
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import log_of, run_record
 from agent_nb.rows.map import sample
 from agent_nb.rows.map.table import filling
@@ -28,7 +28,7 @@ PNG = base64.b64encode(png()).decode()
 def model(**answers):
     """Return a model that says what is given for the word that its prompt ends with."""
     cases = [
-        Case(when=f"Classify {word}", turns=(turn_of(said, word),))
+        Case(when=f"Classify {word}", turns=(read_turn(said, word),))
         for word, said in answers.items()
     ]
     return Scripted(["other"], cases=cases)
@@ -95,7 +95,7 @@ class Day:
 
 def test_iterating_gives_typed_answers_as_values_of_the_type():
     by = Agent(
-        Scripted(["no day"], cases=[Case(when="good", turns=(turn_of('{"day": 3}', ""),))]),
+        Scripted(["no day"], cases=[Case(when="good", turns=(read_turn('{"day": 3}', ""),))]),
         secrets={},
     )
 
@@ -143,7 +143,7 @@ def test_the_log_holds_counts_and_a_sample():
 
 def test_the_log_of_a_small_map_holds_the_record_of_each_row():
     done = mapped()
-    found = read_inner_records(done.log)
+    found = InnerRecords.of_log(done.log)
     assert set(found) == {r.key for r in done.results}
     answers = [log_of(found[r.key]).of("respond")[0].content for r in done.results]
     assert answers == ["yes", "no", "other"]
@@ -448,7 +448,7 @@ def test_found_rows_that_touch_the_kernel_run_again_before_the_others(changed):
         return f"{text} {changed and len(seen) > 2}"
 
     cases = [
-        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
+        Case(when=text, turns=(read_turn(calling("keep", text=text), "1"), read_turn(text, "2")))
         for text in TEXTS
     ]
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.events import State
-from agent_nb.record.inner_records import ROWS_KIND, UNFOLDED, read_inner_records
-from agent_nb.rows.map.known_rows.recorded import fold_records
+from agent_nb.record.inner_records import InnerRecords
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -19,19 +18,19 @@ first = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
 
 
 def read(payload):
-    return read_inner_records([State(kind=ROWS_KIND, payload=payload)])
+    return InnerRecords.of_log([State(kind=InnerRecords.KIND, payload=payload)])
 
 
 @given(st.lists(first, max_size=4))
 def test_folded_records_are_read_as_they_were(firsts):
     made = {f"k{n}": {"id": f"r{n}", "events": [one, {"x": n}]} for n, one in enumerate(firsts)}
-    again = read(fold_records(made))
+    again = read(InnerRecords(made).to_payload())
     assert again == made
 
 
 def test_records_without_events_stay_as_they_are():
     made = {"k": {"id": "r", "events": []}, "l": {"id": "s"}, "m": {"events": [{"ts": 1}]}}
-    assert read(fold_records(made)) == made
+    assert read(InnerRecords(made).to_payload()) == made
 
 
 def test_what_all_rows_have_in_common_stands_once():
@@ -40,7 +39,7 @@ def test_what_all_rows_have_in_common_stands_once():
         f"k{n}": {"events": [{"ts": n, "settings": {**settings, "inputs": {"prompt": str(n)}}}]}
         for n in range(3)
     }
-    payload = fold_records(made)
+    payload = InnerRecords(made).to_payload()
     assert payload["shared"] == {"settings": {**settings, "inputs": {}}}
     assert payload["rows"]["k1"]["events"] == [{"ts": 1, "settings": {"inputs": {"prompt": "1"}}}]
 
@@ -52,7 +51,9 @@ def test_a_payload_of_a_strange_shape_has_no_records():
     assert read(odd) == odd["rows"]
 
 
-@pytest.mark.parametrize("words", ["x" * UNFOLDED, math.inf, "[" * 3], ids=["long", "inf", "short"])
+@pytest.mark.parametrize(
+    "words", ["x" * InnerRecords.LIMIT, math.inf, "[" * 3], ids=["long", "inf", "short"]
+)
 def test_what_would_unfold_to_far_more_than_a_map_records_has_no_rows(words):
     rows = {f"k{n}": {"id": "r", "events": [{"type": "run_start"}]} for n in range(5)}
     found = read({"shared": {"settings": {"a": words}}, "rows": rows})
@@ -61,6 +62,9 @@ def test_what_would_unfold_to_far_more_than_a_map_records_has_no_rows(words):
 
 def test_rows_of_a_run_that_was_followed_or_of_a_sub_agent_do_not_count():
     payload = {"rows": {"k": {"id": "r", "events": []}}}
-    assert read_inner_records([State(kind=ROWS_KIND, payload=payload)])
-    assert read_inner_records([State(kind=ROWS_KIND, payload=payload, origin="imported")]) == {}
-    assert read_inner_records([State(kind=ROWS_KIND, payload=payload, span="sub")]) == {}
+    assert InnerRecords.of_log([State(kind=InnerRecords.KIND, payload=payload)])
+    assert (
+        InnerRecords.of_log([State(kind=InnerRecords.KIND, payload=payload, origin="imported")])
+        == {}
+    )
+    assert InnerRecords.of_log([State(kind=InnerRecords.KIND, payload=payload, span="sub")]) == {}

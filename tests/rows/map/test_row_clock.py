@@ -6,7 +6,7 @@ from agent_nb import Agent, Scripted
 from agent_nb.models.http.bell import Bell
 from agent_nb.models.http.limiter import Limiter
 from agent_nb.models.http.places import Places
-from agent_nb.models.http.waits import mark_wait, wait_before_retry, watch_waits
+from agent_nb.models.http.waits import mark_wait, watch_waits
 from agent_nb.rows.map.row_clock import RowClock
 
 
@@ -47,7 +47,7 @@ def test_waiting_for_a_place_and_before_a_retry_stops_the_clock():
             with watch_waits(said.append):
                 async with limiter.admit():
                     said.append("inside")
-                await wait_before_retry(0)
+                await Limiter.wait_before_retry(0)
 
         async with anyio.create_task_group() as group, limiter.admit():
             group.start_soon(second)
@@ -60,7 +60,7 @@ def test_waiting_for_a_place_and_before_a_retry_stops_the_clock():
 
 def test_a_run_outside_a_map_has_no_such_clock():
     async def main():
-        await wait_before_retry(0)
+        await Limiter.wait_before_retry(0)
 
     anyio.run(main)
 

@@ -6,10 +6,9 @@ from agent_nb import RUNS, Agent, EventLog, Scripted
 from agent_nb.agent.run import Run
 from agent_nb.errors import UsageError
 from agent_nb.events import State
-from agent_nb.record.inner_records import ROWS_KIND, read_inner_records
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.rows.map import sample
 from agent_nb.rows.map.known_rows import row_runs
-from agent_nb.rows.map.known_rows.recorded import fold_records
 from agent_nb.rows.recorded_runs import Runs
 
 TEXTS = ["one", "two", "three"]
@@ -48,12 +47,14 @@ def test_the_runs_of_a_small_map_come_from_its_log(agent):
 def test_the_runs_in_a_record_come_in_the_order_in_which_they_began(agent):
     """Files sort the rows by their keys, which are hashes."""
     log = mapped(agent, store=False).log
-    found = sorted(read_inner_records(log).items(), reverse=True)
+    found = sorted(InnerRecords.of_log(log).items(), reverse=True)
     later = {
         key: {**record, "events": [{**event, "ts": 1e9 + n} for event in record["events"]]}
         for n, (key, record) in enumerate(found)
     }
-    state = State(kind=ROWS_KIND, payload=fold_records(dict(sorted(later.items()))))
+    state = State(
+        kind=InnerRecords.KIND, payload=InnerRecords(dict(sorted(later.items()))).to_payload()
+    )
     rows = Runs([Run(EventLog.of_events([*log[:-1], state]))]).rows
     assert [run.id for run in rows] == [record["id"] for _, record in found]
 

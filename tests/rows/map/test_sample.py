@@ -1,7 +1,7 @@
 """The lines of rows in the log of a map."""
 
 from agent_nb.rows.map.row import Row, RowResult
-from agent_nb.rows.map.sample import LONGEST, Sample
+from agent_nb.rows.map.sample import LONGEST_LINE, Sample
 
 
 def line(**result):
@@ -21,7 +21,7 @@ def test_a_text_is_one_line_of_bounded_length():
     shown = line(status="ok", answer="one\n two" + "x" * 500)
     assert shown.prompt == "Is it good?"
     assert shown.answered.startswith("one two")
-    assert len(shown.answered) <= LONGEST + 1  # the mark of the cut
+    assert len(shown.answered) <= LONGEST_LINE + 1  # the mark of the cut
 
 
 def test_a_row_that_failed_shows_why():

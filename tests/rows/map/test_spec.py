@@ -8,9 +8,9 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
-from agent_nb.rows.map.cluster.spec import Spec, agent_of, spec_of
+from agent_nb.rows.map.cluster.spec import AgentSpec, agent_of, spec_of
 from agent_nb.rows.map.cluster.tool_reference import find_tool, make_references
-from agent_nb.tools.toolset import Toolset, resolve_tools
+from agent_nb.tools.toolset import Toolset
 
 SECRET = "correct-horse-battery"
 
@@ -34,7 +34,7 @@ def send(text: str) -> str:
     return text
 
 
-made_by_hand = resolve_tools([double])["double"]
+made_by_hand = Toolset.resolve([double])["double"]
 
 
 class Desk:
@@ -68,7 +68,7 @@ def test_the_values_of_an_agent_come_back_from_their_json():
         name="judge",
         thought_tags=["musing"],
     )
-    again = msgspec.json.decode(msgspec.json.encode(said), type=Spec)
+    again = msgspec.json.decode(msgspec.json.encode(said), type=AgentSpec)
     assert again == said
     made = agent_of(again)
     assert [model.name for model in made.choice.models] == ["openai/m", "openai/n"]
@@ -142,7 +142,7 @@ def test_a_model_that_the_notebook_names_is_refused():
 
 
 def test_tools_travel_by_name():
-    tools = resolve_tools([double, send, made_by_hand, "read"])
+    tools = Toolset.resolve([double, send, made_by_hand, "read"])
     sent = {each.name: each.where for each in make_references(tools)}
     assert sent == {
         "double": f"{__name__}:double",
@@ -153,21 +153,21 @@ def test_tools_travel_by_name():
 
 
 def test_a_renamed_tool_keeps_its_name():
-    (reference,) = make_references(Toolset(resolve_tools([send])).rename({"send": "post"}))
+    (reference,) = make_references(Toolset(Toolset.resolve([send])).rename({"send": "post"}))
     assert (reference.name, reference.where) == ("post", f"{__name__}:send")
     made = find_tool(reference)
     assert (made.name, made.effect, made.invoke(text="a")) == ("post", "outside", "a")
 
 
 def test_a_module_that_a_worker_lacks_is_named_with_what_to_do():
-    (reference,) = make_references(resolve_tools([double]))
+    (reference,) = make_references(Toolset.resolve([double]))
     lost = msgspec.structs.replace(reference, where="no_such_tools:double")
     with pytest.raises(UsageError, match=r"no_such_tools.* on every worker, or send it"):
         find_tool(lost)
 
 
 def test_another_version_of_a_tool_is_an_error():
-    (reference,) = make_references(resolve_tools([double]))
+    (reference,) = make_references(Toolset.resolve([double]))
     with pytest.raises(UsageError, match="another one here"):
         find_tool(msgspec.structs.replace(reference, where=f"{__name__}:send"))
 

@@ -19,8 +19,8 @@ from agent_nb.events import End
 from agent_nb.models.http.limiter import Limiter
 from agent_nb.models.http.places import Places
 from agent_nb.models.parts import Finish, Head, Text, Usage
-from agent_nb.models.prices import Tariff
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.models.tariff import Tariff
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import run_record
 from agent_nb.record.signing import sign_record, user_key
 from agent_nb.record.verify import check_record
@@ -53,7 +53,7 @@ class Endpoint:
                     raise ModelError("busy", retryable=True, status=500, retry_after=0.5)
                 if said == "bad" and not self.mended:
                     raise ModelError("bad request", status=400)
-                place.heard(200)
+                place.note_answer(200)
                 yield [Head(status=200, model="m"), Usage(input=7, output=3, cost=0.1), Text("it")]
                 for _ in range(3 if said == "slow" else 1):
                     await anyio.sleep(0.1)
@@ -171,7 +171,7 @@ def check_replays(attempt):
         await asyncio.wait([again._task])
 
     asyncio.run(play())
-    kept = read_inner_records(log)
+    kept = InnerRecords.of_log(log)
     assert {r.key: (r.status, r.answer) for r in again.results if r.status != "pending"} == {
         r.key: (r.status, r.answer) for r in stream.results if r.key in kept
     }

@@ -11,8 +11,8 @@ from agent_nb import Agent, Scripted
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.events import RunStart
 from agent_nb.host import launch
-from agent_nb.models.script_turn import Case, turn_of
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.models.script_turn import Case, read_turn
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of
 from agent_nb.record.signing import user_key
 from agent_nb.rows.map.known_rows import forgetting
@@ -25,7 +25,7 @@ TEXTS = ["good", "bad"]
 
 
 def agent(*cases, said="other", **options):
-    model = Scripted([said], cases=[Case(when=w, turns=(turn_of(a, w),)) for w, a in cases])
+    model = Scripted([said], cases=[Case(when=w, turns=(read_turn(a, w),)) for w, a in cases])
     return Agent(model, secrets={}, **options)
 
 
@@ -224,26 +224,26 @@ def test_a_damaged_store_is_listed_and_kept():
     (kept,) = forgetting.list_stores()
     assert (kept.rows, kept.size) == (None, 6)
     with pytest.raises(UsageError, match="cannot be used"):
-        forgetting.forget_all_rows()
+        kept.forget()
     assert file.read_bytes() == b"broken"
 
 
 def test_a_forgotten_map_is_asked_again_and_its_file_is_gone():
     first = mapped()
     mapped(prompt="Judge {{ text }}")
-    id_, store = forgetting.locate_map(first.log)
-    assert store == ""
-    assert forgetting.forget_map_rows(id_, store) == 2
+    location = forgetting.locate_map(first.log)
+    assert location.store == ""
+    assert location.forget() == 2
     assert len(files()) == 1
     assert origins(mapped()) == ["live"] * 2
-    assert forgetting.forget_map_rows("0" * 24) == 0
+    assert forgetting.MapLocation("0" * 24).forget() == 0
 
 
 def test_a_map_in_a_file_of_the_user_is_forgotten_and_the_file_stays(tmp_path):
     path = tmp_path / "rows.sqlite"
     first = mapped(store=path)
     mapped(prompt="Judge {{ text }}", store=path)
-    assert forgetting.forget_map_rows(*forgetting.locate_map(first.log)) == 2
+    assert forgetting.locate_map(first.log).forget() == 2
     assert b"Classify good" not in path.read_bytes()
     assert b"Judge good" in path.read_bytes()
 
@@ -251,7 +251,7 @@ def test_a_map_in_a_file_of_the_user_is_forgotten_and_the_file_stays(tmp_path):
 def test_all_stores_are_forgotten():
     mapped()
     mapped(prompt="Judge {{ text }}")
-    assert forgetting.forget_all_rows() == 4
+    assert [store.forget() for store in forgetting.list_stores()] == [2, 2]
     assert files() == []
 
 
@@ -260,7 +260,7 @@ def test_a_store_in_use_is_emptied_and_stays():
     (file,) = files()
     running = RowStore.open(file, file.stem, user_key(), owner="running")
     running.claim(["in flight"], 60)
-    assert forgetting.forget_all_rows() == 2
+    assert [store.forget() for store in forgetting.list_stores()] == [2]
     assert files()[0] == file
     running.close()
 
@@ -286,7 +286,7 @@ def test_in_strict_replay_no_model_is_asked_for_rows_of_the_store(tmp_path, monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     by = Agent("openai/none", secrets={})
     job = plan_map(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
-    made = [next(iter(read_inner_records(mapped([text]).log).values())) for text in TEXTS]
+    made = [next(iter(InnerRecords.of_log(mapped([text]).log).values())) for text in TEXTS]
     store = RowStore.open(path, "m", b"another user's", owner="a")
     for row, record in zip(job.rows, made, strict=True):
         store.put([(row.key, record, 1)])

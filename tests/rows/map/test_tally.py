@@ -75,6 +75,35 @@ def test_the_forecast_adds_the_rest_at_the_cost_of_a_row_so_far():
     assert (found.cost, found.forecast) == (2.0, 5.0)
 
 
+def test_rows_of_unknown_cost_are_forecast_to_cost_what_others_do():
+    tally = Tally(6, 0.0)
+    over(tally, 1.0, cost=1.0)
+    over(tally, 1.0)
+    over(tally, 1.0)
+    found = tally.snapshot(2.0)
+    assert (found.cost, found.forecast) == (1.0, 6.0)
+
+
+def test_rows_that_used_nothing_make_the_forecast_cheaper():
+    tally = Tally(8, 0.0)
+    for cost in (1.0, 1.0):
+        over(tally, 1.0, cost=cost)
+    for _ in range(2):
+        tally.begin()
+        refused = RowResult(position=0, key="k", status="error", kind="provider")
+        tally.end(refused, RowLine(0, "error"), 1.0)
+    assert tally.snapshot(2.0).forecast == 4.0
+
+
+def test_the_rate_counts_rows_when_they_end():
+    tally = Tally(10, 0.0)
+    for _ in range(3):
+        tally.begin()
+    for _ in range(3):
+        tally.end(RowResult(position=0, key="k", status="ok"), RowLine(0, "ok"), WINDOW + 5)
+    assert tally.snapshot(WINDOW + 5).rate == 3 / WINDOW
+
+
 def test_a_few_rows_are_not_enough_for_a_forecast():
     tally = Tally(10, 0.0)
     over(tally, 1.0, cost=0.5)

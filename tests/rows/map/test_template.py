@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.agent.attachments import pictures_of
-from agent_nb.agent.interpolate import fill_prompt
+from agent_nb.agent.interpolate import PromptTemplate
 from agent_nb.errors import UsageError
 from agent_nb.rows.map.table.rows import rows_of
 from agent_nb.rows.map.table.template import Template
@@ -211,7 +211,7 @@ def test_attachments_of_a_column_that_is_not_there_are_an_error():
 @given(st.text(alphabet='{}\\ ax"', max_size=12))
 def test_a_template_is_read_as_the_prompt_of_a_cell_is(text):
     try:
-        expected = fill_prompt(text, {"a": "A", "x": 1})
+        expected = PromptTemplate(text).fill({"a": "A", "x": 1})
     except UsageError:
         with pytest.raises(UsageError, match=r"failed|is empty"):
             prompts(text, [{"a": "A"}], {"x": 1})

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from agent_nb.rows.store import file_owner
-from agent_nb.rows.store.file_owner import is_others
+from agent_nb.rows.store.file_owner import belongs_to_other
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no owners")
 
@@ -38,16 +38,16 @@ def test_a_file_is_another_user_s_if_neither_we_nor_root_own_it(
     monkeypatch.setattr(os, "lstat", lambda path: Status(owner))
     monkeypatch.setattr(os, "stat", lambda path: Status(user, mode))
     monkeypatch.setattr(file_owner, "_user", lambda: user)
-    monkeypatch.setattr(file_owner, "_given", lambda folder: given)
-    assert is_others(tmp_path / "file") is others
+    monkeypatch.setattr(file_owner, "_owner_of_new_file", lambda folder: given)
+    assert belongs_to_other(tmp_path / "file") is others
 
 
 def test_files_that_this_process_makes_are_ours(tmp_path):
     (tmp_path / "file").touch()
-    assert not is_others(tmp_path / "file")
-    assert file_owner._given(tmp_path) == os.lstat(tmp_path / "file").st_uid
+    assert not belongs_to_other(tmp_path / "file")
+    assert file_owner._owner_of_new_file(tmp_path) == os.lstat(tmp_path / "file").st_uid
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_where_no_file_can_be_made_none_is_given(tmp_path):
-    assert file_owner._given(tmp_path / "missing") == -1
+    assert file_owner._owner_of_new_file(tmp_path / "missing") == -1

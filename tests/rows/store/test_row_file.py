@@ -183,7 +183,7 @@ def test_symbolic_links_are_refused(path, tmp_path, end):
 
 
 def others(monkeypatch, *names):
-    monkeypatch.setattr(row_link, "is_others", lambda path: path.name in names)
+    monkeypatch.setattr(row_link, "belongs_to_other", lambda path: path.name in names)
 
 
 def test_a_file_of_another_user_is_read_and_not_written(path, monkeypatch):

@@ -9,7 +9,7 @@ from helpers.sample_runs import make_log
 
 from agent_nb.errors import UsageError
 from agent_nb.events import Result
-from agent_nb.record.payloads import attach_payloads
+from agent_nb.record.packing import Payloads
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import is_own_record, sign_record
 from agent_nb.rows.store.row_claims import LONGEST, SKEW
@@ -332,7 +332,7 @@ def test_a_value_of_many_rows_is_stored_once(opened, path):
     assert path.stat().st_size < 10 * len(BIG)
     found = opened().find([f"k{n}" for n in range(50)])
     assert all(
-        s.mine and attach_payloads(s.record)["payloads"] == made["payloads"] for s in found.values()
+        s.mine and Payloads.attach(s.record)["payloads"] == made["payloads"] for s in found.values()
     )
 
 

@@ -79,5 +79,5 @@ def test_a_question_of_a_server_is_bounded(monkeypatch):
 
     monkeypatch.setattr("builtins.input", fake)
     field = {"type": "string", "default": "D" * 100_000, "enum": ["E" * 50_000] * 100}
-    elicitation.put("evil", "M" * 100_000, {"properties": {"F" * 9_000: field}})
+    elicitation.ask_at_keyboard("evil", "M" * 100_000, {"properties": {"F" * 9_000: field}})
     assert max(map(len, asked)) < 3_000

@@ -1,9 +1,8 @@
 """Rows asked by the workers of a Dask cluster. The only file that imports `distributed`.
 
 Rules
-- One future a row and attempt, held to one worker; its key names the map, the attempt and the row.
-  A task leaves its worker's pool of threads at once (`secede`), so that a worker with two threads
-  asks as many rows at once as its share allows.
+- One future a row and attempt, held to one worker. Its task leaves the worker's pool of threads at
+  once (`secede`), so that a worker with two threads asks as many rows at once as its share allows.
 - Workers may come and go: they are looked for every `LOOK` seconds, and the shares follow. A row
   whose worker went away is asked again by another one, `MOST` times at most. While there is no
   worker, an empty task waits for one, so that a cluster that adapts starts one.
@@ -14,7 +13,6 @@ Rules
   even if its worker is killed in that moment.
 - Everything runs in the event loop of the client, whichever loop the map runs in; a `Client` may be
   synchronous or asynchronous.
-- Stop: futures are cancelled, and the workers stop the runs (`client.run`).
 """
 
 from __future__ import annotations
@@ -37,10 +35,9 @@ from ..asking import Answered, RowAsker
 from ..options import MapOptions
 from ..row import Row
 from . import worker
-from .sending import LOST, Sending, fault_of
+from .messages import MapMessages
 from .shares import Shares
 from .spec import spec_of
-from .worker_agent import stopped_result
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -49,19 +46,9 @@ T = TypeVar("T")
 LOOK = 0.5  # s between two looks for workers
 MOST = 5  # attempts of a row whose workers go away
 PATIENCE = 10.0  # s without an answer of the scheduler after which the rows end
-NAME = "agent_nb_row"  # how the dashboard calls a row
 # What a worker is asked for: the name that all versions have, whichever modules they consist of.
 VERSION = "agent_nb:__version__"
 ANSWERS = (str, ImportError, AttributeError)  # to it; anything else is a broken connection
-
-
-def is_dask(client: object) -> bool:
-    """Return whether an object is a Dask client; without Dask none is."""
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import Client
-
-    return isinstance(client, Client)
 
 
 def distribute_rows(
@@ -72,12 +59,13 @@ def distribute_rows(
     Raises UsageError for what is not a Dask client, and for an agent that cannot travel.
     """
     spec = spec_of(agent, redaction)
-    if not is_dask(client):
+    module = sys.modules.get("distributed")  # not imported: then no object is its Client
+    if module is None or not isinstance(client, module.Client):
         raise UsageError(
             f"client= is a {type(client).__name__}. Give a Dask Client (pip install 'jupyter-agent-nb[dask]')."
             " Without client= the rows are asked here, concurrency= at once."
         )
-    return lambda: DaskRows(client, Sending(spec, redaction, agent.output), options)
+    return lambda: DaskRows(client, MapMessages(spec, redaction, agent.output), options)
 
 
 def ask_here(message: bytes, topic: str) -> bytes:
@@ -88,7 +76,6 @@ def ask_here(message: bytes, topic: str) -> bytes:
     secede()
 
     async def begun(ticket: str) -> None:
-        """Report to the scheduler that a row begins, and wait until it knows."""
         report = here.scheduler.log_event(topic=topic, msg=ticket)
         sent = asyncio.run_coroutine_threadsafe(report, here.loop.asyncio_loop)
         await asyncio.wrap_future(sent)
@@ -97,42 +84,39 @@ def ask_here(message: bytes, topic: str) -> bytes:
 
 
 class DaskRows:
-    """Asks rows through a Dask client."""
+    """Asks rows through a Dask client; private methods run in the client's event loop."""
 
-    def __init__(self, client: Client, sending: Sending, options: MapOptions) -> None:
-        self._client = client
-        self._sending = sending
-        self._topic = f"agent_nb-map-{sending.name}"
+    def __init__(self, client: Client, messages: MapMessages, options: MapOptions) -> None:
+        self._client, self._messages = client, messages
+        self._topic = f"agent_nb-map-{messages.name}"
         self._shares = Shares(options.concurrency, options.rpm or 0)
-        self._begun: Counter[str] = Counter()  # by row
-        self._moved = asyncio.Event()  # workers came or went
+        self._begun: Counter[str] = Counter()  # how often a row may have been asked, by its key
+        self._moved = asyncio.Event()  # set for a moment when workers came or went
         self._freed = asyncio.Event()  # a worker may ask one more row
         self._looking: asyncio.Task[None] | None = None
-        self._dropped: list[tuple[str, str]] = []  # rows that are wanted no longer, their workers
+        self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of rows that were cancelled
         self._stopping: asyncio.Task[None] | None = None
         self._unfit: dict[str, str] = {}  # why a worker gets no rows; "" for those that do
-        self._wish: Future[int] | None = None  # the task that waits for a first worker
+        self._request: Future[int] | None = None  # the empty task that waits for a first worker
         self._down = ""  # why no row can be asked
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
         try:
-            return await self._there(self._ask(row))
+            return await self._in_client_loop(self._ask(row))
         except asyncio.CancelledError:
-            return Answered(stopped_result(row, self._begun[row.key]))
+            attempts = self._begun[row.key]
+            return Answered(row.result("interrupted", kind="user", attempts=attempts))
         except Exception as fault:  # the client was closed
-            return fault_of(row, LOST, _lost(fault), self._begun[row.key])
+            return self._failed(row, "worker_lost", _lost(fault))
 
     async def aclose(self) -> None:
         """Stop what still runs and leave the cluster as it was; the client stays open."""
         with suppress(Exception):  # the client was closed
-            await self._there(self._close())
+            await self._in_client_loop(self._close())
 
-    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await a coroutine in the event loop of the client.
-
-        Raises RuntimeError if that loop has ended, which asyncio would not notice.
-        """
+    async def _in_client_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine there. Raises RuntimeError if that loop ends, which asyncio misses."""
         loop = self._client.loop.asyncio_loop
         if not loop.is_running():
             work.close()
@@ -147,56 +131,29 @@ class DaskRows:
         finally:
             waiting.cancel()
 
+    def _failed(self, row: Row, kind: str, error: str) -> Answered:
+        return Answered(row.result("error", kind=kind, error=error, attempts=self._begun[row.key]))
+
     async def _ask(self, row: Row) -> Answered:
         if self._looking is None:
             self._client.subscribe_topic(self._topic, partial(_count, self._begun))
             self._looking = asyncio.create_task(self._look())
         for attempt in range(1, MOST + 1):
-            name = await self._free()
+            name = await self._free_worker()
             if not name:
-                return fault_of(row, LOST, self._down, self._begun[row.key])
-            try:
-                answer = await self._asked_by(name, row, attempt)
-            finally:
-                self._shares.give_back(name)
-                self._freed.set()
+                return self._failed(row, "worker_lost", self._down)
+            answer = await self._submit(name, row, attempt)
             if isinstance(answer, bytes):
-                return self._sending.received(row, answer, max(self._begun[row.key], 1))
+                return self._messages.read(row, answer, max(self._begun[row.key], 1))
             if answer is not None and self._client.status != "running":
-                return fault_of(row, LOST, _lost(answer), self._begun[row.key])
+                return self._failed(row, "worker_lost", _lost(answer))
             if answer is not None:
-                return fault_of(row, "worker", _cannot(name, answer), self._begun[row.key])
-        reason = f"The workers that asked this row went away, {MOST} times in a row. Their logs say why; often it is memory."
-        return fault_of(row, LOST, reason, self._begun[row.key])
+                error = f"The worker {name} could not ask the row ({_reason(answer)}). Workers and scheduler need jupyter-agent-nb {__version__}."
+                return self._failed(row, "worker", error)
+        error = f"The workers that asked this row went away, {MOST} times in a row. Their logs say why; often it is memory."
+        return self._failed(row, "worker_lost", error)
 
-    async def _asked_by(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
-        """Return the message of a worker, what it raised, or None if it went away."""
-        ticket = f"{attempt} {row.key}"
-        rpm, issue = self._shares[name].rpm, self._shares.issue
-        future: Future[bytes] = self._client.submit(
-            ask_here,
-            self._sending.message(row, ticket, rpm=rpm, issue=issue),
-            self._topic,
-            key=f"{NAME}-{self._sending.name}-{attempt}-{row.key}",
-            workers=[name],
-            allow_other_workers=False,
-            pure=False,
-        )
-        getting = asyncio.ensure_future(self._client.gather(future, asynchronous=True))
-        leaving = asyncio.create_task(self._gone(name))
-        try:
-            await asyncio.wait({getting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self._drop(ticket, name)
-            raise
-        else:
-            return _outcome(getting) if getting.done() else None
-        finally:
-            leaving.cancel()
-            future.release()  # ends `getting`; a cancellation would reach what others gather
-            getting.add_done_callback(_heard)
-
-    async def _free(self) -> str:
+    async def _free_worker(self) -> str:
         """Return the worker for a row, as soon as one may ask; "" if the cluster is gone."""
         while not self._down:
             if name := self._shares.take():
@@ -205,45 +162,80 @@ class DaskRows:
             await self._freed.wait()
         return ""
 
+    async def _submit(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
+        """Return the answer of a worker, what it raised, or None if it went away."""
+        from distributed import KilledWorker
+
+        ticket = f"{attempt} {row.key}"
+        rpm, issue = self._shares[name].rpm, self._shares.issue
+        future: Future[bytes] = self._client.submit(
+            ask_here,
+            self._messages.write(row, ticket, rpm=rpm, issue=issue),
+            self._topic,
+            key=f"agent_nb_row-{self._messages.name}-{attempt}-{row.key}",  # as the dashboard shows
+            workers=[name],
+            allow_other_workers=False,
+            pure=False,
+        )
+        getting = asyncio.ensure_future(self._client.gather(future, asynchronous=True))
+        leaving = asyncio.create_task(self._gone(name))
+        try:
+            await asyncio.wait({getting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return getting.result() if getting.done() else None
+        except KilledWorker:
+            return None
+        except (Exception, asyncio.CancelledError) as fault:
+            if getting.done():
+                return fault
+            self._dropped.append((name, ticket))  # this row was cancelled
+            self._stopping = self._stopping or asyncio.create_task(self._stop())
+            raise
+        finally:
+            leaving.cancel()
+            future.release()  # ends `getting`; a cancellation would reach what others gather
+            getting.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._shares.give_back(name)
+            self._freed.set()
+
     async def _gone(self, name: str) -> None:
         while name in self._shares and not self._down:
             await self._moved.wait()
 
     async def _look(self) -> None:
         """Follow the workers of the cluster until the map is closed."""
-        heard = time.monotonic()
+        answered = time.monotonic()
         while True:
             try:
                 async with asyncio.timeout(PATIENCE):
                     workers = await self._client.nthreads()
-                fit = await self._fit(workers)
-                self._wish_for(not workers)
-                heard = time.monotonic()
+                fit = await self._select_fit(workers)
+                self._request_worker(not workers)
+                answered = time.monotonic()
                 hopeless = not fit and len(self._unfit) == len(workers)
                 self._down = next(iter(self._unfit.values()), "") if hopeless else ""
             except Exception as fault:  # the scheduler does not answer
                 fit = []
-                if self._client.status == "running" and time.monotonic() - heard < PATIENCE:
+                if self._client.status == "running" and time.monotonic() - answered < PATIENCE:
                     await asyncio.sleep(LOOK)
                     continue
                 self._down = _lost(fault)
             before = self._shares.issue
-            self._shares.update(fit, heard)
+            self._shares.update(fit, answered)
             if self._down or self._shares.issue != before:
-                self._moved.set()  # wakes who waits now
+                self._moved.set()  # wakes those who wait now
                 self._moved.clear()
                 self._freed.set()
             await asyncio.sleep(LOOK)
 
-    def _wish_for(self, wanted: bool) -> None:
+    def _request_worker(self, wanted: bool) -> None:
         """Hold an empty task while a worker is wanted."""
-        if wanted and self._wish is None:
-            self._wish = self._client.submit(int, key=f"{self._topic}-worker", pure=False)
-        elif not wanted and self._wish is not None:
-            self._wish.release()
-            self._wish = None
+        if wanted and self._request is None:
+            self._request = self._client.submit(int, key=f"{self._topic}-worker", pure=False)
+        elif not wanted and self._request is not None:
+            self._request.release()
+            self._request = None
 
-    async def _fit(self, workers: Iterable[str]) -> list[str]:
+    async def _select_fit(self, workers: Iterable[str]) -> list[str]:
         """Return the workers that have this package, in this version."""
         self._unfit = {name: self._unfit[name] for name in workers if name in self._unfit}
         if fresh := [name for name in workers if name not in self._unfit]:
@@ -252,68 +244,49 @@ class DaskRows:
                     versions = await self._client.run(
                         pkgutil.resolve_name, VERSION, workers=fresh, on_error="return"
                     )
-                answered = {n: s for n, s in versions.items() if isinstance(s, ANSWERS)}
-                self._unfit |= {name: _unfit(name, said) for name, said in answered.items()}
+                for name, version in versions.items():
+                    if isinstance(version, ANSWERS):
+                        self._unfit[name] = _unfit(name, version)
         return [name for name in workers if self._unfit.get(name) == ""]
 
-    def _drop(self, ticket: str, name: str) -> None:
-        self._dropped.append((ticket, name))
-        self._stopping = self._stopping or asyncio.create_task(self._stop())
-
     async def _stop(self) -> None:
-        """Stop the runs of rows that are wanted no longer."""
+        """Stop the runs of the rows that were cancelled in this round of the event loop."""
         await asyncio.sleep(0)
         dropped, self._dropped, self._stopping = self._dropped, [], None
-        tickets = [ticket for ticket, _ in dropped]
-        names = {name for _, name in dropped if name in self._shares}
-        await self._run(worker.stop_rows, tickets, workers=sorted(names))
+        names = {name for name, _ in dropped if name in self._shares}
+        await self._run(worker.stop_rows, sorted(names), [ticket for _, ticket in dropped])
 
     async def _close(self) -> None:
         if self._looking is None:
             return
         self._looking.cancel()
-        self._wish_for(False)
+        self._request_worker(False)
         if self._stopping is not None:
             await self._stopping
         if self._client.status == "running":
             self._client.unsubscribe_topic(self._topic)
-            fit = [name for name, why in self._unfit.items() if not why]
-            await self._run(worker.forget_map, workers=fit)
+            await self._run(worker.forget_map, [n for n, why in self._unfit.items() if not why])
 
-    async def _run(self, function: Any, *args: Any, **where: Any) -> None:
+    async def _run(self, function: Any, workers: list[str], *args: Any) -> None:
+        """Call a function in workers, with the name of the map."""
         with suppress(Exception):  # a worker that goes away meanwhile
             async with asyncio.timeout(PATIENCE):
                 await self._client.run(
-                    function, self._sending.name, *args, on_error="ignore", **where
+                    function, self._messages.name, *args, workers=workers, on_error="ignore"
                 )
 
 
-def _heard(getting: asyncio.Future[bytes]) -> None:
-    """Take note of the outcome of a task that is wanted no longer."""
-    if not getting.cancelled():
-        getting.exception()
-
-
 def _count(begun: Counter[str], event: tuple[float, str]) -> None:
-    """Count that a row begins; without the map itself, as the client keeps its handlers."""
+    """Count that a row begins; not a method, as the client keeps its handlers."""
     begun[event[1].partition(" ")[2]] += 1
 
 
-def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
-    """Return what a task returned or raised, None if its worker died."""
-    from distributed import KilledWorker
-
-    try:
-        return getting.result()
-    except KilledWorker:
-        return None
-    except (Exception, asyncio.CancelledError) as fault:
-        return fault
+def _reason(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {fault}".rstrip(".")
 
 
 def _lost(fault: BaseException) -> str:
-    reason = f"{type(fault).__name__}: {fault}".rstrip(".")
-    return f"The Dask client has lost its cluster, or was closed ({reason}). Run the map again with another client: what is done is kept."
+    return f"The Dask client has lost its cluster, or was closed ({_reason(fault)}). Run the map again with another client: what is done is kept."
 
 
 def _unfit(name: str, version: object) -> str:
@@ -322,8 +295,3 @@ def _unfit(name: str, version: object) -> str:
         return ""
     has = f"has {version}" if isinstance(version, str) else f"lacks it ({version})"
     return f"The worker {name} needs jupyter-agent-nb {__version__} and {has}. Install it on every worker and on the scheduler."
-
-
-def _cannot(name: str, fault: BaseException) -> str:
-    reason = f"{type(fault).__name__}: {fault}".rstrip(".")
-    return f"The worker {name} could not ask the row ({reason}). Workers and scheduler need jupyter-agent-nb {__version__}."

@@ -3,12 +3,11 @@
 Why: a limit counts over the whole map, and workers do not know of each other.
 
 Rules
-- A core without clock: times come in, in seconds of one clock.
-- Even shares; the first workers get what is left over. A worker whose share is 0 gets no rows.
+- Even shares; the first workers get what is left over. A worker whose share is 0 gets no rows. The
+  next row goes to the worker that has most of its share of rows free.
 - A share of requests per minute moves to another worker only when the first cannot have used it
   within `WINDOW` seconds any more. So a worker that takes the place of a lost one waits, and the
   sum never exceeds the limit in any window.
-- The next row goes to the worker that has most of its share of rows free.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ class Shares:
     """The shares of the workers of one map; `rpm` 0: no limit. `issue` counts their changes."""
 
     def __init__(self, rows: int, rpm: int = 0) -> None:
+        self.issue = 0
         self._rows, self._rpm = rows, rpm
         self._now: dict[str, Share] = {}
-        self._was: list[tuple[float, str, int]] = []  # shares per minute that ended: when, whose
-        self._load: Counter[str] = Counter()
-        self.issue = 0
+        self._reduced: list[tuple[float, str, int]] = []  # when, whose, the rpm until then
+        self._load: Counter[str] = Counter()  # rows under way
 
     def __getitem__(self, worker: str) -> Share:
         return self._now.get(worker, Share(0))
@@ -46,44 +45,37 @@ class Shares:
 
     def take(self) -> str:
         """Return the worker for the next row and count that row; "" if none may ask now."""
-        free = {
-            name: share.rows - self._load[name]
-            for name, share in self._now.items()
-            if share.rows and (share.rpm or not self._rpm)
-        }
-        if not free:
-            return ""
-        name = max(free, key=lambda worker: free[worker])
-        self._load[name] += 1
+        usable = (
+            n for n, share in self._now.items() if share.rows and (share.rpm or not self._rpm)
+        )
+        name = max(usable, key=lambda n: self._now[n].rows - self._load[n], default="")
+        self._load[name] += bool(name)
         return name
 
     def give_back(self, worker: str) -> None:
         """Count that a row of a worker is over."""
         self._load[worker] -= 1
-        self._load = +self._load
 
     def update(self, workers: Iterable[str], now: float) -> None:
-        """Split anew over the workers that are there at the time `now`."""
+        """Split anew over the workers that are there at the time `now`, in seconds."""
         there = dict.fromkeys(workers)
         names = [*(n for n in self._now if n in there), *(n for n in there if n not in self._now)]
-        rates = self._granted(names, _even(self._rpm, len(names)), now)
-        rows = _even(self._rows, len(names))
+        rates = self._grant(names, _split(self._rpm, len(names)), now)
+        rows = _split(self._rows, len(names))
         fresh = {name: Share(*each) for name, *each in zip(names, rows, rates, strict=True)}
         if fresh == self._now:
             return
-        self._was += [
-            (now, name, share.rpm)
-            for name, share in self._now.items()
-            if share.rpm > (fresh[name].rpm if name in fresh else 0)
-        ]
+        for name, share in self._now.items():
+            if share.rpm > fresh.get(name, Share(0)).rpm:
+                self._reduced.append((now, name, share.rpm))
         self._now = fresh
         self.issue += 1
 
-    def _granted(self, names: list[str], wanted: list[int], now: float) -> list[int]:
-        """Return what the workers may use at once of the shares they should have."""
-        self._was = [each for each in self._was if now - each[0] < WINDOW]
-        peaks = {name: share.rpm for name, share in self._now.items()}
-        for _, name, rpm in self._was:
+    def _grant(self, names: list[str], wanted: list[int], now: float) -> list[int]:
+        """Return what the workers may use at once of the requests per minute they should have."""
+        self._reduced = [each for each in self._reduced if now - each[0] < WINDOW]
+        peaks = {name: share.rpm for name, share in self._now.items()}  # most within the window
+        for _, name, rpm in self._reduced:
             peaks[name] = max(peaks.get(name, 0), rpm)
         free = self._rpm - sum(peaks.values())
         granted = []
@@ -94,5 +86,5 @@ class Shares:
         return granted
 
 
-def _even(total: int, parts: int) -> list[int]:
-    return [total // parts + (n < total % parts) for n in range(parts)] if parts else []
+def _split(total: int, parts: int) -> list[int]:
+    return [total // parts + (n < total % parts) for n in range(parts)]

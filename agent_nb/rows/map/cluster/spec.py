@@ -21,12 +21,14 @@ from typing import Any
 
 import msgspec
 
-from ....agent import Configuration, Limits, OutputType, SchemaType, require_no_keys
+from ....agent import Configuration, OutputType, SchemaType
 from ....errors import UsageError
 from ....wire import Redaction
 from .tool_reference import ToolReference, find_tool, import_attribute, make_references
 
 POLICIES = ("ask", "auto", "deny")
+#: Attributes of an agent that are plain values; `Configuration` takes them under the same names.
+VALUES = ("system", "approve", "limits", "settings", "name", "memory", "thought_tags")
 
 
 class OutputSpec(msgspec.Struct, frozen=True):
@@ -37,79 +39,52 @@ class OutputSpec(msgspec.Struct, frozen=True):
     where: str = ""
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The values of one agent. `addresses`: where its models are asked, "" for one without."""
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of one agent; `options` are arguments of `Configuration`.
+
+    `addresses`: where its models are asked, "" for one without.
+    """
 
     model: str
     addresses: tuple[str, ...]
-    source: str = ""
-    name: str = ""
-    system: str = ""
-    dialect: str = ""
-    approve: str = "ask"
-    limits: Limits = Limits()
-    settings: dict[str, Any] = {}
-    memory: str = "window"
-    thought_tags: tuple[str, ...] = ()
-    folder: str = ""
+    options: dict[str, Any]
     tools: tuple[ToolReference, ...] = ()
     output: OutputSpec | None = None
 
 
-def spec_of(agent: Configuration, redaction: Redaction) -> Spec:
+def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
     """Return what travels of an agent. Raises UsageError for what cannot."""
     model = agent.choice.portable()
     if agent.approve not in POLICIES:
         raise UsageError(
             f"The policy file {agent.approve} does not travel to workers. Decide with approve='auto' or approve='deny', or map without client=."
         )
-    require_no_keys(model, agent.tools.specs, agent.settings, redaction)
-    spec = Spec(
+    agent.require_no_keys(model, redaction)
+    options = {name: getattr(agent, name) for name in VALUES} | {
+        "dialect": agent.asked_dialect,
+        "model_source": agent.choice.source,
+        "folder": os.path.abspath(agent.folder) if len(agent.tools) else ".",
+    }
+    spec = AgentSpec(
         model=model,
         addresses=_addresses(agent),
-        source=agent.choice.source,
-        name=agent.name,
-        system=agent.system,
-        dialect=agent.asked_dialect,
-        approve=agent.approve,
-        limits=agent.limits,
-        settings=agent.settings,
-        memory=agent.memory,
-        thought_tags=agent.thought_tags,
-        folder=os.path.abspath(agent.folder) if len(agent.tools) else "",
+        options=options,
         tools=make_references(agent.tools),
-        output=_output(agent),
+        output=None if agent.output is None else _describe_type(agent.output),
     )
-    plain = msgspec.json.decode(msgspec.json.encode(spec))
-    return msgspec.convert(redaction.value(plain), Spec)
+    return msgspec.convert(redaction.value(msgspec.to_builtins(spec)), AgentSpec)
 
 
-def agent_of(spec: Spec) -> Configuration:
+def agent_of(spec: AgentSpec) -> Configuration:
     """Return the agent in this process. Raises UsageError for what this process lacks."""
-    tools = [find_tool(reference) for reference in spec.tools]
-    folder = spec.folder or "."
+    tools, folder = [find_tool(reference) for reference in spec.tools], spec.options["folder"]
     if not os.path.isdir(folder):
         raise UsageError(
             f"The tools of the agent look into {folder}, which this worker does not have. Share that folder, or leave the tools out."
         )
-    agent = Configuration(
-        spec.model,
-        tools,
-        system=spec.system,
-        dialect=spec.dialect,
-        approve=spec.approve,
-        limits=spec.limits,
-        settings=spec.settings,
-        name=spec.name,
-        folder=folder,
-        namespace={},
-        memory=spec.memory,
-        thought_tags=spec.thought_tags,
-        model_source=spec.source,
-    )
-    for address, here, model in zip(
-        spec.addresses, _addresses(agent), agent.choice.models, strict=False
-    ):
+    agent = Configuration(spec.model, tools, namespace={}, **spec.options)
+    models = agent.choice.models
+    for address, here, model in zip(spec.addresses, _addresses(agent), models, strict=False):
         if address != here:
             raise UsageError(
                 f"The model {model.name} is asked at {address or 'no address'}, but the environment of this worker sends it to {here or 'no address'}."
@@ -122,15 +97,11 @@ def _addresses(agent: Configuration) -> tuple[str, ...]:
     return tuple(str(getattr(model, "address", "")) for model in agent.choice.models)
 
 
-def _output(agent: Configuration) -> OutputSpec | None:
-    output = agent.output
-    if output is None:
-        return None
-    kind: Any = output.kind
-    module, name = getattr(kind, "__module__", ""), getattr(kind, "__qualname__", "")
-    held = vars(sys.modules[module]).get(name) if module in sys.modules else None
-    where = f"{module}:{name}" if held is kind and module != "__main__" else ""
-    return OutputSpec(output.name, output.schema, where)
+def _describe_type(output: OutputType) -> OutputSpec:
+    module, name = (getattr(output.kind, a, "") for a in ("__module__", "__qualname__"))
+    importable = module in sys.modules and module != "__main__"
+    same = importable and vars(sys.modules[module]).get(name) is output.kind
+    return OutputSpec(output.name, output.schema, f"{module}:{name}" if same else "")
 
 
 def _type_of(output: OutputSpec) -> OutputType:

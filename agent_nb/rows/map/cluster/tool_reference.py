@@ -24,19 +24,20 @@ import msgspec
 from ....errors import AgentError, UsageError
 from ....host import mark_foreign
 from ....record import digest_value
-from ....tools import LIVES, Tool, Toolset, as_tool, load_installed_tools
+from ....tools import Tool, Toolset, as_tool
 
 INSTALLED = "tool"  # in place of a module: the name of a built-in or installed tool
+#: What must agree, beside function and description, for two tools to be the same.
 _FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
 _KERNEL = ("python", "variables", "add_cell")
 
 
 class ToolReference(msgspec.Struct, frozen=True):
-    """A tool called `name`, found at `where`; `spec` is the digest of its description."""
+    """A tool called `name`, found at `where`; `digest` is that of its description."""
 
     name: str
     where: str
-    spec: str
+    digest: str
 
 
 def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
@@ -46,8 +47,7 @@ def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
         raise UsageError(
             f"Tools of MCP servers do not travel to workers ({names}). Leave them out, or map without client=."
         )
-    known = load_installed_tools()
-    return tuple(_reference(tool, known.get(tool.name)) for tool in tools)
+    return tuple(ToolReference(tool.name, _locate(tool), _digest(tool)) for tool in tools)
 
 
 def find_tool(reference: ToolReference) -> Tool:
@@ -55,7 +55,7 @@ def find_tool(reference: ToolReference) -> Tool:
     module, _, name = reference.where.partition(":")
     try:
         imported = (
-            load_installed_tools()[name]
+            Toolset.installed()[name]
             if module == INSTALLED
             else as_tool(import_attribute(module, name))
         )
@@ -66,10 +66,9 @@ def find_tool(reference: ToolReference) -> Tool:
             f"The tool {reference.name!r} cannot be imported here ({type(fault).__name__}: {fault})."
             f" Install {module} on every worker, or send it: client.upload_file('{module.partition('.')[0]}.py')."
         ) from None
-    tool = msgspec.structs.replace(
-        imported, spec=msgspec.structs.replace(imported.spec, name=reference.name)
-    )
-    if _digest(tool) != reference.spec:
+    spec = msgspec.structs.replace(imported.spec, name=reference.name)
+    tool = msgspec.structs.replace(imported, spec=spec)
+    if _digest(tool) != reference.digest:
         raise UsageError(
             f"The tool {reference.name!r} is another one here: {reference.where} has other parameters or another description."
             " Install the same version of it on every worker."
@@ -77,56 +76,50 @@ def find_tool(reference: ToolReference) -> Tool:
     return tool
 
 
-def _reference(tool: Tool, known: Tool | None) -> ToolReference:
-    if tool.agent is not None:
-        raise _stays(tool, "is an agent, which may hold keys")
-    if tool.name in _KERNEL or (tool.declared and tool.effect in LIVES):
-        raise _stays(tool, "lives in the kernel")
-    if known is not None and _same(tool, known):
-        return ToolReference(tool.name, f"{INSTALLED}:{tool.name}", _digest(tool))
-    return ToolReference(tool.name, _where(tool), _digest(tool))
-
-
-def _where(tool: Tool) -> str:
-    """Return `module:name` of a tool's function, or of the tool itself. Raises UsageError."""
+def _locate(tool: Tool) -> str:
+    """Return where a worker finds a tool: `module:name`. Raises UsageError, with the reason."""
     function = inspect.unwrap(tool.invoke)
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__qualname__", "")
-    if module == "__main__":
-        raise _stays(tool, "is a function of the notebook")
-    if "<" in name or "." in name or not name:
-        raise _stays(tool, "is not a function at the top level of a module")
-    held = vars(sys.modules[module]) if module in sys.modules else {}
-    for candidate in (name, *(key for key, value in held.items() if value is tool)):
-        if candidate in held and _makes(held[candidate], tool):
-            return f"{module}:{candidate}"
-    raise _stays(tool, f"is not what {module}.{name} is")
-
-
-def _makes(value: Any, tool: Tool) -> bool:
-    try:
-        return _same(as_tool(value), tool)
-    except AgentError:
-        return False
-
-
-def _same(one: Tool, other: Tool) -> bool:
-    """Return whether two tools are the same but for their names."""
-    alike = all(getattr(one, field) == getattr(other, field) for field in _FIELDS)
-    same = inspect.unwrap(one.invoke) == inspect.unwrap(other.invoke)
-    return alike and same and _digest(one, "") == _digest(other, "")
-
-
-def _digest(tool: Tool, name: str | None = None) -> str:
-    spec = tool.spec
-    return digest_value([spec.name if name is None else name, spec.description, spec.parameters])
-
-
-def _stays(tool: Tool, why: str) -> UsageError:
-    return UsageError(
+    members = vars(sys.modules[module]) if module in sys.modules else {}
+    # a Tool may stand under another name than its function
+    names = (name, *(key for key, value in members.items() if value is tool))
+    if tool.agent is not None:
+        why = "is an agent, which may hold keys"
+    elif tool.name in _KERNEL or (tool.declared and tool.uses_kernel):
+        why = "lives in the kernel"
+    elif _makes(Toolset.installed().get(tool.name), tool):
+        return f"{INSTALLED}:{tool.name}"
+    elif module == "__main__":
+        why = "is a function of the notebook"
+    elif "<" in name or "." in name or not name:
+        why = "is not a function at the top level of a module"
+    elif found := next((each for each in names if _makes(members.get(each), tool)), ""):
+        return f"{module}:{found}"
+    else:
+        why = f"is not what {module}.{name} is"
+    raise UsageError(
         f"The tool {tool.name!r} {why}, and cannot travel to workers. Put it into a module that every worker can import,"
         " as a function at its top level, and import it from there; or map without client=."
     )
+
+
+def _makes(value: Any, tool: Tool) -> bool:
+    """Return whether a value of a module becomes the same tool, its name apart."""
+    try:
+        other = as_tool(value)
+    except AgentError:
+        return False
+    return (
+        all(getattr(tool, field) == getattr(other, field) for field in _FIELDS)
+        and inspect.unwrap(tool.invoke) == inspect.unwrap(other.invoke)
+        and tool.spec.description == other.spec.description
+        and tool.spec.parameters == other.spec.parameters
+    )
+
+
+def _digest(tool: Tool) -> str:
+    return digest_value([tool.name, tool.spec.description, tool.spec.parameters])
 
 
 @mark_foreign

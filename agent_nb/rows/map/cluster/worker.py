@@ -16,114 +16,155 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
+import msgspec
+
+from ....agent import Basis, Configuration, enter_run
 from ....host import __version__
-from ..asking import Answered
+from ..asking import Answered, LocalRows
 from ..row import RowResult
-from .work import Returned, Skew, Work, encode, read_work
-from .worker_agent import Begun, WorkerAgent
+from ..row_result import failed_result
+from .messages import Returned, VersionSkew, Work, read_message
+from .spec import AgentSpec, agent_of
 
 KEPT = 4
+Begun = Callable[[str], Awaitable[None]]  # reports the ticket of a row that is about to be asked
+
+
+class WorkerMap:
+    """One map in this process; all but `spec` is used in the event loop alone.
+
+    The first row makes the agent. What the agent lacks here is the error of each row.
+    """
+
+    def __init__(self, spec: AgentSpec) -> None:
+        self.tasks: dict[str, asyncio.Task[Answered]] = {}  # of the rows under way, by ticket
+        self._spec = spec
+        self._agent: Configuration | None = None
+        self._rows: LocalRows | None = None
+        self._issue = 0
+
+    async def ask(self, work: Work, begun: Begun | None) -> Answered:
+        """Ask a row; `begun` is awaited just before. Raises nothing."""
+        task = self.tasks[work.ticket] = asyncio.create_task(self._ask(work, begun))
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return Answered(work.row.result("interrupted", kind="user", attempts=1))
+        except Exception as fault:  # whatever it is, it is the row's
+            return Answered(failed_result(work.row, fault))
+        finally:
+            del self.tasks[work.ticket]
+
+    async def _ask(self, work: Work, begun: Begun | None) -> Answered:
+        enter_run()
+        if self._rows is None:
+            self._agent = self._agent or agent_of(self._spec)
+            self._rows = LocalRows(self._agent, Basis.of(self._agent, self._agent.redaction()))
+        if work.issue > self._issue:
+            self._rows.limit(work.rpm)
+            self._issue = work.issue
+        if begun is not None:
+            await begun(work.ticket)
+        return await self._rows.ask(work.row)
+
+    def stop(self, tickets: Collection[str]) -> None:
+        """Stop rows."""
+        for ticket in self.tasks.keys() & tickets:
+            self.tasks[ticket].cancel()
+
+    async def aclose(self) -> None:
+        """Stop all rows and close the connections."""
+        self.stop(self.tasks.keys())
+        if self.tasks:
+            await asyncio.wait(self.tasks.values())
+        for each in (self._rows, self._agent):
+            if each is not None:
+                await each.aclose()
 
 
 class ProcessWorker:
-    """The event loop of this process, and the maps whose rows it asks."""
+    """The event loop of this process, on a thread of its own, and the maps by name."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
-        self._agents: dict[str, WorkerAgent] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.maps: dict[str, WorkerMap] = {}  # the one that asked last is the last
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def ask(self, work: Work, begun: Begun | None) -> Answered:
-        """Ask a row and wait for it; see `WorkerAgent.ask`."""
+        """Ask a row and wait for it, on any thread."""
         with self._lock:
-            loop = self._loop = self._loop or _started()
-            agent = self._agents.pop(work.map, None) or WorkerAgent(work.spec)
-            self._agents[work.map] = agent
-            asking = asyncio.run_coroutine_threadsafe(agent.ask(work, begun), loop)
-            for name in [n for n, s in self._agents.items() if s.idle and s is not agent][:-KEPT]:
-                asyncio.run_coroutine_threadsafe(self._agents.pop(name).aclose(), loop)
+            loop = self.loop = self.loop or _start_loop()
+            current = self.maps.pop(work.map) if work.map in self.maps else WorkerMap(work.spec)
+            self.maps[work.map] = current
+            asking = asyncio.run_coroutine_threadsafe(current.ask(work, begun), loop)
+            idle = [n for n, each in self.maps.items() if not each.tasks and each is not current]
+            for name in idle[:-KEPT]:
+                asyncio.run_coroutine_threadsafe(self.maps.pop(name).aclose(), loop)
         return asking.result()
 
-    def stop(self, name: str, tickets: Collection[str] | None) -> None:
-        """Stop rows of a map, all if None; return at once."""
-        agent, loop = self._agents.get(name), self._loop
-        if agent is not None and loop is not None:
-            loop.call_soon_threadsafe(agent.stop, tickets)
+    def stop(self, name: str, tickets: Collection[str]) -> None:
+        """Stop rows of a map; return at once."""
+        if (stopping := self.maps.get(name)) is not None and self.loop is not None:
+            self.loop.call_soon_threadsafe(stopping.stop, tickets)
 
     def forget(self, name: str) -> None:
         """Stop a map and close its connections; without maps, end the loop. Return at once."""
         with self._lock:
-            agent, loop = self._agents.pop(name, None), self._loop
-            if agent is None or loop is None:
+            closing, loop = self.maps.pop(name, None), self.loop
+            if closing is None or loop is None:
                 return
-            last = not self._agents
-            self._loop = None if last else loop
-        asyncio.run_coroutine_threadsafe(_closed(agent, loop, last=last), loop)
+            last = not self.maps
+            self.loop = None if last else loop
+
+        async def close() -> None:
+            with suppress(Exception):  # a connection that does not close
+                await closing.aclose()
+            if last:
+                loop.call_soon(loop.stop)
+
+        asyncio.run_coroutine_threadsafe(close(), loop)
 
 
-async def _closed(agent: WorkerAgent, loop: asyncio.AbstractEventLoop, *, last: bool) -> None:
-    with suppress(Exception):  # a connection that does not close
-        await agent.aclose()
-    if last:
-        loop.call_soon(loop.stop)
-
-
-def _started() -> asyncio.AbstractEventLoop:
+def _start_loop() -> asyncio.AbstractEventLoop:
     """Return an event loop that runs in a thread of its own until it is stopped."""
     loop = asyncio.new_event_loop()
 
     def run() -> None:
-        try:
-            loop.run_forever()
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
-        finally:
-            loop.close()
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.get_loop().run_forever()
 
     threading.Thread(target=run, name="agent_nb worker", daemon=True).start()
     return loop
 
 
 _workers: dict[int, ProcessWorker] = {}  # by process: one that was forked has one of its own
-_making = threading.Lock()
 
 
 def process_worker() -> ProcessWorker:
     """Return the worker of this process."""
-    with _making:
-        return _workers.setdefault(os.getpid(), ProcessWorker())
+    return _workers.setdefault(os.getpid(), ProcessWorker())
 
 
 def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
-    """Ask the row of a message and return what came of it, as a message; see `WorkerAgent.ask`."""
+    """Ask the row of a message and return what came of it, as a message; see `WorkerMap.ask`."""
     try:
-        work = read_work(message)
-    except Skew as skew:
-        return encode(Returned(result=_skewed(skew)))
-    answered = process_worker().ask(work, begun)
-    record = None if answered.record is None else dict(answered.record)
-    return encode(Returned(result=answered.result, record=record))
+        answered = process_worker().ask(read_message(message, Work), begun)
+    except VersionSkew as skew:
+        error = f"The worker has jupyter-agent-nb {__version__}, and the map comes from {skew}. Install the same version on both sides."
+        answered = Answered(
+            RowResult(position=0, key="", status="error", kind="version", error=error)
+        )
+    return msgspec.json.encode(Returned(result=answered.result, record=answered.record))
 
 
-def stop_rows(name: str, tickets: Collection[str] | None = None) -> None:
-    """Stop rows of a map in this process, all if None."""
+def stop_rows(name: str, tickets: Collection[str]) -> None:
+    """Stop rows of a map in this process."""
     process_worker().stop(name, tickets)
 
 
 def forget_map(name: str) -> None:
     """Stop a map in this process and close what it holds."""
     process_worker().forget(name)
-
-
-def _skewed(skew: Skew) -> RowResult:
-    return RowResult(
-        position=0,
-        key="",
-        status="error",
-        kind="version",
-        error=f"The worker has jupyter-agent-nb {__version__}, and the map comes from {skew.version}. Install the same version on both sides.",
-    )

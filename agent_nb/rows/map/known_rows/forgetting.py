@@ -1,9 +1,10 @@
-"""The stores of maps in the state folder: which there are, and removing what they hold.
+"""The stores of maps in the state folder: lists them, and removes the rows of a map from its store.
 
 Rules
 - A run of a map names its store in the settings of its `run_start`: the map's id, and the path if
-  the user chose it. A path counts only if the caller vouches for the run.
-- An empty file without claims is removed; otherwise only its rows are.
+  the user chose one. Only a run that the caller vouches for may say which rows are removed.
+- A file in the state folder that holds no rows and no claims any more is deleted; a file that the
+  user placed stays.
 - A file that cannot be read is listed without rows, and never removed.
 """
 
@@ -21,14 +22,40 @@ from ....events import Event, RunStart
 from ...store.row_store import RowStore
 from .stored import ENDING, Store, is_named, stores_folder
 
-MAP = "map"  # the setting
-_ID = re.compile(r"[0-9a-f]{8,64}").fullmatch
+MAP = "map"  # the setting of `run_start` that names the store
+_ID = re.compile(r"[0-9a-f]{8,64}").fullmatch  # an id becomes a file name: no dots, no slashes
+
+
+class MapLocation(msgspec.Struct, frozen=True):
+    """Where the rows of one map are stored: its id, and the user's file ("": the state folder)."""
+
+    id: str
+    store: str = ""
+
+    def forget(self) -> int:
+        """Remove the rows of the map from the store; return how many there were.
+
+        Raises UsageError if the file cannot be used.
+        """
+        in_folder = stores_folder() / f"{self.id}{ENDING}"
+        file = Path(os.path.expanduser(self.store)) if self.store else in_folder
+        if not file.exists():
+            return 0
+        store = RowStore.open(file, self.id, b"", owner="forget")
+        try:
+            count = store.forget_map()
+            idle = store.idle
+        finally:
+            store.close()
+        if idle and file.parent == in_folder.parent:
+            file.unlink(missing_ok=True)
+        return count
 
 
 class StoreSummary(msgspec.Struct, frozen=True):
-    """A store: its file, the prompts of its maps, its rows (None: it cannot be read).
+    """A store of the state folder: its file, the prompts of its maps, the number of its rows.
 
-    `size` is in bytes, `used` epoch seconds.
+    `rows` is None if the file cannot be read. `size` is in bytes, `used` in epoch seconds.
     """
 
     file: Path
@@ -37,29 +64,29 @@ class StoreSummary(msgspec.Struct, frozen=True):
     size: int
     used: float
 
+    def forget(self) -> int:
+        """Remove all rows; return how many there were. Raises UsageError for an unusable file."""
+        return MapLocation(self.file.stem).forget()
+
 
 def describe_store(id_: str, store: Store) -> dict[str, str]:
-    """Return what the settings of a map say of its store."""
+    """Return the store of a map as `run_start` says it in its settings; see `locate_map`."""
     return {"id": id_, **({"store": str(store)} if is_named(store) else {})}
 
 
-def locate_map(log: Iterable[Event]) -> tuple[str, str] | None:
-    """Return the id of the map in a log and the path that its user chose ("": none).
-
-    None if the log is not that of a map.
-    """
+def locate_map(log: Iterable[Event]) -> MapLocation | None:
+    """Return where the rows of a recorded map are stored; None if the log is not that of a map."""
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), RunStart())
     setting = start.settings.get(MAP)
     fields = setting if isinstance(setting, Mapping) else {}
     id_ = str(fields.get("id", ""))
-    return (id_, str(fields.get("store", ""))) if _ID(id_) else None
+    return MapLocation(id_, str(fields.get("store", ""))) if _ID(id_) else None
 
 
 def list_stores() -> list[StoreSummary]:
     """Return the stores in the state folder, the newest first."""
-    return sorted(
-        map(_summarize_store, stores_folder().glob(f"*{ENDING}")), key=lambda store: -store.used
-    )
+    stores = map(_summarize_store, stores_folder().glob(f"*{ENDING}"))
+    return sorted(stores, key=lambda store: -store.used)
 
 
 def _summarize_store(file: Path) -> StoreSummary:
@@ -76,40 +103,3 @@ def _summarize_store(file: Path) -> StoreSummary:
     except UsageError:
         pass
     return StoreSummary(file, prompts, rows, status.st_size, status.st_mtime)
-
-
-def forget_map_rows(id_: str, store: str = "") -> int:
-    """Remove the rows of a map from its store; return how many there were.
-
-    Raises UsageError if the file cannot be used.
-    """
-    file = Path(os.path.expanduser(store)) if store else stores_folder() / f"{id_}{ENDING}"
-    return _forget(file, id_) if file.exists() else 0
-
-
-def forget_all_rows() -> int:
-    """Remove the rows of every store in the state folder; return how many there were.
-
-    Raises UsageError for the first file that cannot be used, after the others.
-    """
-    count, faults = 0, []
-    for file in stores_folder().glob(f"*{ENDING}"):
-        try:
-            count += _forget(file, file.name.removesuffix(ENDING))
-        except UsageError as fault:
-            faults.append(fault)
-    if faults:
-        raise faults[0]
-    return count
-
-
-def _forget(file: Path, id_: str) -> int:
-    store = RowStore.open(file, id_, b"", owner="forget")
-    try:
-        count = store.forget_map()
-        idle = store.idle
-    finally:
-        store.close()
-    if idle and file.parent == stores_folder():
-        file.unlink(missing_ok=True)
-    return count

@@ -26,19 +26,19 @@ from ....agent import (
     ReplayStrictness,
     Tape,
     make_player,
-    must_rerun,
 )
 from ....errors import Cancelled
 from ....events import EventLog
-from ....record import Record, read_inner_records, user_key
+from ....record import InnerRecords, Record, user_key
 from ....wire import Redaction
 from ..row import Row
 
+#: Plays the record of a row as far as it is trusted; returns in words how it differs now, or "".
 PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
 class MapPlayer:
-    """Plays `rows`, then the `whole` map."""
+    """Plays the `rows` that touch the kernel, then the `whole` map."""
 
     def __init__(self, whole: Player, rows: Sequence[Player]) -> None:
         self._whole = whole
@@ -69,21 +69,25 @@ class MapPlayer:
         )
 
 
+#: Makes the player of a map's record; a test says how strictly the replay is compared.
+PlayTape = Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]
+
+
 def prepare_map_player(
     agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
-) -> Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]:
+) -> PlayTape:
     """Return what makes the player of a record of the map of `rows`."""
 
     def play(
-        tape: Tape, wish: ReplayStrictness | None
+        tape: Tape, strictness: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
-        whole = make_player(agent, tape, wish, log=log, redaction=redaction)
-        known = read_inner_records(tape.events) if len(agent.tools) else {}
-        tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
-        again = [each for each in tapes if each.again(agent.tools)]
+        whole = make_player(agent, tape, strictness, log=log, redaction=redaction)
+        known = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
+        tapes = [_row_tape(known[row.key], tape) for row in rows if row.key in known]
+        rerun = [each for each in tapes if each.calls_to_rerun(agent.tools)]
         make = [
-            make_player(agent, each, wish, log=EventLog(each.run), redaction=redaction)
-            for each in again
+            make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
+            for each in rerun
         ]
         return lambda scope: (
             MapPlayer(whole(scope), [each(CancelScope()) for each in make])
@@ -99,12 +103,12 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
 
     Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.
     """
-    if not any(t.agent is not None or must_rerun(t) for t in agent.tools):
+    if not any(t.agent is not None or Tape.must_rerun(t) for t in agent.tools):
         return None
 
     async def play(record: Record, trust: bool | frozenset[str]) -> str:
         tape = Tape.of(record, key=user_key(), trust=trust)
-        if not tape.again(agent.tools):
+        if not tape.calls_to_rerun(agent.tools):
             return ""
         log = EventLog(tape.run)
         row = make_player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
@@ -114,7 +118,7 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
     return play
 
 
-def _tape(record: Record, whole: Tape) -> Tape:
+def _row_tape(record: Record, whole: Tape) -> Tape:
     """Return the tape of a row, trusted as the record of its map is."""
     tape = Tape.of(record, trust=whole.trusted)
     return msgspec.structs.replace(tape, own=whole.own)

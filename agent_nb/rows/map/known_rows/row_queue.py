@@ -9,7 +9,7 @@ Rules
 - `put_result` never waits. A row is delivered when it is stored, in the order in which it came.
 - The store is used by one thread, in batches: what is there to put and to claim goes into one
   visit, so that a slow disk makes larger batches, not a longer queue.
-- `deliver_rows` needs no event loop: a map whose loop was shut down keeps what is done. If the
+- `deliver_rows` needs no event loop: a map whose loop was shut down keeps its rows. If the
   store fails, the rows are delivered all the same, and the fault is raised.
 """
 
@@ -31,13 +31,13 @@ from .stored import find_stored_rows
 
 RENEW = 5.0  # s between two renewals
 POLL = 1.0  # s between two questions for the rows of other kernels
-FEW = 500  # rows that are looked up at once
+FEW = 500  # rows that are looked up in one visit
 
 Deliver = Callable[[Row, RowResult, Record | None], None]
 
 
-class Done(msgspec.Struct, frozen=True):
-    """A row that is over."""
+class RowOutcome(msgspec.Struct, frozen=True):
+    """A row that was asked, its result, and the record of its run (None: it never began)."""
 
     row: Row
     result: RowResult
@@ -57,7 +57,7 @@ class RowQueue(Protocol):
     async def next_row(self) -> Row | None:
         """Return the next row to ask; None if there are no more."""
 
-    def put_result(self, done: Done) -> None:
+    def put_result(self, outcome: RowOutcome) -> None:
         """Receive the result of a row that was asked."""
 
     async def serve(self) -> None:
@@ -86,9 +86,9 @@ class PlainRowQueue:
         """Return the next row."""
         return self._left.popleft() if self._left else None
 
-    def put_result(self, done: Done) -> None:
+    def put_result(self, outcome: RowOutcome) -> None:
         """Deliver a row."""
-        self._deliver(done.row, done.result, done.record)
+        self._deliver(outcome.row, outcome.result, outcome.record)
 
     async def serve(self) -> None:
         """Do nothing."""
@@ -118,14 +118,14 @@ class StoreRowQueue:
         self._deliver, self._store, self._trust, self._sleep = deliver, store, trust, sleep
         self._attempts: dict[str, int] = {}  # of rows that are stored and not yet delivered
         self._ready: deque[Row] = deque()  # claimed
-        self._out: dict[str, Row] = {}  # handed out, by key
-        self._elsewhere: dict[str, Row] = {}  # claimed by other kernels
-        self._wanting: deque[asyncio.Future[Row | None]] = deque()
-        self._finished: list[Done] = []
-        self._keeping: list[Done] = []
-        self._claiming: list[Row] = []
-        self._stored: Sequence[Done] = ()  # the last batch that the thread stored
-        self._bell = asyncio.Event()
+        self._handed_out: dict[str, Row] = {}  # handed out, by key
+        self._claimed_elsewhere: dict[str, Row] = {}  # claimed by other kernels
+        self._waiters: deque[asyncio.Future[Row | None]] = deque()
+        self._finished: list[RowOutcome] = []
+        self._being_stored: list[RowOutcome] = []
+        self._being_claimed: list[Row] = []
+        self._stored: Sequence[RowOutcome] = ()  # the last batch that the thread stored
+        self._bell = asyncio.Event()  # there is something to store or to claim
         self._say, self._status = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
@@ -139,7 +139,7 @@ class StoreRowQueue:
         rows, self._left = list(self._left), deque()
         for at in range(0, len(rows), FEW):
             some = rows[at : at + FEW]
-            usable = await self._visit(self._read_usable, some)
+            usable = await self._in_thread(self._read_usable, some)
             self._left.extend(row for row in some if row.key not in usable)
             for row in some:
                 if row.key in usable:
@@ -147,16 +147,16 @@ class StoreRowQueue:
 
     async def next_row(self) -> Row | None:
         """Return the next row, claimed; wait while another kernel asks the last ones."""
-        if not (self._ready or self._more):
+        if not (self._ready or self._more_may_come):
             return None
         wanting: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
-        self._wanting.append(wanting)
+        self._waiters.append(wanting)
         self._bell.set()
         return await wanting
 
-    def put_result(self, done: Done) -> None:
+    def put_result(self, outcome: RowOutcome) -> None:
         """Take a row; it is delivered when it is stored."""
-        self._finished.append(done)
+        self._finished.append(outcome)
         self._bell.set()
 
     async def serve(self) -> None:
@@ -173,17 +173,17 @@ class StoreRowQueue:
 
     def deliver_rows(self) -> None:
         """Store and deliver the rows that are over, release the others, and close the store."""
-        keeping, finished = self._keeping, self._finished
-        self._keeping, self._finished = [], []
+        keeping, finished = self._being_stored, self._finished
+        self._being_stored, self._finished = [], []
         try:
-            self._after(self._end, keeping, finished)
+            self._run_after_visit(self._store_and_close, keeping, finished)
         finally:
-            for done in (*keeping, *finished):
-                self._deliver(done.row, self._counted(done), done.record)
+            for outcome in (*keeping, *finished):
+                self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
             self._thread.shutdown(wait=False)
 
-    def _after(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Do something after what the thread still does."""
+    def _run_after_visit(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Call `work` in the thread of the store, after what that thread is still doing."""
         try:
             ended = self._thread.submit(work, *arguments)
         except RuntimeError:  # the interpreter is shutting down
@@ -191,52 +191,58 @@ class StoreRowQueue:
         else:
             ended.result()
 
-    def _end(self, keeping: list[Done], finished: list[Done]) -> None:
+    def _store_and_close(self, keeping: list[RowOutcome], finished: list[RowOutcome]) -> None:
         try:
             if keeping is not self._stored:  # the visit that would have stored them was cancelled
                 self._put(keeping)
             self._put(finished)
-            self._store.release([row.key for row in (*self._ready, *self._claiming)])
-            self._store.release(list(self._out), attempted=True)
+            self._store.release([row.key for row in (*self._ready, *self._being_claimed)])
+            self._store.release(list(self._handed_out), attempted=True)
         finally:
             self._store.close()
 
     async def _exchange(self) -> None:
         """Visit the store once: store what is over, and claim a row for each that is wanted."""
-        self._keeping, self._finished = self._finished, []
-        self._wanting = deque(each for each in self._wanting if not each.done())
-        count = min(max(len(self._wanting) - len(self._ready), 0), len(self._left))
-        self._claiming = [self._left.popleft() for _ in range(count)]
-        keys = [row.key for row in self._claiming]
-        ours = await self._visit(self._change, self._keeping, keys)
-        some, self._claiming = self._claiming, []
+        self._being_stored, self._finished = self._finished, []
+        self._waiters = deque(each for each in self._waiters if not each.done())
+        count = min(max(len(self._waiters) - len(self._ready), 0), len(self._left))
+        self._being_claimed = [self._left.popleft() for _ in range(count)]
+        keys = [row.key for row in self._being_claimed]
+        ours = await self._in_thread(self._store_and_claim, self._being_stored, keys)
+        some, self._being_claimed = self._being_claimed, []
         self._ready.extend(row for row in some if row.key in ours)
-        self._elsewhere |= {row.key: row for row in some if row.key not in ours}
-        stored, self._keeping = self._keeping, []
-        for done in stored:
-            self._deliver(done.row, self._counted(done), done.record)
+        self._claimed_elsewhere |= {row.key: row for row in some if row.key not in ours}
+        stored, self._being_stored = self._being_stored, []
+        for outcome in stored:
+            self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
         self._hand_out()
 
     @property
-    def _more(self) -> bool:
+    def _more_may_come(self) -> bool:
         """Whether rows may become ready, or are to be stored before the last worker ends."""
-        known = (self._left, self._claiming, self._elsewhere, self._finished, self._keeping)
+        known = (
+            self._left,
+            self._being_claimed,
+            self._claimed_elsewhere,
+            self._finished,
+            self._being_stored,
+        )
         return any(known)
 
     def _hand_out(self) -> None:
         """Give the rows that are ready to those who wait, and None if no more can come."""
-        while self._wanting and (self._ready or not self._more):
-            wanting = self._wanting.popleft()
+        while self._waiters and (self._ready or not self._more_may_come):
+            wanting = self._waiters.popleft()
             if wanting.done():
                 continue
             row = self._ready.popleft() if self._ready else None
             if row is not None:
-                self._out[row.key] = row
+                self._handed_out[row.key] = row
             wanting.set_result(row)
-        if self._wanting and (self._left or self._finished):
+        if self._waiters and (self._left or self._finished):
             self._bell.set()
 
-    def _change(self, finished: Sequence[Done], keys: Sequence[str]) -> set[str]:
+    def _store_and_claim(self, finished: Sequence[RowOutcome], keys: Sequence[str]) -> set[str]:
         """Store what is over and claim what is wanted in one transaction: the disk syncs each."""
         if not finished and not keys:
             return set()
@@ -246,19 +252,23 @@ class StoreRowQueue:
         self._stored = finished
         return ours
 
-    def _put(self, finished: Sequence[Done]) -> None:
+    def _put(self, finished: Sequence[RowOutcome]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
-        if ended := [(d.row.key, d.record, _times(d)) for d in finished if d.record and _ended(d)]:
+        if ended := [
+            (d.row.key, d.record, _count_attempts(d))
+            for d in finished
+            if d.record and _has_ended(d)
+        ]:
             self._attempts |= self._store.put(ended)
-        if rest := [d.row.key for d in finished if not _ended(d)]:
+        if rest := [d.row.key for d in finished if not _has_ended(d)]:
             self._store.release(rest, attempted=True)
-        for done in finished:
-            self._out.pop(done.row.key, None)
+        for outcome in finished:
+            self._handed_out.pop(outcome.row.key, None)
 
-    def _counted(self, done: Done) -> RowResult:
+    def _with_attempts(self, outcome: RowOutcome) -> RowResult:
         """Return a result with how often the row was asked by all kernels."""
-        times = self._attempts.pop(done.row.key, done.result.attempts)
-        return msgspec.structs.replace(done.result, attempts=times)
+        times = self._attempts.pop(outcome.row.key, outcome.result.attempts)
+        return msgspec.structs.replace(outcome.result, attempts=times)
 
     async def _watch(self) -> None:
         waited = 0.0
@@ -267,14 +277,14 @@ class StoreRowQueue:
             waited += POLL
             if waited >= RENEW:
                 waited = 0.0
-                await self._visit(self._store.renew, LEASE)
-            if self._elsewhere and self._wanting:
-                await self._look()
-            self._tell()
+                await self._in_thread(self._store.renew, LEASE)
+            if self._claimed_elsewhere and self._waiters:
+                await self._look_elsewhere()
+            self._report_waiting()
 
-    def _tell(self) -> None:
+    def _report_waiting(self) -> None:
         """Say for how many rows of other kernels the workers wait, if that has changed."""
-        count = len(self._elsewhere) if self._wanting else 0
+        count = len(self._claimed_elsewhere) if self._waiters else 0
         rows = f"{count:,} row{'' if count == 1 else 's'}"
         status = (
             f"waiting for {rows} that another kernel asks, or asked when it ended" if count else ""
@@ -283,10 +293,10 @@ class StoreRowQueue:
             self._status = status
             self._say(status)
 
-    async def _look(self) -> None:
+    async def _look_elsewhere(self) -> None:
         """Take the rows of other kernels that are over, or that they have given up."""
-        rows = list(self._elsewhere.values())[:FEW]
-        usable, ours = await self._visit(self._seen, rows)
+        rows = list(self._claimed_elsewhere.values())[:FEW]
+        usable, ours = await self._in_thread(self._read_and_claim, rows)
         for row in rows:
             if row.key in usable:
                 self._deliver(row, *usable[row.key])
@@ -294,12 +304,14 @@ class StoreRowQueue:
                 self._ready.append(row)
             else:
                 continue
-            del self._elsewhere[row.key]
+            del self._claimed_elsewhere[row.key]
         self._hand_out()
 
-    def _seen(self, rows: Sequence[Row]) -> tuple[dict[str, tuple[RowResult, Record]], set[str]]:
+    def _read_and_claim(
+        self, rows: Sequence[Row]
+    ) -> tuple[dict[str, tuple[RowResult, Record]], set[str]]:
         usable = self._read_usable(rows)
-        wanted = [row.key for row in rows if row.key not in usable][: len(self._wanting)]
+        wanted = [row.key for row in rows if row.key not in usable][: len(self._waiters)]
         return usable, self._store.claim(wanted, LEASE)
 
     def _read_usable(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
@@ -307,16 +319,16 @@ class StoreRowQueue:
         known = find_stored_rows(self._store, rows, trust=self._trust)
         return {each.row.key: (each.result, each.record) for each in known if each.usable}
 
-    async def _visit(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Use the store in its thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
 
-def _times(done: Done) -> int:
-    """Return how often a row was asked by this map: workers that die leave rows to others."""
-    return max(done.result.attempts, 1)
+def _count_attempts(outcome: RowOutcome) -> int:
+    """Return how often this map asked a row; on a cluster a worker that dies leaves its rows."""
+    return max(outcome.result.attempts, 1)
 
 
-def _ended(done: Done) -> bool:
+def _has_ended(outcome: RowOutcome) -> bool:
     """Return whether the row's run came to an end of its own."""
-    return done.record is not None and done.record.get("status") != "interrupted"
+    return outcome.record is not None and outcome.record.get("status") != "interrupted"

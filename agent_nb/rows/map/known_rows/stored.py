@@ -23,7 +23,7 @@ import msgspec
 
 from ....errors import UsageError
 from ....record import Record, covers_record, digest_value, key_problem, user_key
-from ...store.row_records import Stored
+from ...store.row_records import StoredRow
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
 from ..row_result import recorded_result
@@ -56,7 +56,7 @@ def stores_folder() -> Path:
 def map_id(inputs: Mapping[str, str], template: str) -> str:
     """Return the id of a map: of its `template` and of the inputs that all its rows share.
 
-    inputs: the digests of any run of its agent (`record.fingerprint`); the prompt's does not count.
+    `inputs`: the digests of any run of its agent (`record.fingerprint`); the prompt's is left out.
     """
     shared = {name: value for name, value in inputs.items() if name != "prompt"}
     return digest_value([template, shared], _ID)
@@ -73,9 +73,9 @@ def open_store(
 ) -> RowStore | None:
     """Return the store of the map `id_`; None if there is none.
 
-    store: where the user wants it; None is the state folder, False is nowhere. owner: a name that
-    no other execution has. said: the redacted template, which names the map in a list. live:
-    whether rows may be asked. warn: receives why the map goes on without a store. Raises UsageError
+    `store`: where the user wants it; None is the state folder, False is nowhere. `owner`: a name
+    that no other execution has. `title`: the redacted template, which names the map in a list.
+    `live`: whether rows may be asked. `warn` receives why the map has no store. Raises UsageError
     if the user's file cannot be used.
     """
     if store is False or (not live and not is_named(store)):
@@ -116,8 +116,8 @@ def find_stored_rows(
 ) -> Iterator[FoundRow]:
     """Yield what the store has of `rows`, in their order, looked up `BATCH` at a time.
 
-    trust: records of others that the user trusts: all, or those with these hashes. live: whether
-    rows may be asked (default: if the store may be written).
+    `trust`: records of others that the user trusts: all, or those with these hashes. `live`:
+    whether rows may be asked (default: if the store may be written).
     """
     asking = not store.read_only if live is None else live
     left = iter(rows)
@@ -125,13 +125,12 @@ def find_stored_rows(
         stored = store.find([row.key for row in some])
         for row in some:
             if row.key in stored:
-                yield _found(row, stored[row.key], trust, asking)
+                yield _judge_row(row, stored[row.key], trust, asking)
 
 
-def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:
+def _judge_row(row: Row, stored: StoredRow, trust: bool | Collection[str], live: bool) -> FoundRow:
+    """Return a row of the store, with whether it counts; see the rules."""
     record = stored.record
-    result = recorded_result(
-        record, position=row.position, key=row.key, attempts=stored.attempts, origin="store"
-    )
+    result = recorded_result(record, row, attempts=stored.attempts, origin="store")
     ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")

@@ -83,34 +83,34 @@ def answer_columns(output: OutputType | None) -> Fields:
 
 
 class _Reader:
-    """Reads the schemas of one type; `named` are those that it refers to."""
+    """Reads the schemas of one type; `definitions` are those that a `$ref` names."""
 
-    def __init__(self, named: Mapping[str, Any]) -> None:
-        self._named = named
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._definitions = definitions
         self._known: dict[str, Shape] = {}
 
     def fields(self, schema: Mapping[str, Any]) -> dict[str, Shape]:
         """Return the fields of an object, or of all objects of a union; {} for other values."""
         shapes_of: dict[str, list[Shape]] = {}
-        for option in self._options(schema, frozenset()):
+        for option in self._union_members(schema, frozenset()):
             members = option.get("properties")
             if not isinstance(members, Mapping) or not members:
                 return {}
-            for name, held in members.items():
-                shapes_of.setdefault(str(name), []).append(self.shape(held))
-        return {name: _either(shapes) for name, shapes in shapes_of.items()}
+            for name, member in members.items():
+                shapes_of.setdefault(str(name), []).append(self.shape(member))
+        return {name: _merge_shapes(shapes) for name, shapes in shapes_of.items()}
 
     def shape(self, schema: Any) -> Shape:
         """Return the shape of the values of a schema."""
         if not isinstance(schema, Mapping):
             return ANY
-        if (name := _name(schema)) is not None:
-            return self._referred(name)
+        if (name := _reference_name(schema)) is not None:
+            return self._resolve(name)
         if (options := _union(schema)) is not None:
-            return _either(map(self.shape, options))
+            return _merge_shapes(map(self.shape, options))
         listed = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(listed, list):
-            return _either(Shape(_SCALARS.get(type(value), "any")) for value in listed)
+            return _merge_shapes(Shape(_SCALARS.get(type(value), "any")) for value in listed)
         kind = str(schema.get("type"))
         if kind == "array":
             item = self.shape(schema.get("items"))
@@ -123,44 +123,44 @@ class _Reader:
         members = schema.get("properties")
         if not isinstance(members, Mapping) or not members or schema.get("additionalProperties"):
             return ANY
-        shapes = tuple((str(name), self.shape(held)) for name, held in members.items())
+        shapes = tuple((str(name), self.shape(member)) for name, member in members.items())
         return (
             ANY
             if any(shape.kind == "any" for _, shape in shapes)
             else Shape("struct", None, shapes)
         )
 
-    def _referred(self, name: str) -> Shape:
+    def _resolve(self, name: str) -> Shape:
         if name not in self._known:
             self._known[name] = ANY  # for a type that holds itself
-            self._known[name] = self.shape(self._named.get(name))
+            self._known[name] = self.shape(self._definitions.get(name))
         return self._known[name]
 
-    def _options(self, schema: Any, above: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+    def _union_members(self, schema: Any, above: frozenset[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the schemas of a union without references and null; else the schema itself."""
         if not isinstance(schema, Mapping):
             yield {}
-        elif (name := _name(schema)) is not None:
+        elif (name := _reference_name(schema)) is not None:
             if name not in above:
-                yield from self._options(self._named.get(name), above | {name})
+                yield from self._union_members(self._definitions.get(name), above | {name})
         elif (options := _union(schema)) is not None:
             for option in options:
-                yield from self._options(option, above)
+                yield from self._union_members(option, above)
         elif schema.get("type") != "null":
             yield schema
 
 
-def _name(schema: Mapping[str, Any]) -> str | None:
+def _reference_name(schema: Mapping[str, Any]) -> str | None:
     reference = schema.get("$ref")
     return reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
 
 
 def _union(schema: Mapping[str, Any]) -> list[Any] | None:
     options = (schema.get(name) for name in ("anyOf", "oneOf", "allOf"))
-    return next((held for held in options if isinstance(held, list)), None)
+    return next((member for member in options if isinstance(member, list)), None)
 
 
-def _either(shapes: Iterable[Shape]) -> Shape:
+def _merge_shapes(shapes: Iterable[Shape]) -> Shape:
     """Return the one shape that holds the values of all; null fits into each."""
     different = dict.fromkeys(shape for shape in shapes if shape.kind != "null")
     if {shape.kind for shape in different} == {"int", "float"}:

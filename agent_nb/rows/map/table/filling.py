@@ -20,7 +20,7 @@ from ..row import Row
 from .rows import Rows
 from .template import Template
 
-HELD = 64_000_000  # characters of base64
+HELD = 64_000_000  # characters of base64 that the rows of a map hold
 
 
 class Filling:
@@ -30,12 +30,13 @@ class Filling:
         self._rows, self._template, self._redaction = rows, template, redaction
         self._held = 0
 
-    def all(self, alone: RunInputs, repeats: int) -> list[Row]:
-        """Return the rows in the order in which they are asked; `alone`: a run without a prompt.
+    def fill_all(self, shared_inputs: RunInputs, repeats: int) -> list[Row]:
+        """Return the rows in the order in which they are asked.
 
+        `shared_inputs`: those of a run of this agent without a prompt. `repeats`: rows for each.
         Raises UsageError for a row that cannot be filled in, and for an empty prompt.
         """
-        keys = Keys(alone.digests)
+        keys = Keys(shared_inputs.digests)
         filled_rows = []
         for position in range(len(self._rows)):
             filled = self._template.fill(self._rows.values(position))
@@ -44,7 +45,7 @@ class Filling:
                 raise UsageError(
                     f"The prompt of row {position} is empty. Leave the row out of the data."
                 )
-            pictures = self._kept(filled.pictures)
+            pictures = self._limit_pictures(filled.pictures)
             filled_rows += [
                 Row(
                     position=position,
@@ -57,14 +58,14 @@ class Filling:
             ]
         return filled_rows
 
-    def whole(self, row: Row) -> Row:
+    def read_pictures(self, row: Row) -> Row:
         """Return a row with the data of its pictures. Raises UsageError."""
         if all(picture["data"] for picture in row.attachments):
             return row
         filled = self._template.fill(self._rows.values(row.position))
         return msgspec.structs.replace(row, attachments=filled.pictures)
 
-    def _kept(self, pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    def _limit_pictures(self, pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
         size = sum(len(picture["data"]) for picture in pictures)
         if self._held + size > HELD:
             return tuple({**picture, "data": ""} for picture in pictures)

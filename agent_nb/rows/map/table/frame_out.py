@@ -28,10 +28,10 @@ from . import pandas_out, polars_out
 from .answer_fields import Kind, Shape, answer_columns
 from .rows import Rows
 
-Column = tuple[Shape, list[Any]]
+Column = tuple[Shape, list[Any]]  # the values of a column, from top to bottom
 PREFIX = "out_"
 REPEAT = "_repeat"
-# after the answer, with what each is of a result
+# the columns after the answer: the kind of their values, and what gives them from a result
 COLUMNS: Mapping[str, tuple[Kind, Callable[[RowResult], Any]]] = {
     "_run": ("text", lambda r: r.run or None),
     "_status": ("text", lambda r: r.status),
@@ -57,7 +57,9 @@ def frame_out(
     """
     ordered, positions = _in_order(results, len(rows))
     if why:
-        ordered = [_not_asked(each, why) if each.status == "pending" else each for each in ordered]
+        ordered = [
+            _explain_pending(each, why) if each.status == "pending" else each for each in ordered
+        ]
     repeats = None if len(ordered) == len(rows) else positions
     return add_columns(rows, repeats, [*_columns(ordered, repeats, output), *more])
 
@@ -70,11 +72,13 @@ def add_columns(
     A name that is taken gets the prefix.
     """
     if (module := _FRAMES.get(rows.kind)) is not None:
-        return module.extended(rows.data, positions, _free(columns, module.taken(rows.data)))
-    named = _free(columns, set(rows.names))
+        return module.append_columns(
+            rows.data, positions, _resolve_names(columns, module.column_names(rows.data))
+        )
+    named = _resolve_names(columns, set(rows.names))
     rows_of_values = zip(*(values for _, values in named.values()), strict=True)
     return [
-        {**_own(rows, position), **dict(zip(named, values, strict=True))}
+        {**_original_values(rows, position), **dict(zip(named, values, strict=True))}
         for position, values in zip(
             range(len(rows)) if positions is None else positions, rows_of_values, strict=True
         )
@@ -91,7 +95,7 @@ def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult]
     return ordered, [result.position for result in ordered]
 
 
-def _not_asked(result: RowResult, why: str) -> RowResult:
+def _explain_pending(result: RowResult, why: str) -> RowResult:
     return msgspec.structs.replace(result, error=f"not asked: {why}")
 
 
@@ -105,7 +109,7 @@ def _columns(
         (name, (chosen.shapes[name], values)) for name, values in chosen.columns(answers).items()
     ]
     if repeats is not None:
-        columns.append((REPEAT, (Shape("count"), _numbers(repeats))))
+        columns.append((REPEAT, (Shape("count"), _number_repeats(repeats))))
     for name, (kind, value) in COLUMNS.items():
         columns.append((name, (Shape(kind), [value(result) for result in results])))
     return columns
@@ -115,7 +119,7 @@ def _answer_of(result: RowResult, output: OutputType | None) -> Any:
     return result.answer if output is None else result.output
 
 
-def _numbers(positions: Sequence[int]) -> list[Any]:
+def _number_repeats(positions: Sequence[int]) -> list[Any]:
     """Return how often each position has come before."""
     seen: dict[int, int] = {}
     numbers = []
@@ -125,8 +129,8 @@ def _numbers(positions: Sequence[int]) -> list[Any]:
     return numbers
 
 
-def _free(columns: Sequence[tuple[str, Column]], taken: set[str]) -> dict[str, Column]:
-    """Return the columns under names that are free."""
+def _resolve_names(columns: Sequence[tuple[str, Column]], taken: set[str]) -> dict[str, Column]:
+    """Return the columns by name; a name that is `taken`, or used before, gets the prefix."""
     named: dict[str, Column] = {}
     for wanted, column in columns:
         name = wanted
@@ -136,7 +140,7 @@ def _free(columns: Sequence[tuple[str, Column]], taken: set[str]) -> dict[str, C
     return named
 
 
-def _own(rows: Rows, position: int) -> dict[Any, Any]:
+def _original_values(rows: Rows, position: int) -> dict[Any, Any]:
     """Return the original values of a row of dicts or texts."""
     item = rows.data[position]
     if rows.kind == "texts":

@@ -16,6 +16,7 @@ from typing import Any
 
 from .answer_fields import Kind, Shape
 
+# by kind: the dtype, and the types of Python that fit into it
 _TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
     "int": ("Int64", (int, float)),
     "float": ("float64", (int, float)),
@@ -24,41 +25,41 @@ _TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
 }
 
 
-def taken(frame: Any) -> set[str]:
-    """Return the names that a frame has."""
+def column_names(frame: Any) -> set[str]:
+    """Return the names of the columns of a frame."""
     labels = frame.columns.get_level_values(0) if frame.columns.nlevels > 1 else frame.columns
     return set(map(str, labels))
 
 
-def extended(
+def append_columns(
     frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
 ) -> Any:
-    """Return the rows at `positions` (None: all) of a frame with columns at its right."""
+    """Return a copy of the rows at `positions` (None: all) with further columns at the right."""
     import pandas as pd
 
-    held = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
+    selected = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
     arrays = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
     # with their types: of an array of objects, pandas would make a column of texts
-    series = {n: pd.Series(a, index=held.index, dtype=a.dtype) for n, a in arrays.items()}
-    added = pd.DataFrame(series, index=held.index)
-    levels = held.columns.nlevels
+    series = {n: pd.Series(a, index=selected.index, dtype=a.dtype) for n, a in arrays.items()}
+    added = pd.DataFrame(series, index=selected.index)
+    levels = selected.columns.nlevels
     if levels > 1:
         added.columns = pd.MultiIndex.from_tuples([(name, *[""] * (levels - 1)) for name in arrays])
-    out = pd.concat([held, added], axis=1)
-    out.columns.names = held.columns.names
-    out.attrs = held.attrs
+    out = pd.concat([selected, added], axis=1)
+    out.columns.names = selected.columns.names
+    out.attrs = selected.attrs
     return out
 
 
 def _array(kind: Kind, values: list[Any]) -> Any:
     """Return the values as a column of their kind, else as objects."""
     try:
-        return _text(values) if kind == "text" else _typed(kind, values)
+        return _text_array(values) if kind == "text" else _number_array(kind, values)
     except (KeyError, TypeError, ValueError, OverflowError):
-        return _objects(values)
+        return _object_array(values)
 
 
-def _typed(kind: Kind, values: list[Any]) -> Any:
+def _number_array(kind: Kind, values: list[Any]) -> Any:
     """Return numbers or truth values as a column. Raises as pandas does, and TypeError."""
     import pandas as pd
 
@@ -68,15 +69,15 @@ def _typed(kind: Kind, values: list[Any]) -> Any:
     return pd.array(values, dtype=dtype)
 
 
-def _text(values: list[Any]) -> Any:
+def _text_array(values: list[Any]) -> Any:
     from ....events import text_array
 
     if not all(v is None or isinstance(v, str) for v in values):
         raise TypeError
-    return text_array(_objects(values))
+    return text_array(_object_array(values))
 
 
-def _objects(values: list[Any]) -> Any:
+def _object_array(values: list[Any]) -> Any:
     import numpy as np
 
     return np.fromiter(values, object, len(values))

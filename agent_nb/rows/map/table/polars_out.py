@@ -16,30 +16,36 @@ from ....events import replace_half_characters
 from ....wire import dumps
 from .answer_fields import Shape
 
-_TYPES = {"int": "Int64", "count": "Int64", "float": "Float64", "bool": "Boolean", "text": "String"}
+_TYPES = {  # of polars, by kind of shape
+    "int": "Int64",
+    "count": "Int64",
+    "float": "Float64",
+    "bool": "Boolean",
+    "text": "String",
+}
 
 
-def taken(frame: Any) -> set[str]:
-    """Return the names that a frame has."""
+def column_names(frame: Any) -> set[str]:
+    """Return the names of the columns of a frame."""
     return set(frame.columns)
 
 
-def extended(
+def append_columns(
     frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
 ) -> Any:
-    """Return the rows at `positions` (None: all) of a frame with columns at its right."""
-    held = frame if positions is None else frame[list(positions)]
+    """Return the rows at `positions` (None: all) with further columns at the right."""
+    selected = frame if positions is None else frame[list(positions)]
     series = [_series(name, shape, values) for name, (shape, values) in columns.items()]
-    return held.hstack(series)
+    return selected.hstack(series)
 
 
 def _series(name: str, shape: Shape, values: list[Any]) -> Any:
     polars: Any = sys.modules["polars"]
-    kind = _type(polars, shape)
+    kind = _polars_type(polars, shape)
     if kind is not None:
         try:
-            fitted = [_fitted(value, shape) for value in values]
-            return polars.Series(name, fitted, dtype=kind, strict=True)
+            converted = [_convert(value, shape) for value in values]
+            return polars.Series(name, converted, dtype=kind, strict=True)
         except (
             TypeError,
             ValueError,
@@ -52,29 +58,29 @@ def _series(name: str, shape: Shape, values: list[Any]) -> Any:
     return polars.Series(name, texts, dtype=polars.String)
 
 
-def _type(polars: Any, shape: Shape) -> Any:
+def _polars_type(polars: Any, shape: Shape) -> Any:
     """Return polars' type of a shape, None if it has none."""
     if shape.kind == "list" and shape.item is not None:
-        return polars.List(_type(polars, shape.item))
+        return polars.List(_polars_type(polars, shape.item))
     if shape.kind == "struct":
-        return polars.Struct({name: _type(polars, held) for name, held in shape.members})
+        return polars.Struct({name: _polars_type(polars, member) for name, member in shape.members})
     return getattr(polars, _TYPES.get(shape.kind, ""), None)
 
 
-def _fitted(value: Any, shape: Shape) -> Any:
+def _convert(value: Any, shape: Shape) -> Any:
     """Return a value as polars takes it. Raises TypeError and AttributeError if it does not fit."""
     if value is None:
         return None
     if shape.kind == "struct":
-        return {name: _fitted(value.get(name), held) for name, held in shape.members}
+        return {name: _convert(value.get(name), member) for name, member in shape.members}
     if shape.item is not None:
-        return [_fitted(item, shape.item) for item in _of(list, value)]
+        return [_convert(item, shape.item) for item in _require(list, value)]
     if shape.kind == "float":
-        return float(_of((int, float), value))
+        return float(_require((int, float), value))
     return replace_half_characters(value) if shape.kind == "text" else value
 
 
-def _of(kind: Any, value: Any) -> Any:
+def _require(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(kind)
     return value

@@ -6,15 +6,14 @@
 Why: prompts, attachments and the frame of the answers read every kind of data alike.
 
 Rules
-- The data is never changed, and not copied: a row is a view that reads a value when it is asked for
-  one, so that a hundred thousand rows cost no dicts. Columns that are added or rows that are
+- The data is never changed, and not copied: a row is a view that reads a value when it is used, so
+  that a hundred thousand rows cost no dicts. Columns that are added or rows that are
   appended to the user's frame during the map change nothing here.
 - Dicts with different keys have the columns of all of them, in the order in which they first stand;
   a key that a row lacks is None. A generator is read once, with a limit only as far as it says.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
-- A missing value (None, NaN, NaT, NA) is None, and a value of NumPy or of another class of texts or
-  numbers is Python's: `{{ }}` reads the
-  same whatever the data came from.
+- A missing value (None, NaN, NaT, NA) is None, and a value of NumPy or of a subclass of text or
+  number becomes Python's own: `{{ }}` reads the same whatever the data came from.
 - A column is found by its name as text, then by the label itself (`row[0]`). A name that two
   columns share belongs to none: reading it is an error.
 - pandas and polars are recognised by the names of their classes, never imported.
@@ -36,7 +35,7 @@ Kind = Literal["pandas", "polars", "dicts", "texts"]
 TEXT = "text"  # the column of texts
 NAMED = 30  # columns that a message names
 _MISSING = frozenset({"NAType", "NaTType"})
-_TAKEN = "Give a pandas or polars frame, a list of dicts or a list of strings."
+_ACCEPTED = "Give a pandas or polars frame, a list of dicts or a list of strings."
 
 
 class Rows:
@@ -53,18 +52,18 @@ class Rows:
         self.data = data
         self.labels = tuple(labels)
         self.names = tuple(map(str, self.labels))
-        self._column = column
-        self._read: dict[int, Any] = {}
-        shared = Counter(self.names)
-        self._at = {label: n for n, label in reversed(list(enumerate(self.labels)))}
-        self._at |= {name: n for n, name in enumerate(self.names)}
-        self._shared = {name: count for name, count in shared.items() if count > 1}
+        self._read_column = column
+        self._columns_read: dict[int, Any] = {}
+        # names as text win over labels (1 and "1"); of equal labels the first counts
+        self._column_of = {label: n for n, label in reversed(list(enumerate(self.labels)))}
+        self._column_of |= {name: n for n, name in enumerate(self.names)}
+        self._ambiguous = {name: count for name, count in Counter(self.names).items() if count > 1}
 
     def __len__(self) -> int:
         return len(self.data)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._at
+        return name in self._column_of
 
     def values(self, position: int) -> RowValues:
         """Return the row at a position, counted from 0. Raises IndexError."""
@@ -74,17 +73,17 @@ class Rows:
 
     def value(self, name: Any, position: int) -> Any:
         """Return one value. Raises KeyError, and LookupError for a name of several columns."""
-        if name in self._shared:
-            raise LookupError(f"{self._shared[name]} columns are named {name!r}; rename one")
-        at = self._at[name]
-        if at not in self._read:
-            self._read[at] = self._column(at)
-        return cell_value(self._read[at][position])
+        if name in self._ambiguous:
+            raise LookupError(f"{self._ambiguous[name]} columns are named {name!r}; rename one")
+        at = self._column_of[name]
+        if at not in self._columns_read:
+            self._columns_read[at] = self._read_column(at)
+        return cell_value(self._columns_read[at][position])
 
     @property
     def unique(self) -> Iterator[str]:
         """The names that one column has."""
-        return (name for name in self.names if name not in self._shared)
+        return (name for name in self.names if name not in self._ambiguous)
 
     def hint(self, name: str = "") -> str:
         """Return the names of the columns in words, and the one that `name` may mean."""
@@ -122,8 +121,8 @@ class RowValues(Mapping[Any, Any]):
         return self._rows.hint(name)
 
 
-class _Key:
-    """The values of one key of dicts."""
+class _KeyColumn:
+    """The values of one key of dicts, by position; None where a dict lacks it."""
 
     def __init__(self, items: Sequence[Mapping[Any, Any]], key: Any) -> None:
         self._items = items
@@ -155,8 +154,8 @@ def cell_value(value: Any) -> Any:
 
 
 def _pandas(frame: Any, limit: int | None) -> Rows:
-    held = frame.iloc[:limit].copy(deep=False)
-    return Rows("pandas", held, list(held.columns), lambda at: held.iloc[:, at].array)
+    selected = frame.iloc[:limit].copy(deep=False)
+    return Rows("pandas", selected, list(selected.columns), lambda at: selected.iloc[:, at].array)
 
 
 def _pandas_series(series: Any, limit: int | None) -> Rows:
@@ -164,19 +163,21 @@ def _pandas_series(series: Any, limit: int | None) -> Rows:
 
 
 def _polars(frame: Any, limit: int | None) -> Rows:
-    held = frame.clone() if limit is None else frame.head(limit)
-    return Rows("polars", held, held.columns, lambda at: _Cells(held.to_series(at)))
+    selected = frame.clone() if limit is None else frame.head(limit)
+    return Rows(
+        "polars", selected, selected.columns, lambda at: _PolarsColumn(selected.to_series(at))
+    )
 
 
 def _polars_series(series: Any, limit: int | None) -> Rows:
     return _polars(series.to_frame(series.name or TEXT), limit)
 
 
-def _lazy(frame: Any, limit: int | None) -> Rows:
+def _refuse_lazy(frame: Any, limit: int | None) -> Rows:
     raise UsageError("A LazyFrame has no rows yet. Give frame.collect().")
 
 
-class _Cells:
+class _PolarsColumn:
     """The values of a polars column; lists are Python's."""
 
     def __init__(self, series: Any) -> None:
@@ -188,20 +189,20 @@ class _Cells:
 
 
 def _items(data: Any, limit: int | None) -> Rows:
-    if why := _unfit(data):
-        raise UsageError(f"{why} {_TAKEN}")
+    if why := _why_no_rows(data):
+        raise UsageError(f"{why} {_ACCEPTED}")
     items = list(islice(data, limit))
     wanted: type = str if items and isinstance(items[0], str) else Mapping
     for position, item in enumerate(items):
         if not isinstance(item, wanted):
-            raise UsageError(_mixed(position, item, wanted))
+            raise UsageError(_describe_mixed(position, item, wanted))
     if wanted is str:
         return Rows("texts", items, (TEXT,), lambda at: items)
     labels = list(dict.fromkeys(key for item in items for key in item))
-    return Rows("dicts", items, labels, lambda at: _Key(items, labels[at]))
+    return Rows("dicts", items, labels, lambda at: _KeyColumn(items, labels[at]))
 
 
-def _unfit(data: Any) -> str:
+def _why_no_rows(data: Any) -> str:
     """Return why `data` has no rows, or ""."""
     name = type(data).__name__
     if isinstance(data, str | bytes | bytearray | memoryview):
@@ -216,16 +217,17 @@ def _unfit(data: Any) -> str:
     return ""
 
 
-def _mixed(position: int, item: Any, wanted: type) -> str:
+def _describe_mixed(position: int, item: Any, wanted: type) -> str:
     others = "a string" if wanted is str else "a dict"
     rest = f"Item {position} of the data is a {type(item).__name__}"
-    return f"{rest}. {_TAKEN}" if not position else f"{rest}, item 0 is {others}. {_TAKEN}"
+    return f"{rest}. {_ACCEPTED}" if not position else f"{rest}, item 0 is {others}. {_ACCEPTED}"
 
 
+#: By the name of a class among those of the data; other data is a list of items.
 _FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {
     "pandas.DataFrame": _pandas,
     "pandas.Series": _pandas_series,
     "polars.DataFrame": _polars,
     "polars.Series": _polars_series,
-    "polars.LazyFrame": _lazy,
+    "polars.LazyFrame": _refuse_lazy,
 }

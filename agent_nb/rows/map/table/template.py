@@ -29,7 +29,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....agent import Expression, Picture, Piece, describe_value, pictures_of, split_template
+from ....agent import PromptTemplate, pictures_of
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
@@ -38,14 +38,15 @@ ROW = "row"
 Attachments = str | Callable[[Mapping[Any, Any]], Any] | Sequence[Any]
 _FILTER = re.compile(r"\{\{[^{}|]*\|[^{}|]*\}\}")  # `{{ text|upper }}`, as other templates have it
 _BUILTINS = "__builtins__"  # a column of that name would take them away
-_AS_STR = (Number, date, time, timedelta, UUID, PurePath)
+#: Types whose values are written as `str` does.
+_WRITTEN_BY_STR = (Number, date, time, timedelta, UUID, PurePath)
 
 
 class Filled(msgspec.Struct, frozen=True):
     """The prompt of one row, and the pictures that go with it."""
 
     prompt: str
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[dict[str, Any], ...] = ()
 
 
 class Template:
@@ -62,47 +63,45 @@ class Template:
         attachments: Attachments | None = None,
     ) -> None:
         self.text = text
-        self._pieces = _parsed(text)
-        names = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
-        self._names = frozenset().union(*names) - {_BUILTINS}
+        self._template = _parse(text)
+        self._names = self._template.names - {_BUILTINS}
         self._namespace = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
-        self._by_row = (
+        self._row_attachments = (
             attachments if isinstance(attachments, str) or callable(attachments) else None
         )
-        self._shared = () if self._by_row is not None else pictures_of(_listed(attachments))
+        self._shared_pictures = (
+            () if self._row_attachments is not None else pictures_of(_list_attachments(attachments))
+        )
 
     def check(self, rows: Rows) -> None:
         """Raise UsageError if every row would be asked the same, or the attachments' column is not
         there.
         """
-        if isinstance(self._by_row, str) and self._by_row not in rows:
+        if isinstance(self._row_attachments, str) and self._row_attachments not in rows:
             raise UsageError(
-                f"attachments={self._by_row!r} does not name a column of the data. {rows.hint(self._by_row)}"
-                f" For the same picture with every row write attachments=[{self._by_row!r}]."
+                f"attachments={self._row_attachments!r} does not name a column of the data. {rows.hint(self._row_attachments)}"
+                f" For the same picture with every row write attachments=[{self._row_attachments!r}]."
             )
-        same = self._by_row is None and not any(isinstance(p, Expression) for p in self._pieces)
+        same = self._row_attachments is None and self._template.constant
         if same and len(rows) > 1:
             name = next(rows.unique, TEXT)
             column = name if name.isidentifier() else f'row["{name}"]'
             raise UsageError(
                 f"The prompt has no {{{{ }}}}, so all {len(rows):,} rows would be asked the same."
-                f' Write where the row goes: "{_short(self.text)} {{{{ {column} }}}}". {rows.hint()}'
+                f' Write where the row goes: "{_shorten(self.text)} {{{{ {column} }}}}". {rows.hint()}'
             )
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
         """Return the prompt of a row. Raises UsageError."""
         pictures: list[dict[str, Any]] = []
         try:
-            own = self._attached(values)
+            own = self._own_pictures(values)
             scope = self._scope(values)
-            prompt = "".join(
-                piece if isinstance(piece, str) else piece.fill(scope, pictures, _written)
-                for piece in self._pieces
-            )
+            prompt = self._template.fill(scope, pictures, as_str=_WRITTEN_BY_STR)
         except UsageError as fault:
-            raise UsageError(_at(values, fault)) from fault.__cause__
+            raise UsageError(_locate_fault(values, fault)) from fault.__cause__
         return Filled(prompt, (*own, *pictures_of(pictures)))
 
     def _scope(self, values: Mapping[Any, Any]) -> dict[str, Any]:
@@ -116,32 +115,32 @@ class Template:
                     raise UsageError(f"{{{{ {name} }}}} failed: {fault}.") from fault
         return scope
 
-    def _attached(self, values: Mapping[Any, Any]) -> tuple[Picture, ...]:
+    def _own_pictures(self, values: Mapping[Any, Any]) -> tuple[dict[str, Any], ...]:
         """Return the pictures of one row that are not in its text."""
-        if self._by_row is None:
-            return self._shared
-        by_row, column = self._by_row, isinstance(self._by_row, str)
+        if self._row_attachments is None:
+            return self._shared_pictures
+        by_row, column = self._row_attachments, isinstance(self._row_attachments, str)
         where = f"The attachment in the column {by_row!r}" if column else "The attachments function"
         try:
             pictures = by_row(values) if callable(by_row) else values[by_row]
         except Exception as fault:
             raise UsageError(f"{where} failed: {type(fault).__name__}: {fault}"[:500]) from fault
         try:
-            return pictures_of(_listed(pictures))
+            return pictures_of(_list_attachments(pictures))
         except UsageError as fault:
             raise UsageError(f"{where}: {fault}") from None
 
 
-def _parsed(text: str) -> tuple[Piece, ...]:
+def _parse(text: str) -> PromptTemplate:
     try:
-        return split_template(text)
+        return PromptTemplate(text)
     except UsageError as fault:
         if isinstance(fault.__cause__, SyntaxError):
             fault.args = (f'{fault} Write row["…"] for a column whose name is not a Python name.',)
         raise
 
 
-def _listed(attachments: Any) -> list[Any]:
+def _list_attachments(attachments: Any) -> list[Any]:
     """Return none, one or several attachments as a list; missing ones are left out."""
     several = isinstance(attachments, Sequence) and not isinstance(
         attachments, str | bytes | bytearray | memoryview
@@ -150,12 +149,8 @@ def _listed(attachments: Any) -> list[Any]:
     return [each for each in listed if cell_value(each) is not None]
 
 
-def _written(value: Any) -> str:
-    return str(value) if isinstance(value, _AS_STR) else describe_value(value)
-
-
-def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
-    """Return the words of a fault with the row, and with the columns if a name is unknown."""
+def _locate_fault(values: Mapping[Any, Any], fault: UsageError) -> str:
+    """Return the message of a fault with its row, and with the columns if a name is unknown."""
     cause, message = fault.__cause__, str(fault)
     if isinstance(values, RowValues):
         message = f"Row {values.position}, counted from 0: {message}"
@@ -168,6 +163,6 @@ def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
     return message
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 60 else f"{line[:60]}…"

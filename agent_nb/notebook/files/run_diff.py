@@ -1,13 +1,13 @@
 """The difference of two runs for people: aligned by turn and call, without irrelevant details.
 
-Why: comparing recordings byte by byte finds every id and millisecond; the question is what the
-model did otherwise.
+Why: comparing records byte by byte finds every id and millisecond; the question is what the model
+did differently.
 
 Rules
-- Ids, times, token counts, chunking and white space at line ends do not count; texts are compared
-  in normal form (`normalize`), arguments and results as values, pictures by their pixels.
-- The calls of rows that can run again (`recorded_calls`) come last, equal ones once. A decision
-  shows the arguments that it changed.
+- Ids, times, token counts, chunking and white space at line ends do not count. Texts are compared
+  in normal form (`normalize_value`), arguments and results as values, pictures by their pixels.
+- The calls of rows that can run again (`RecordedCall`) come last, equal ones once. A decision shows
+  the arguments that it changed.
 - Turns are aligned in order; within a turn, items of the same kind and name. An item without a
   partner was added or removed.
 - Both sides are escaped for a terminal: control characters become visible.
@@ -22,34 +22,40 @@ from typing import Any, Literal
 
 import msgspec
 
-from .. import events as e
-from ..errors import UsageError
-from ..events import Event, content_text
-from ..wire import fit_text
-from .normalize import normalize_value
-from .pictures import compare_all_pictures
-from .recorded_calls import count_equal, list_calls
+from ... import events as e
+from ...errors import UsageError
+from ...events import Event, content_text
+from ...record import PictureComparison, RecordedCall, normalize_value
+from ...wire import fit_text
 
 Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
-# settings that are digests, or name the place of a run
-UNSAID = ("hash", "inputs", "source", "asked", "asked_tools", "turns", "place", "behind", "shared")
-_CONTEXT = 2  # lines around a change
-_LINES = 40  # of one change
-_COLUMNS = 160
+# settings that are digests, or say where a run was made: they are not compared
+NOT_COMPARED = (
+    "hash",
+    "inputs",
+    "source",
+    "asked",
+    "asked_tools",
+    "turns",
+    "place",
+    "behind",
+    "shared",
+)
+_CONTEXT = 2  # lines around a changed line
+_LINES = 40  # of one change that are shown
+_COLUMNS = 160  # of a line
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One comparable part of a run: `head` is its kind and name, `body` its content, `pictures` its
-    attachments.
-    """
+    """One comparable part of a run."""
 
     turn: int
-    kind: str
-    head: str
-    body: str
-    pictures: tuple[Any, ...] = ()
+    kind: str  # the type of its event
+    head: str  # what it is, in words, such as `call NAME`; items of the same head are aligned
+    body: str  # its content as text
+    pictures: tuple[Any, ...] = ()  # its attachments
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -80,23 +86,28 @@ class Diff:
         if not self.changes:
             return _plain(f"{self.a} and {self.b}: the same")
         return "\n".join(
-            [_plain(f"{self.a} → {self.b}: {_counted(len(self.changes))}"), *_report(self.changes)]
+            [
+                _plain(f"{self.a} → {self.b}: {_count_differences(len(self.changes))}"),
+                *_report(self.changes),
+            ]
         )
 
     def __repr__(self) -> str:
-        return f"<Diff {self.a} → {self.b}: {_counted(len(self.changes))}>"
+        return f"<Diff {self.a} → {self.b}: {_count_differences(len(self.changes))}>"
 
 
 def compare_runs(
     a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = ("", "")
 ) -> Diff:
     """Return the differences from run `a` to run `b`; `cells` are their cells, for the report."""
-    mine, yours = list_comparable_parts(a), list_comparable_parts(b)
-    turns = sorted({i.turn for i in (*mine, *yours)})
+    first, second = list_comparable_parts(a), list_comparable_parts(b)
+    turns = sorted({item.turn for item in (*first, *second)})
     changes = [
-        c
+        change
         for turn in turns
-        for c in _turn([i for i in mine if i.turn == turn], [i for i in yours if i.turn == turn])
+        for change in _compare_turn(
+            [i for i in first if i.turn == turn], [i for i in second if i.turn == turn]
+        )
     ]
     return Diff(_name(a, cells[0]), _name(b, cells[1]), changes)
 
@@ -112,27 +123,26 @@ def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
         reader = _ITEMS.get(type(event))
         item = reader(event, calls) if reader is not None else None
         if item is not None:
-            shown = event.attachments if isinstance(event, e.User | e.Result) else ()
-            pictures = tuple(shown)
-            parts.append(Item(event.turn, event.type, *item, pictures))
-    return [*parts, *_inside(log)]
+            pictures = event.attachments if isinstance(event, e.User | e.Result) else ()
+            parts.append(Item(event.turn, event.type, *item, tuple(pictures)))
+    return [*parts, *_row_calls(log)]
 
 
-def _inside(log: Sequence[Event]) -> Iterator[Item]:
-    """Yield the calls in the rows of a map; the other calls stand in the log."""
+def _row_calls(log: Sequence[Event]) -> Iterator[Item]:
+    """Yield the calls in the rows of a map, which are not in the log itself."""
     try:
-        listed = [call for call in list_calls(log) if call.rows]
+        calls = [call for call in RecordedCall.list_all(log) if call.rows]
     except UsageError as fault:
         yield Item(0, "call", "calls of rows", str(fault))
         return
-    for call, count in count_equal(listed):
+    for call, count in RecordedCall.count_equal(calls):
         agents = f" of the agent {call.agents}" if call.agents else ""
         times = f"\n({count} times)" if count > 1 else ""
         yield Item(0, "call", f"call {call.name}{agents} in rows", f"{_pretty(call.args)}{times}")
 
 
 def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:
-    settings = {k: v for k, v in event.settings.items() if k not in UNSAID}
+    settings = {k: v for k, v in event.settings.items() if k not in NOT_COMPARED}
     return "settings", _pretty(
         {"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings}
     )
@@ -149,6 +159,7 @@ def _call(event: e.Call, _: Calls) -> tuple[str, str]:
 
 
 def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
+    """Return a decision, with the arguments if the user changed them."""
     if event.stage != "decided":
         return None
     call = calls.get(event.call_id)
@@ -179,6 +190,7 @@ def _end(event: e.End, _: Calls) -> tuple[str, str] | None:
     return None if event.span else ("end", event.status)
 
 
+# by type of event: the function that returns (head, body) of its item, None if it is not compared
 _ITEMS: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
     e.RunStart: _start,
     e.User: _text,
@@ -193,45 +205,48 @@ _ITEMS: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
 }
 
 
-def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
+def _compare_turn(first: list[Item], second: list[Item]) -> Iterator[Change]:
     """Align the items of one turn: first equal ones, then those with the same head."""
     exact = difflib.SequenceMatcher(
-        None, [_key(i) for i in mine], [_key(i) for i in yours], autojunk=False
+        None, [_key(i) for i in first], [_key(i) for i in second], autojunk=False
     )
     for tag, i1, i2, j1, j2 in exact.get_opcodes():
         if tag != "equal":
-            yield from _paired(mine[i1:i2], yours[j1:j2])
+            yield from _pair_by_head(first[i1:i2], second[j1:j2])
         else:
-            for a, b in zip(mine[i1:i2], yours[j1:j2], strict=True):
-                yield from _seen(a, b)
+            for a, b in zip(first[i1:i2], second[j1:j2], strict=True):
+                yield from _compare_pictures(a, b)
 
 
-def _seen(a: Item, b: Item) -> Iterator[Change]:
-    """Compare the pictures of two items with the same words."""
-    difference = compare_all_pictures(a.pictures, b.pictures).difference
+def _compare_pictures(a: Item, b: Item) -> Iterator[Change]:
+    """Compare the pictures of two items with the same text."""
+    difference = PictureComparison.of_all(a.pictures, b.pictures).difference
     if difference:
         yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 
 
-def _paired(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
+def _pair_by_head(first: list[Item], second: list[Item]) -> Iterator[Change]:
+    """Compare items of the same head in order; others were added or removed."""
     heads = difflib.SequenceMatcher(
-        None, [i.head for i in mine], [i.head for i in yours], autojunk=False
+        None, [i.head for i in first], [i.head for i in second], autojunk=False
     )
     for tag, i1, i2, j1, j2 in heads.get_opcodes():
         if tag == "equal":
-            for a, b in zip(mine[i1:i2], yours[j1:j2], strict=True):
+            for a, b in zip(first[i1:i2], second[j1:j2], strict=True):
                 if _key(a) != _key(b):
                     yield Change("changed", a.turn, a.head, a.body, b.body)
         else:
-            yield from (Change("removed", a.turn, a.head, before=a.body) for a in mine[i1:i2])
-            yield from (Change("added", b.turn, b.head, after=b.body) for b in yours[j1:j2])
+            yield from (Change("removed", a.turn, a.head, before=a.body) for a in first[i1:i2])
+            yield from (Change("added", b.turn, b.head, after=b.body) for b in second[j1:j2])
 
 
 def _key(item: Item) -> tuple[str, str]:
+    """Return what is equal for items that do not differ in their text."""
     return item.head, normalize_value(item.body)
 
 
 def _report(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield the lines of a report, below the turn of each change."""
     turn = None
     for change in changes:
         if change.turn != turn:
@@ -245,6 +260,7 @@ def _report(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _lines(change: Change) -> Iterator[str]:
+    """Yield the lines of one change, marked like those of a unified diff."""
     if change.what == "added":
         yield from (f"+ {line}" for line in change.after.splitlines())
     elif change.what == "removed":
@@ -264,6 +280,7 @@ def _plain(text: str) -> str:
 
 
 def _pretty(value: object) -> str:
+    """Return a value as text, line by line: JSON, or `name = text` for an object of one text."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), str):
         name, text = next(iter(value.items()))
         return f"{name} = {text}" if "\n" not in text else f"{name} =\n{text}"
@@ -275,5 +292,5 @@ def _name(log: Sequence[Event], cell: str) -> str:
     return f"{name} (cell {cell})" if cell else name
 
 
-def _counted(n: int) -> str:
+def _count_differences(n: int) -> str:
     return f"{n} difference{'' if n == 1 else 's'}"

@@ -5,9 +5,9 @@ import base64
 import pandas as pd
 import pytest
 
+from agent_nb.agent import images
+from agent_nb.agent.images import image_block
 from agent_nb.errors import UsageError
-from agent_nb.models import images
-from agent_nb.models.images import image_block
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 OTHERS = [

@@ -6,7 +6,7 @@ from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.record.diff import compare_runs
+from agent_nb.notebook.files.run_diff import compare_runs
 
 
 def log(*events, run="r"):

@@ -1,8 +1,8 @@
-"""What a cell with `--map` asks: its prompt for each row of its data.
+"""The inputs of a cell with `--map`: its prompt, for each row of its data.
 
 Rules
 - The data is a variable, or an expression of the user that is evaluated once, in a copy of the
-  names: nothing in the kernel changes.
+  namespace: it binds no name there.
 - A record of the same rows is played, unless it is the user's own and rows of it failed. Else rows
   that trusted records of the cell, or the store, answer are taken from there, and the others are
   asked; with `--live` all are asked anew.
@@ -32,40 +32,47 @@ from ...record import (
 from ...rows import Agent
 from ...view import clip_text
 from ..options import LATEST, Options
-from .failed_cell import Question
-from .rerun import Choice, recording_advice
+from .failed_cell import CellPrompt
+from .rerun import ReplayChoice, recording_advice
 
 if TYPE_CHECKING:
     from ...rows import MapStream, Row
 
 ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 MAP = "_map"  # the variable of the latest map
-NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
+ROWS_NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
 NOTHING = "Nothing to replay:"
-OTHERWISE = "every row has a record, but the map of them has none (the data was sorted or cut): it asks nothing when it runs again."
+# why no record of the map is played although each row is on record
+OTHER_ROWS = "every row has a record, but the map of them has none (the data was sorted or cut): it asks nothing when it runs again."
 
 
-class Mapped:
-    """The map of one cell; `question` is its prompt as written, `namespace` the user's names."""
+class MapInputs:
+    """The map of one cell; `prompt` is as the user wrote it, with `{{ }}` for each row's values.
 
-    foreign = 0
+    `run_inputs` makes the map; the other methods need it.
+    """
 
-    def __init__(self, question: Question, options: Options, namespace: dict[str, Any]) -> None:
-        self.question = question
+    foreign = 0  # rows are asked alone: no turn of a conversation is sent
+
+    def __init__(self, prompt: CellPrompt, options: Options, namespace: dict[str, Any]) -> None:
+        self.prompt = prompt
         self._options, self._namespace = options, namespace
         self._stream: MapStream | None = None
 
-    def given(self, agent: Agent) -> RunInputs:
-        """Return the inputs of the map. Raises UsageError for data or a prompt of no use."""
+    def run_inputs(self, agent: Agent) -> RunInputs:
+        """Make the map and return its inputs, by which a record is found.
+
+        Raises UsageError for data or a prompt that cannot be used.
+        """
         from ...rows import start_map
 
         options = self._options
         self._stream = start_map(
             agent,
-            data_of(options.map, self._namespace),
-            self.question.prompt,
+            evaluate_data(options.map, self._namespace),
+            self.prompt.text,
             options.mapping,
-            attachments=_attached(options.attach, self._namespace),
+            attachments=_row_attachments(options.attach, self._namespace),
             store=options.store or None,
             check=False,
             record=False,
@@ -73,34 +80,36 @@ class Mapped:
         )
         return self._stream.given
 
-    def settle(
+    def choose(
         self,
-        make: Callable[[], Choice],
+        decide: Callable[[], ReplayChoice],
         records: Sequence[Record],
         *,
-        wanted: str,
+        mode: str,
         trust: bool | frozenset[str],
-    ) -> Choice:
-        """Return the choice that `make` makes, if the rows it needs are there.
+    ) -> ReplayChoice:
+        """Return what `decide` decides between model and record, if the rows of the record are
+        there.
 
-        Raises NotReplayed for rows without a record in the mode `replay`.
+        Else, and if rows of it failed, the map runs live with the rows that the `records` which
+        `trust` covers answer. Raises NotReplayed in the mode `replay` for rows without a record.
         """
         assert self._stream is not None
         try:
-            choice = make()
+            choice = decide()
         except NotReplayed as fault:
             raise unreplayed_error(self._stream, records, fault, recording_advice()) from None
         if choice.tape is not None:
             reason = explain_unplayable(self._stream, choice.tape)
-            if reason and wanted == "replay":
+            if reason and mode == "replay":
                 raise NotReplayed(f"{reason} {recording_advice()}")
-            if not reason and not (wanted == "auto" and to_finish(choice.tape)):
+            if not reason and not (mode == "auto" and has_failed_rows(choice.tape)):
                 return choice
-            choice = Choice(Match(status="stale", changed=("rows",)))
-        take_up(self._stream, records, live=wanted == "live", trust=trust)
+            choice = ReplayChoice(Match(status="stale", changed=("rows",)))
+        use_known_rows(self._stream, records, live=mode == "live", trust=trust)
         return choice
 
-    def ask(
+    def start(
         self,
         agent: Agent,
         *,
@@ -108,18 +117,18 @@ class Mapped:
         resume: Resume | None,
         context: Context,
     ) -> Stream:
-        """Return the stream of a live map. Raises UsageError if it cannot be asked."""
+        """Return the stream of a live map; a map has no context, notes or resumption."""
         assert self._stream is not None
         return self._stream.ready()
 
-    def replay(self, agent: Agent, tape: Tape, wish: ReplayStrictness | None) -> Stream:
-        """Return the stream of a recorded map."""
+    def replay(self, agent: Agent, tape: Tape, strictness: ReplayStrictness | None) -> Stream:
+        """Return the stream of a recorded map; `strictness`: see `replay_strictness`."""
         assert self._stream is not None
-        self._stream.play(tape, wish)
+        self._stream.play(tape, strictness)
         return self._stream
 
-    def leave(self, namespace: dict[str, Any], options: Options) -> None:
-        """Leave the map and its frame."""
+    def publish(self, namespace: dict[str, Any], options: Options) -> None:
+        """Leave the map and its frame in the user's names."""
         assert self._stream is not None
         publish_map(self._stream, namespace)
         if options.output != LATEST:
@@ -127,73 +136,76 @@ class Mapped:
 
 
 def is_map_stream(stream: Stream) -> TypeGuard[MapStream]:
-    """Return whether a stream is a map, without loading what maps need."""
+    """Return whether a stream is a map, without importing the class for it."""
     return stream.is_map
 
 
-def take_up(
+def use_known_rows(
     stream: Stream, records: Iterable[Record], *, live: bool, trust: bool | frozenset[str]
 ) -> None:
-    """Let a map take the rows that trusted records answer; `live`: all are asked anew."""
+    """Let a stream that is a map use the rows that its own or trusted records answer.
+
+    `live`: all rows are asked anew, also those in its store.
+    """
     if not is_map_stream(stream):
         return
     if live:
         stream.forget()
         return
     key = user_key()
-    ours = (
+    trusted = (
         r for r in records if (names_signer(r, key) or covers_record(trust, r)) and is_intact(r)
     )
-    stream.know((events_of(r) for r in ours), trust)
+    stream.take_earlier_rows((events_of(r) for r in trusted), trust)
 
 
 def unreplayed_error(
     stream: Stream, records: Sequence[Record], fault: NotReplayed, advice: str
 ) -> NotReplayed:
-    """Return the error for a map without a record of the same rows: which ones have none."""
+    """Return the error that names the rows of a map without a record; `fault` for other streams."""
     if not is_map_stream(stream) or not records:
         return fault
-    lost = stream.unknown(events_of(r) for r in records if is_intact(r))
-    reason = lacking(lost, stream) if lost else OTHERWISE
+    missing = stream.find_unrecorded_rows(events_of(r) for r in records if is_intact(r))
+    reason = describe_missing_rows(missing, stream) if missing else OTHER_ROWS
     return NotReplayed(f"{NOTHING} {reason} {advice}", fault.differences)
 
 
 def explain_unplayable(stream: Stream, tape: Tape) -> str:
     """Return why the record of a map cannot be played, "" if its rows are there."""
-    if not is_map_stream(stream) or not (lost := stream.missing(tape.events)):
+    if not is_map_stream(stream) or not (missing := stream.find_lost_rows(tape.events)):
         return ""
-    return f"{NOTHING} {lacking(lost, stream)}"
+    return f"{NOTHING} {describe_missing_rows(missing, stream)}"
 
 
-def to_finish(tape: Tape) -> bool:
-    """Return whether a map of the user's own has rows that failed, which are asked again."""
+def has_failed_rows(tape: Tape) -> bool:
+    """Return whether a tape is the user's own map with rows that failed, which are asked again."""
     from ...rows import count_failed_rows
 
     return tape.own and count_failed_rows(tape.events) > 0
 
 
-def lacking(lost: Sequence[Row], stream: MapStream) -> str:
-    """Return words for the rows that no record answers."""
-    first, total = lost[0], len(stream.results)
+def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:
+    """Return a sentence on the rows that no record answers."""
+    first, total = missing[0], len(stream.results)
     file = f" The store of this map, {stream.absent}, is missing." if stream.absent else ""
-    places = [str(row.position) for row in lost[:NAMED]]
-    more = [f"{len(lost) - NAMED} more"] if len(lost) > NAMED else []
-    *head, last = [*places, *more]
+    positions = [str(row.position) for row in missing[:ROWS_NAMED]]
+    more = [f"{len(missing) - ROWS_NAMED} more"] if len(missing) > ROWS_NAMED else []
+    *head, last = [*positions, *more]
     listed = f"{', '.join(head)} and {last}" if head else last
-    has = "row has" if len(lost) == 1 else "rows have"
-    named = f"row {listed}" if len(lost) == 1 else f"rows {listed}"
+    has = "row has" if len(missing) == 1 else "rows have"
+    named = f"row {listed}" if len(missing) == 1 else f"rows {listed}"
     example = f"row {first.position} asks “{clip_text(first.prompt, LONGEST)}”"
-    return f"{len(lost):,} of {total:,} {has} no record: {named} ({example}).{file}"
+    return f"{len(missing):,} of {total:,} {has} no record: {named} ({example}).{file}"
 
 
 def publish_map(stream: Stream, namespace: dict[str, Any]) -> None:
-    """Leave a stream that is a map in the user's names."""
+    """Leave a stream in the user's names, if it is a map."""
     if is_map_stream(stream):
         namespace[MAP] = stream
 
 
-def data_of(expression: str, namespace: Mapping[str, Any]) -> Any:
-    """Return the data of `--map`. Raises UsageError if there is none."""
+def evaluate_data(expression: str, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of the expression of `--map`. Raises UsageError if it has none."""
     if expression.isidentifier() and expression not in namespace:
         hint = did_you_mean(expression, [n for n in namespace if not n.startswith("_")])
         raise UsageError(f"--map {expression}: there is no variable of this name.{hint}")
@@ -204,8 +216,11 @@ def data_of(expression: str, namespace: Mapping[str, Any]) -> Any:
         raise UsageError(f"--map {expression!r} failed: {cause}. Nothing was sent.") from fault
 
 
-def _attached(names: Sequence[str], namespace: Mapping[str, Any]) -> Any:
-    """Return the attachments of every row: a column's name, or the pictures themselves."""
+def _row_attachments(names: Sequence[str], namespace: Mapping[str, Any]) -> Any:
+    """Return the attachments of each row: the name of a column, or the same pictures for all.
+
+    A single name that is neither a variable nor a file is that of a column.
+    """
     if len(names) == 1 and names[0] not in namespace and not Path(names[0]).exists():
         return names[0]
     return [namespace.get(name, name) for name in names] or None

@@ -1,4 +1,4 @@
-"""The ways of a request to a server: direct, or by httpx where a proxy or a password is set.
+"""How a request reaches a server: by a connection of ours, or by httpx for a proxy or a password.
 
 Rules
 - A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
@@ -41,8 +41,8 @@ class Response(Protocol):
         """End the exchange; close the connection unless the body was read to its end."""
 
 
-class Way(Protocol):
-    """The way of one request at a time."""
+class Transport(Protocol):
+    """Sends requests to one server, one at a time."""
 
     async def send(
         self, method: str, url: Any, headers: Mapping[str, str], body: bytes
@@ -54,7 +54,9 @@ class Way(Protocol):
 
 
 class Proxied:
-    """The way by httpx, with the proxies of the environment."""
+    """A transport through httpx, with the proxies of the environment. Raises UsageError for a proxy
+    that cannot be used.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None, connect: float) -> None:
         import httpx
@@ -89,8 +91,10 @@ class Proxied:
         await self._client.aclose()
 
 
-def way_to(url: httpx.URL, tls: ssl.SSLContext | None, connect: float, *, loopback: bool) -> Way:
-    """Return a way to the server of `url`.
+def make_transport(
+    url: httpx.URL, tls: ssl.SSLContext | None, connect: float, *, loopback: bool
+) -> Transport:
+    """Return a transport to the server of `url`, not yet connected.
 
     `tls` checks its certificate; `connect` is the time limit in seconds. Raises UsageError for a
     proxy that cannot be used.

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..models import ImageBlock
 from ..wire import media_type
-from .messages import ImageBlock
 
-LARGEST = 20 * 1024 * 1024
+LARGEST = 20 * 1024 * 1024  # bytes
 
 
 def image_block(source: Any) -> ImageBlock:
-    """Return `source` as a block. Raises UsageError if it cannot be sent as an image."""
+    """Return `source` as an image block. Raises UsageError if it cannot be sent as one."""
     data = _bytes(source)
     if len(data) > LARGEST:
         raise UsageError(
@@ -42,13 +42,14 @@ def _bytes(source: Any) -> bytes:
         return bytes(source)
     if isinstance(source, str | Path):
         return _read(Path(source).expanduser())
+    # a Matplotlib figure, then a PIL image
     for method, options in (
         ("savefig", {"format": "png", "bbox_inches": "tight"}),
         ("save", {"format": "PNG"}),
     ):
         write = getattr(source, method, None)
         if callable(write):
-            return _written(write, options, source)
+            return _draw(write, options, source)
     png = getattr(source, "_repr_png_", None)
     data = png() if callable(png) else None
     if isinstance(data, bytes):
@@ -71,7 +72,7 @@ def _read(path: Path) -> bytes:
         raise UsageError(f"The image {path} cannot be read: {error.strerror}.") from None
 
 
-def _written(write: Any, options: dict[str, str], source: Any) -> bytes:
+def _draw(write: Any, options: dict[str, str], source: Any) -> bytes:
     buffer = io.BytesIO()
     try:
         write(buffer, **options)

@@ -6,7 +6,7 @@ revoked.
 Rules
 - Kept only in this process: in no file, record or event. A restart forgets it.
 - A run whose conversation has turns from records that the user did not sign does not use it.
-- It holds for the tool as it is (`mark_tool`): with another effect, description or schema, another
+- It holds for the tool as it is (`mark`): with another effect, description or schema, another
   MCP server behind it or other code, the user is asked.
 - The policy is consulted first; calls of untrusted records never get here (`agent.tape`).
 """
@@ -24,12 +24,22 @@ from ..record import digest_value
 from .base import Tool
 
 
-class Standing:
+class KernelPermissions:
     """Tools that are allowed, by name. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, str] = {}
+        self._known: dict[str, str] = {}  # name -> mark
+
+    @staticmethod
+    def mark(tool: Tool) -> str:
+        """Return the digest of a tool as it is now: a remembered yes holds for that.
+
+        An MCP tool counts with its server (name, command or address, names of its variables) and
+        whether it may destroy; a Python tool with the module and the source of its function; an
+        agent with its tools.
+        """
+        return digest_value(json.dumps(_identity(tool, ()), default=str), 64)
 
     @property
     def names(self) -> list[str]:
@@ -40,13 +50,13 @@ class Standing:
     def allow(self, tool: Tool) -> None:
         """Allow a tool from now on."""
         with self._lock:
-            self._known[tool.name] = mark_tool(tool)
+            self._known[tool.name] = self.mark(tool)
 
     def allows(self, tool: Tool) -> bool:
         """Return whether the user has allowed this tool."""
         with self._lock:
             known = self._known.get(tool.name)
-        return known is not None and known == mark_tool(tool)
+        return known is not None and known == self.mark(tool)
 
     def revoke(self, name: str) -> bool:
         """Revoke the permission; return whether there was one."""
@@ -54,22 +64,13 @@ class Standing:
             return self._known.pop(name, None) is not None
 
 
-def mark_tool(tool: Tool) -> str:
-    """Return what a remembered yes is for, as one digest.
-
-    An MCP tool counts with its server (name, command or address, names of its variables) and
-    whether it may destroy; a Python tool with the module and the source of its function; an agent
-    with its tools.
-    """
-    return digest_value(json.dumps(_marked(tool, ()), default=str), 64)
-
-
-def _marked(tool: Tool, around: tuple[int, ...]) -> list[Any]:
+def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
+    """Return what distinguishes a tool; `within`: ids of the agents around it, for cycles."""
     spec = msgspec.to_builtins(tool.spec)
     behind = [tool.origin] if tool.origin else _code(tool.invoke)
     agent = tool.agent
-    inner = agent.tools if agent is not None and id(agent) not in around else ()
-    below = [_marked(each, (*around, id(agent))) for each in inner]
+    inner = agent.tools if agent is not None and id(agent) not in within else ()
+    below = [_identity(each, (*within, id(agent))) for each in inner]
     return [tool.effect, tool.each, spec, behind, below]
 
 
@@ -82,4 +83,4 @@ def _code(function: Any) -> list[str]:
     return [str(module), str(name), code_of(function, Path()).digest]
 
 
-STANDING = Standing()
+KERNEL_PERMISSIONS = KernelPermissions()

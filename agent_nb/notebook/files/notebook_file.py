@@ -1,0 +1,92 @@
+"""The content of a notebook file, as far as a kernel needs it: records, cells and their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...record import (
+    NotebookRuns,
+    Record,
+    cell_id,
+    list_cells,
+    metadata_of,
+    read_notebook,
+    source_hash,
+    source_of,
+    with_ids,
+)
+from ...wire import as_list
+from ..identity import Cell
+from .tool_names import tool_names
+
+EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
+
+
+class NotebookFile(msgspec.Struct, frozen=True):
+    """A notebook as it was saved last; empty if it is unknown or cannot be read.
+
+    `made_up_ids`: the file has no cell ids. Those here are made from the places of the cells, and
+    differ from those that a front end makes up and sends.
+    """
+
+    runs: Mapping[str, Sequence[Record]] = {}  # whole records by cell id
+    cell_ids: Sequence[str] = ()  # in the order of the cells
+    sources: Mapping[str, str] = {}  # of code cells, by cell id
+    cleared: Sequence[str] = ()  # ids of cells with a record and without output
+    tools: Collection[str] = ()  # names in the code that may be tools
+    excluded: Collection[str] = ()  # ids of cells whose tag keeps them from models
+    saved: float = 0.0  # epoch seconds
+    made_up_ids: bool = False
+
+    def id_of(self, cell: Cell) -> str:
+        """Return the id under which the file holds a cell, "" if it does not."""
+        if not self.made_up_ids or cell.id in self.cell_ids:
+            return cell.id
+        digest = cell.text_hash
+        same = [name for name, source in self.sources.items() if source_hash(source) == digest]
+        return same[cell.occurrence - 1] if cell.occurrence <= len(same) else ""
+
+    def is_turn_of(self, cell: str, record: Record) -> bool:
+        """Return whether the cell with this id made the run, or the one that did has it no longer.
+
+        So a run that stands with several cells, because a cell was pasted, is one turn.
+        """
+        maker = str(record.get("cell", ""))
+        return maker == cell or all(
+            r.get("id") != record.get("id") for r in self.runs.get(maker, ())
+        )
+
+
+NO_FILE = NotebookFile()
+
+
+def read_notebook_file(path: Path) -> NotebookFile:
+    """Return what a notebook file holds; `NO_FILE` if it cannot be read."""
+    try:
+        return _parse_notebook(read_notebook(path), path.stat().st_mtime)
+    except (OSError, ValueError, RecursionError):
+        return NO_FILE
+
+
+def _parse_notebook(notebook: Mapping[str, Any], saved: float) -> NotebookFile:
+    made_up_ids = not any(cell.get("id") for cell in list_cells(notebook))
+    notebook = with_ids(notebook)
+    recorded = NotebookRuns(notebook)
+    cells = list_cells(notebook)
+    code = [(cell_id(c), source_of(c)) for c in cells if c.get("cell_type") == "code"]
+    return NotebookFile(
+        runs=recorded.all_by_cell(),
+        cell_ids=[cell_id(c) for c in cells],
+        sources=dict(code),
+        cleared=recorded.cleared_cells(),
+        tools=tool_names(source for _, source in code),
+        excluded=frozenset(
+            cell_id(c) for c in cells if EXCLUDE in as_list(metadata_of(c).get("tags"))
+        ),
+        saved=saved,
+        made_up_ids=made_up_ids,
+    )

@@ -1,0 +1,103 @@
+"""Find the file of the notebook that a kernel runs, again and again while it may be renamed.
+
+Why apart from `notebook_path`: the answers there are momentary; a kernel reuses them from cell to
+cell.
+
+Rules
+- The path that the runner, the environment variable or VS Code names counts while its file exists;
+  a runner's path also counts for later cells. Then come the answer of a Jupyter server, the path of
+  its session, and the notebook of the kernel's start folder that holds the running cell.
+- A server's answer is reused for `FRESH` seconds. If no server knew this kernel, none is asked for
+  `SILENCE` seconds. If the file that a server named is gone, it is asked again at once.
+- The notebook of the start folder counts only if no other notebook there holds the cell
+  (`folder_search`), and until a cell runs that it does not hold.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...host import Launch
+from ..identity import Cell
+from ..runner_options import NO_OPTIONS, RunnerOptions
+from .folder_search import FolderSearch
+from .notebook_file import read_notebook_file
+from .notebook_path import explicit_path, served_path, session_path
+
+FRESH = 5.0  # seconds for which the answer of a Jupyter server is reused
+SILENCE = 60.0  # seconds before asking again, if no Jupyter server knew this kernel
+UNKNOWN = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {Launch.NOTEBOOK}."
+AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {Launch.NOTEBOOK}."
+
+
+class NotebookFinder:
+    """Finds the notebook of one kernel; `namespace` is the user's."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+        self._explicit: Path | None = None
+        self._served: Path | None = None
+        self._ask_at = 0.0  # when a server may be asked next, by the monotonic clock
+        self._silent_until = 0.0
+        self._folder = FolderSearch(_start_folder(namespace))
+        self._in_folder: Path | None = None  # the notebook that `search` found
+
+    def path(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = False) -> Path | None:
+        """Return the path of the notebook, None if unknown; with `ask`, servers may be asked.
+
+        `options` are those that the runner sent with the running cell.
+        """
+        self._explicit = explicit_path(options, self._namespace) or self._explicit
+        if self._explicit is not None and self._explicit.is_file():
+            return self._explicit
+        now = time.monotonic()
+        renamed = self._served is not None and not self._served.is_file()
+        if now >= self._silent_until and (renamed or (ask and now >= self._ask_at)):
+            self._served, self._ask_at = served_path(), now + FRESH
+            self._silent_until = 0.0 if self._served is not None else now + SILENCE
+        return self._served or session_path() or self._in_folder
+
+    def search(self, cell: Cell) -> None:
+        """Look for the notebook of a cell in the start folder, unless its path is known."""
+        if self.path(cell.runner_options, ask=True) != self._in_folder:
+            return
+        paths = self._folder.holding(cell.text_hash)
+        if self._in_folder not in paths:
+            self._in_folder = paths[0] if len(paths) == 1 else None
+
+    def advice(self, cell: Cell) -> str:
+        """Return what the user can do about the unknown path of a cell's notebook, "" if known."""
+        if self.path(cell.runner_options) is not None:
+            return ""
+        paths = self._holders(cell)
+        return AMBIGUOUS.format(names=_join_names([p.name for p in paths])) if paths else UNKNOWN
+
+    def ambiguity_warning(self, cell: Cell) -> str:
+        """Return a warning that nothing is replayed because several notebooks hold the cell.
+
+        "" if that is not so, or if none of them has a record that could be replayed.
+        """
+        if self.path(cell.runner_options) is not None:
+            return ""
+        recorded = any(read_notebook_file(path).runs for path in self._holders(cell))
+        return f"Nothing is replayed. {self.advice(cell)}" if recorded else ""
+
+    def _holders(self, cell: Cell) -> list[Path]:
+        """Return the notebooks of the start folder that hold a cell; a terminal has none."""
+        return self._folder.holding(cell.text_hash) if cell.kernel else []
+
+
+def _start_folder(namespace: Mapping[str, Any]) -> str:
+    """Return the start folder of a shell: the first of IPython's visited folders."""
+    visited = namespace.get("_dh")
+    return str(visited[0]) if isinstance(visited, list) and visited else os.curdir
+
+
+def _join_names(names: Sequence[str], most: int = 5) -> str:
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    *first, last = [*names[:most], *more]
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,91 @@
+"""The benchmark page: what every benchmark prints, each figure beside its peer of the same run.
+
+    python tests/bench/all.py [-o PAGE.md] [--only NAME ...] [--whole]
+
+Each script runs by itself, one after the other, with the short settings of `SHORT`, or with its own
+defaults under `--whole` (hours). The page says on what it was made. A script that fails, or whose
+peers are not installed, is named on the page and does not end the others; then the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+SHORT: dict[str, tuple[str, ...]] = {
+    "context": ("--rounds", "5"),
+    "convert": ("--events", "50000", "--memory", "200000"),
+    "execute": ("--rounds", "2"),
+    "latency": ("--rounds", "3"),
+    "map": ("--concurrency", "1", "100", "--rounds", "2"),
+    "memory": ("--tokens", "200000"),
+    "parse": ("--quick",),
+    "pipeline": (),
+    "record": ("frame", "replay"),
+    "redis_hub": ("--events", "5000"),
+    "row_store": ("1000",),
+    "serve": ("--events", "5000"),
+    "view": ("--tokens", "5000", "--seconds", "6", "--rounds", "1"),
+}
+
+
+def main() -> int:
+    """Print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("-o", "--out", type=Path, help="write the page here instead of printing it")
+    parser.add_argument("--only", nargs="+", choices=sorted(SHORT), default=sorted(SHORT))
+    parser.add_argument("--whole", action="store_true", help="with the defaults of each script")
+    chosen = parser.parse_args()
+    failed: list[str] = []
+    page = "\n".join(make_page(chosen.only, whole=chosen.whole, failed=failed))
+    if chosen.out:
+        chosen.out.write_text(page, encoding="utf-8")
+    else:
+        print(page)
+    return 1 if failed else 0
+
+
+def make_page(names: Sequence[str], *, whole: bool, failed: list[str]) -> Iterator[str]:
+    """Yield the lines of the page; add the names of scripts that fail to `failed`."""
+    day = datetime.now(UTC).date()
+    yield "# Benchmarks\n"
+    yield (
+        f"Made by `python tests/bench/all.py` on {day}: Python {platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors. Compare figures of "
+        "one block only: they come from one run, and a machine's speed changes within an hour.\n"
+    )
+    for name in names:
+        path = FOLDER / f"{name}.py"
+        command = [path.relative_to(FOLDER.parents[1]).as_posix(), *(() if whole else SHORT[name])]
+        print(f"{' '.join(command)} …", file=sys.stderr, flush=True)
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=FOLDER.parents[1],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        yield f"## {name}\n\n{_summary(path)}\n\n```text\n$ python {' '.join(command)}"
+        yield done.stdout.rstrip() + "\n```\n"
+        if done.returncode:
+            failed.append(name)
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            yield f"It ended with code {done.returncode}: `{last}`\n"
+
+
+def _summary(path: Path) -> str:
+    """Return the first paragraph of a script's docstring."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return docstring.partition("\n\n")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

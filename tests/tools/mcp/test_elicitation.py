@@ -1,0 +1,58 @@
+"""Questions of MCP servers at the keyboard: what counts as an answer, and what is asked again."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from agent_nb.tools.mcp.elicitation import ask_at_keyboard
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Answer the questions for one field with these words; return the reply and the prompts."""
+
+    def answer(field, *typed):
+        prompts, words = [], iter(("y", *typed))
+
+        def read(prompt=""):
+            prompts.append(prompt)
+            return next(words)
+
+        monkeypatch.setattr("builtins.input", read)
+        schema = {"properties": {"n": field}, "required": ["n"]}
+        return ask_at_keyboard("small", "How many?", schema), prompts
+
+    return answer
+
+
+@pytest.mark.parametrize("typed", ["nan", "NaN", "inf", "-Infinity", "1e999", "many", "3,5"])
+def test_only_a_finite_number_is_a_number(typed, answer):
+    reply, prompts = answer({"type": "number"}, typed, "2.5")
+    assert reply == {"n": 2.5}
+    assert prompts[2] == "Please type a number. n: "
+
+
+@pytest.mark.parametrize("typed", ["3.5", "3.0", "nan", "three"])
+def test_a_whole_number_is_asked_for_by_its_name(typed, answer):
+    reply, prompts = answer({"type": "integer"}, typed, "-4")
+    assert reply == {"n": -4}
+    assert json.dumps(reply) == '{"n": -4}'
+    assert prompts[1:] == ["n (a whole number): ", "Please type a whole number. n: "]
+
+
+def test_three_unclear_answers_cancel(answer):
+    assert answer({"type": "integer"}, "a", "b", "c")[0] == "cancel"
+
+
+def test_a_file_called_mcp_types_in_the_folder_is_not_imported(tmp_path):
+    pytest.importorskip("mcp")
+    (tmp_path / "mcp_types.py").write_text("print('IMPORTED')")
+    code = (
+        "import asyncio; from agent_nb.tools.mcp.elicitation import answer_elicitation as a;"
+        "print(asyncio.run(a('small', None, None)).action)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("decline\n", 0), done.stderr
