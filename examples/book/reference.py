@@ -27,9 +27,8 @@ from typing import Any, get_type_hints
 import agent_nb
 from agent_nb import errors, events
 from agent_nb.cli.main import parser
-from agent_nb.host import list_plugins
+from agent_nb.host import list_plugins, load_plugin
 from agent_nb.rows import MapStream
-from agent_nb.tools import load_installed_tools
 
 CHECKOUT = Path(__file__).parents[2]
 SCHEMA = resources.files("agent_nb") / "record" / "schema.json"
@@ -253,9 +252,10 @@ def built_in() -> str:
 def built_in_tools() -> str:
     """Return the built-in tools with what they take and do."""
     rows = []
-    for name, tool in sorted(load_installed_tools().items()):
+    tools = [tool for plugin in list_plugins("tools") for tool in load_plugin("tools", plugin)]
+    for tool in sorted(tools, key=lambda tool: tool.spec.name):
         taken = ", ".join(tool.spec.parameters.get("properties", {}))
-        rows.append((code(f"{name}({taken})"), tool.effect, tool.spec.description))
+        rows.append((code(f"{tool.spec.name}({taken})"), tool.effect, tool.spec.description))
     return table(("tool", "effect", "what the model reads about it"), rows)
 
 
