@@ -66,13 +66,14 @@ def imported_names(path):
     if path.suffix == ".ipynb":
         cells = json.loads(text)["cells"]
         text = "\n".join("".join(cell["source"]) for cell in cells)
-    for module, names in re.findall(r"from (agent_nb[\w.]*) import (\([^)]+|[^(\n\\;]+)", text):
+    for module, names in re.findall(r"from (agent_nb[\w.]*) import (\([^)]+|[^(`\n\\;]+)", text):
         for name in re.sub("#.*", "", names).strip("(\n ").rstrip(",\n ").split(","):
             yield module, name.split(" as ")[0].strip()
 
 
 def test_what_pages_examples_and_cells_of_browser_tests_import_is_there():
-    pages = [CHECKOUT / "README.md", CHECKOUT / "agent_nb/README.md"]
+    book = (CHECKOUT / "examples/book").rglob("*.md")
+    pages = [CHECKOUT / "README.md", CHECKOUT / "agent_nb/README.md", *book]
     notebooks = [*(CHECKOUT / "examples").glob("*.ipynb"), *(CHECKOUT / "tests").rglob("*.ipynb")]
     # the cells of these tests are texts, which no tool checks
     browser = (CHECKOUT / "tests/browser").glob("*.py")
