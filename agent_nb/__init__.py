@@ -3,11 +3,12 @@ records the run in the notebook.
 
 Rules
 - This file holds the public names and the two hooks that IPython calls, nothing else.
-- Everything is imported on first use: `%load_ext agent_nb` must not wait for pandas, httpx or a
-  markdown parser.
-- Three things happen at import: `launch` takes out of the environment what must not outlive the
-  import, the import guard keeps later imports out of the notebook's folder, and the notebook's
-  presenter gets its name, so that agents, which stand below, need not know it.
+- Public names are imported when they are first used: `%load_ext agent_nb` must not wait for pandas,
+  httpx or a markdown parser.
+- Three things happen at import: `launch` reads what the starter of the process set in the
+  environment, and removes the secret from it; `install_guard` keeps this package from importing
+  modules of the notebook's folder; `name_presenter` says which module shows runs in a notebook,
+  since agents stand below the notebook and do not import it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .agent.presenter import name_presenter as _name_presenter
-from .host import launch as launch
+from .host import launch as launch  # imported for its effect
 from .host.imports import install_guard as _install
 from .host.version import __version__ as __version__
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _install()
 _name_presenter("agent_nb.notebook.presenter")
 
+# public name: the module, below this package, that defines it
 _WHERE = {
     "Agent": "rows.agent",
     "Stream": "agent.stream",

@@ -1,9 +1,8 @@
 """Every error the package raises, as one hierarchy, and the wording of unknown names.
 
-Two fault lines: what the user can fix (`UsageError`) and what came in broken from outside
-(`WireError`, `ModelError`, `ToolError`, `RunFailed`). `Cancelled` is neither: a stop was requested.
-`AgentStopped` ends the notebook cell whose run was stopped; no `except Exception` keeps that cell
-going.
+Two kinds: what the user can fix (`UsageError`) and what failed outside (`WireError`, `ModelError`,
+`ToolError`, `HubAway`, `RunFailed`). `Cancelled` is neither: a stop was requested. `AgentStopped`
+ends the notebook cell whose run was stopped: an `except Exception` of the cell does not catch it.
 
     AgentError
     ├── UsageError       a wrong option, name, value or missing extra; the message says what to do
@@ -15,15 +14,17 @@ going.
     ├── WireError        bytes or text that break a protocol (position and raw text kept)
     ├── ModelError       the provider refused, failed or broke off (status, retryable, retry_after)
     ├── ToolError        a tool failed in a way the model should read
-    ├── HubAway          the store that processes share their runs through does not answer
+    ├── HubAway          the store through which processes share their runs does not answer
     ├── RunFailed        a run ended with status `error` (the run, with all its events)
     └── Cancelled        the run was stopped (reason: user, timeout or limit)
 
     KeyboardInterrupt, asyncio.CancelledError
     └── AgentStopped     the run that a cell waited for was stopped (by, run)
 
-Rules: a message is one or two sentences, says what was wrong and then what to do, and never holds a
-secret. This file imports nothing of ours.
+Rules: a message is one or two sentences, says what was wrong and then what to do, and contains no
+secret.
+
+This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class PluginError(UsageError):
 
 
 class NotReplayed(UsageError):  # noqa: N818  (it names what did not happen)
-    """A run has no record where only records are played.
+    """A run has no record, and only recorded runs may be played.
 
     `differences` are lines that say how the run differs from the newest record.
     """
@@ -67,7 +68,7 @@ class NotReplayed(UsageError):  # noqa: N818  (it names what did not happen)
         self.differences = tuple(differences)
 
 
-class NotAllowed(UsageError):  # noqa: N818  (as PermissionError, it is about the user's word)
+class NotAllowed(UsageError):  # noqa: N818  (it names what the user did not do)
     """A run needs what the notebook's folder offers, and the user has not allowed it.
 
     `offer` is a `host.trust.Offer`.
@@ -79,7 +80,7 @@ class NotAllowed(UsageError):  # noqa: N818  (as PermissionError, it is about th
 
 
 class WireError(AgentError):
-    """Bytes or text that do not follow the protocol they claim to be."""
+    """Bytes or text that break their protocol, at `position` (from 0) of `raw`."""
 
     def __init__(self, message: str, *, raw: str = "", position: int = 0) -> None:
         super().__init__(message)
@@ -93,10 +94,13 @@ class ModelError(AgentError):
     - `status`: the HTTP status, 0 without one
     - `retryable`: whether the same request may succeed later
     - `retry_after`: the seconds the server asked to wait
-    - `code`: a stable word for the event log
-    - `context`: the tokens the model takes, if the request was too long and the server says so
+    - `code`: the kind of fault, for the event log; the word does not change between versions
+    - `raw`: the server's reply
+    - `context`: the most tokens the model takes, if the request was longer and the server says so
+      (0: unknown)
     - `brief`: what happened in a few words; by default the first sentence of the message
-    - `shared`: the endpoint refused other requests at the same time: no attempt of this one
+    - `shared`: the endpoint refused other requests at the same time, so this failure does not count
+      as an attempt of the request
     """
 
     def __init__(
@@ -122,12 +126,12 @@ class ModelError(AgentError):
         self.shared = False
 
     def final(self) -> ModelError:
-        """Rule out a retry, because part of the answer was used, and return the error."""
+        """Mark the error as not retryable, because part of the answer was used, and return it."""
         self.retryable = False
         return self
 
     def advise(self, advice: str) -> None:
-        """Add what the user can do to the message."""
+        """Append a sentence to the message: what the user can do."""
         self.args = (f"{str(self).rstrip()} {advice}",)
 
 

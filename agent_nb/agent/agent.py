@@ -4,8 +4,8 @@ Rules
 - No concrete model, dialect, tool or codec is imported. The notebook passes in its host, asker and
   folder.
 - It holds no run state: runs of one agent may interleave.
-- Its maps and evaluations are made above (`rows.agent`). So nothing here makes an agent: a copy has
-  the class of its original.
+- Maps and evaluations are added above (`rows.agent.Agent`). So nothing here makes an agent by
+  calling a class: a copy has the class of its original.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class PromptAgent(Configuration):
-    """An agent that is asked prompt by prompt; `rows.agent.Agent` documents its values."""
+    """An agent that is asked prompt by prompt; `rows.agent.Agent` documents its parameters."""
 
     def __call__(
         self,
@@ -73,21 +73,24 @@ class PromptAgent(Configuration):
         log = EventLog()
         redaction = self.redaction()
         text, pictures = redaction.value(prompt), pictures_of(attachments, redaction.value)
-        user = events.User(content=text, attachments=without_text(pictures), origin="user")
+        user_event = events.User(content=text, attachments=without_text(pictures), origin="user")
         questions = Questions()
         inputs = self.given_of(redaction, text, pictures, history)
-        gathered = context if isinstance(context, Context) else self._beside(context, prompt)
-        ask = questions.beside(self.ask)
+        run_context = (
+            context if isinstance(context, Context) else self._gather_context(context, prompt)
+        )
+        ask = questions.combine_with(self.ask)
 
         @cache
-        def make() -> Plan:
+        def plan() -> Plan:
             basis = Basis.of(self, redaction)
-            return basis.plan(log, inputs, notes, ask=ask, context=gathered)
+            return basis.plan(log, inputs, notes, ask=ask, context=run_context)
 
-        if not read_launch().why_not_live:  # offline, the model may be unknown
-            make()
+        # raise now what makes a run impossible; offline, the model may be unknown
+        if not read_launch().why_not_live:
+            plan()
         request = RunRequest(
-            user,
+            user_event,
             inputs,
             self.tools,
             self.choice.is_script,
@@ -96,7 +99,12 @@ class PromptAgent(Configuration):
         return Stream(
             log,
             lambda scope: Loop(
-                share_host(make(), display.entered_host()), log, user, history, scope, resume=resume
+                share_host(plan(), display.entered_host()),
+                log,
+                user_event,
+                history,
+                scope,
+                resume=resume,
             ),
             questions,
             view=view,
@@ -105,7 +113,7 @@ class PromptAgent(Configuration):
             output=self.output,
         )
 
-    def _beside(self, mode: str | None, prompt: str) -> Context:
+    def _gather_context(self, mode: str | None, prompt: str) -> Context:
         hosted = self.host is not None or display.find_host() is not None
         return display.gather_context(mode, self.tools, prompt, hosted=hosted)
 
@@ -134,15 +142,15 @@ class PromptAgent(Configuration):
 
     @staticmethod
     def _run_to_end(
-        make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
+        plan: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
     ) -> Any:
-        """Run what `make` returns, such as a stream, in a new event loop; return its result.
+        """Run what `plan` returns, such as a stream, in a new event loop; return its result.
 
         `instead`: what to write inside a running event loop, where this raises UsageError.
         """
 
         async def main() -> Any:
-            return await make()
+            return await plan()
 
         try:
             asyncio.get_running_loop()

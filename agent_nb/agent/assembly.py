@@ -46,9 +46,9 @@ SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Pytho
 class Basis(msgspec.Struct, frozen=True):
     """What the live runs of one agent share: made for each run, or once for all rows of a map.
 
-    `models`: each with its dialect, the preferred one first. `fallback_dialect`:
-    used if a server accepts no tools. `start`: the fields of `run_start` that do not depend on the
-    prompt. `tariffs`: by the name of the model.
+    `models`: each with its dialect, the preferred one first. `fallback_dialect`: used if a server
+    accepts no tools. `start`: the fields of `run_start` that do not depend on the prompt.
+    `tariffs`: by the name of the model.
     """
 
     agent: Configuration
@@ -149,9 +149,9 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 def share_host(plan: Plan, host: Host | None) -> Plan:
-    """Return the plan of a run whose tools work with `host`, which its record says.
+    """Return the plan of a run whose tools work with `host`; the record then says so.
 
-    A host that the agent has already, or None, changes nothing.
+    None, or an agent that has a host of its own, changes nothing.
     """
     if host is None or plan.runner.host is not None:
         return plan
@@ -180,7 +180,7 @@ def _choose_dialect(agent: Configuration, model: Model, redaction: Redaction) ->
 
 
 def _started(model: Model) -> Model:
-    """Return a model for one run."""
+    """Return the model for one run: `model.start()` if it has state of its own for each run."""
     start = getattr(model, "start", None)
     return start() if start else model
 
@@ -193,8 +193,11 @@ def make_player(
     log: EventLog,
     redaction: Redaction,
 ) -> Callable[[CancelScope], Player]:
-    """Return what makes the player of a tape; `strictness`: how strictly a test compares."""
-    if agent.tools.late:
+    """Return what makes the player of a tape, in its cancel scope.
+
+    `strictness`: how strictly a test compares (None: as any replay).
+    """
+    if agent.tools.late:  # MCP servers are not started: their tools are those of the record
         agent = agent.equipped(agent.tools.with_recorded(tape.events))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
@@ -206,11 +209,9 @@ def make_player(
     def make(scope: CancelScope) -> Player:
         if tape.setting(SHARED) is True:
             runner.host = runner.host or display.entered_host()
-        strict = (
-            ReplayCheck(tape, strictness, agent.tools, policy, agent.folder)
-            if strictness is not None
-            else None
-        )
+        strict = None
+        if strictness is not None:
+            strict = ReplayCheck(tape, strictness, agent.tools, policy, agent.folder)
         return Player(
             tape, log, runner, redaction, scope, strict=strict, make_agent_runner=make_agent_runner
         )

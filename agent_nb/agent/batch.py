@@ -135,8 +135,8 @@ class Batch:
         self._spent = spent
         self._clock = clock
         self._outputs: dict[str, _CallOutput] = {}
-        self._announced_pictures: dict[str, list[dict[str, Any]]] = {}  # by call id
-        self._results_logged = self._picture_count = 0
+        self._pictures: dict[str, list[dict[str, Any]]] = {}  # announced ones, by call id
+        self._logged = self._shown = 0  # how many results are logged, and pictures announced
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
@@ -169,40 +169,28 @@ class Batch:
         output = self._outputs.get(call_id) or self._outputs.setdefault(
             call_id, _CallOutput(self._redaction.stream)
         )
+        message = self._redaction.value(replace_surrogates(update.message))
         if update.data is not None:
             self._log_output(call_id, output, whole=True)
             data = self._redaction.value(output.filter_data(clean_value(update.data)))
-            self._log_progress(
-                call_id,
-                data=data,
-                message=self._redaction.value(replace_surrogates(update.message)),
-            )
+            self._log_progress(call_id, data=data, message=message)
             return
         if update.text:
             output.add(replace_surrogates(update.text), printed=update.printed)
-        output.set_newest(
-            update.fraction, self._redaction.value(replace_surrogates(update.message))
-        )
+        output.set_newest(update.fraction, message)
         if output.pending and self._clock() - output.logged_at >= 1 / RATE:
             self._log_output(call_id, output)
 
     def _announce_picture(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
         """Announce a picture of a running call; its result will have it, also if it is stopped."""
-        self._picture_count += 1
-        clean, known = (
-            picture and clean_attachment(picture),
-            self._announced_pictures.get(call_id, []),
-        )
-        self._announced_pictures[call_id] = (
-            [*known[:index], clean, *known[index + 1 :]] if clean else []
-        )
+        self._shown += 1
+        clean, known = picture and clean_attachment(picture), self._pictures.get(call_id, [])
+        self._pictures[call_id] = [*known[:index], clean, *known[index + 1 :]] if clean else []
         shown = msgspec.json.encode((index, clean)).decode()
         fields = {"origin": "tool", **self._position(call_id)}
         # each delta has another name, so that a view does not join them
         self._log.append(
-            events.Delta(
-                block=call_id, of="picture", name=str(self._picture_count), text=shown, **fields
-            )
+            events.Delta(block=call_id, of="picture", name=str(self._shown), text=shown, **fields)
         )
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -225,7 +213,7 @@ class Batch:
             output.end()
             self._log_output(call_id, output)
         self.ended[call_id] = outcome
-        if self._order[self._results_logged] != call_id:
+        if self._order[self._logged] != call_id:
             self._log.append(
                 events.Delta(
                     block=call_id,
@@ -235,12 +223,9 @@ class Batch:
                     **self._position(call_id),
                 )
             )
-        while (
-            self._results_logged < len(self._order)
-            and self._order[self._results_logged] in self.ended
-        ):
-            self._log_result(self._order[self._results_logged])
-            self._results_logged += 1
+        while self._logged < len(self._order) and self._order[self._logged] in self.ended:
+            self._log_result(self._order[self._logged])
+            self._logged += 1
 
     def end_all(self, outcome: Outcome) -> None:
         """End every call that has not ended."""
@@ -272,7 +257,7 @@ class Batch:
     def _attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
         pictures = tuple(recorded_pictures(outcome.attachments, self._redaction.value))
         stopped = outcome.status in ("cancelled", "timeout")
-        return pictures or tuple(self._announced_pictures.get(call_id, ()) if stopped else ())
+        return pictures or tuple(self._pictures.get(call_id, ()) if stopped else ())
 
     def _log_output(self, call_id: str, output: _CallOutput, *, whole: bool = False) -> None:
         text, fraction, message = output.take(self._clock(), whole=whole)

@@ -22,12 +22,12 @@ class Bill:
         self._meter = meter
         self._tariff = plan.tariffs.get(plan.model.name) or Tariff.of(plan.model)
 
-    def hit(self, so_far: Counts, turns: int = 0) -> str:
+    def reached_limit(self, so_far: Counts, turns: int = 0) -> str:
         """Return the first limit that the turn in progress uses up, in words, or ""."""
         cost = so_far.cost
         if cost is None and self._meter.limits.cost:
             cost = self._tariff.cost(so_far)
-        return self._meter.hit(so_far.input + so_far.output, turns, cost or 0.0)
+        return self._meter.reached_limit(so_far.input + so_far.output, turns, cost or 0.0)
 
     def metric(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> Metric:
         """Add the usage and cost of a request to the meter; return the event about it.

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 
 class Configuration(Unpicklable):
-    """The values of one agent; `rows.agent.Agent` documents them."""
+    """The values of one agent; `rows.agent.Agent` documents the parameters that users know.
+
+    The others: `late`: resolve the dialect later, for what may only be replayed. `mentioned`:
+    returns the names of variables that the prompt mentions, for the policy. `model_source`: where
+    the choice of the model came from, in words.
+    """
 
     _instead = "Make the agent where it is used, in the function that a worker runs."
 
@@ -75,13 +80,14 @@ class Configuration(Unpicklable):
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
+        # raises now for a name that is unknown
         if self._dialect or not (late or read_launch().why_not_live):
             assert self.dialect
         self.tools = Toolset.resolve(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
         self.limits, self.limited = limits_from(limits), find_chosen(limits)
-        self.settings = _json_of(settings or {})
+        self.settings = _require_json(settings or {})
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
         self.memory = memory
@@ -105,7 +111,7 @@ class Configuration(Unpicklable):
 
     @property
     def asked_dialect(self) -> str:
-        """The dialect that the user asked for ("": that of the model)."""
+        """The name of the dialect that the user asked for ("": that of the model)."""
         return self._dialect
 
     def dialect_of(self, model: Model) -> Dialect:
@@ -115,7 +121,7 @@ class Configuration(Unpicklable):
 
     @property
     def namespace(self) -> Mapping[str, Any]:
-        """The names that a policy and a template see: those given, else the notebook's."""
+        """The names that a policy and a template see: those of the agent, else the notebook's."""
         return vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
 
     def policy(self) -> Policy:
@@ -127,9 +133,9 @@ class Configuration(Unpicklable):
         )
 
     def offers(self, *, live: bool) -> list[Offer]:
-        """Return what the folder offers for a run and the user has not allowed.
+        """Return what the folder offers for a run and the user has not allowed: rules, keys.
 
-        `live`: a run that needs the model. Raises UsageError for a faulty policy.
+        `live`: the run needs the model. Raises UsageError for a faulty policy.
         """
         keys = [getattr(m, "withheld", None) for m in self.choice.models] if live else []
         offers = (self.policy().offer, *(key() for key in keys if key))
@@ -148,7 +154,7 @@ class Configuration(Unpicklable):
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> RunInputs:
-        """Return the inputs of a run. The model is not needed."""
+        """Return the inputs of a run, by which its record is found. The model is not needed."""
         redaction = self.redaction()
         pictures = pictures_of(attachments, redaction.value)
         text = redaction.value(clean_value(prompt))
@@ -238,7 +244,7 @@ class Configuration(Unpicklable):
         )
 
 
-def _json_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _require_json(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings as they are recorded and sent. Raises UsageError if they are not JSON."""
     try:
         encode_canonical(settings)

@@ -120,7 +120,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         more = _count_left_out(len(lines) - len(shown))
         return msgspec.structs.replace(self, text="\n".join([*shown, more]))
 
-    def before(self, run: Sequence[Event]) -> list[Event]:
+    def prepend_to(self, run: Sequence[Event]) -> list[Event]:
         """Return the events of a run with the text in front of its prompt."""
         at = next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), -1)
         sent = list(run)

@@ -32,6 +32,7 @@ LIMIT = 4000  # characters
 LONGEST_NAME = 40  # characters of a picture's name
 MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
+_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # or nested too deeply
 
 
 class PromptTemplate:
@@ -138,7 +139,7 @@ def _find_close(text: str, start: int) -> int:
 def _is_expression(expression: str) -> bool:
     try:
         ast.parse(expression, mode="eval")
-    except (SyntaxError, ValueError):
+    except _NOT_PYTHON:
         return False
     return True
 
@@ -150,7 +151,7 @@ def _compile_expression(expression: str) -> _Expression:
         )
     try:
         return _Expression(expression, compile(expression, "<prompt>", "eval"))
-    except (SyntaxError, ValueError) as fault:
+    except _NOT_PYTHON as fault:
         raise _make_error(expression, fault, "Write \\{{ for the braces themselves.") from fault
 
 

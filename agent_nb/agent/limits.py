@@ -82,11 +82,11 @@ class Meter:
         self.failures = 0
         self.total = Counts()
 
-    def took(self, turns: int) -> None:
+    def count_turns(self, turns: int) -> None:
         """Count model turns."""
         self.turns += turns
 
-    def called(self, calls: int) -> None:
+    def count_calls(self, calls: int) -> None:
         """Count tool calls that run."""
         self.tool_calls += calls
 
@@ -94,7 +94,7 @@ class Meter:
         """Add the usage of one model request."""
         self.total += step
 
-    def outcome(self, ok: bool) -> None:
+    def count_outcome(self, ok: bool) -> None:
         """Count how a call ended: a success sets the failures in a row back to 0."""
         self.failures = 0 if ok else self.failures + 1
 
@@ -111,12 +111,12 @@ class Meter:
             if isinstance(event, Execute):
                 self.tool_calls += len(event.calls)
             elif isinstance(event, Result):
-                self.outcome(event.status not in ("error", "timeout"))
+                self.count_outcome(event.status not in ("error", "timeout"))
             elif isinstance(event, Metric):
                 self.total = event.total
         self.turns += continued
 
-    def hit(self, tokens: int = 0, turns: int = 0, cost: float = 0.0) -> str:
+    def reached_limit(self, tokens: int = 0, turns: int = 0, cost: float = 0.0) -> str:
         """Return the first limit that is used up, in words, or "".
 
         `tokens`, `turns`, `cost`: those of the turn in progress, counted on top.
@@ -141,7 +141,7 @@ class Meter:
         """Return how many tool calls may still run (None: unlimited)."""
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
-    def left(self) -> dict[str, float]:
+    def remaining(self) -> dict[str, float]:
         """Return what is left of each limit that a sub-agent shares; unlimited ones are missing.
 
         At least 1, or `LEAST_COST`, since 0 means unlimited.
@@ -159,7 +159,7 @@ class Meter:
             if limit
         }
 
-    def near(self) -> str:
+    def near_limit(self) -> str:
         """Return the limit that makes the next turn the last one, in words; "": none does.
 
         The model is then asked to finish.

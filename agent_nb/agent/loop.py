@@ -184,10 +184,10 @@ class Loop:
         while True:
             # apply a cancellation that came earlier, or during code that never awaits
             await anyio.lowlevel.checkpoint()
-            if message := self._meter.hit():
+            if message := self._meter.reached_limit():
                 raise Cancelled("limit", message)
             turn = await self._request_turn()
-            self._meter.took(1 + turn.continued)
+            self._meter.count_turns(1 + turn.continued)
             if turn.broken:
                 self._calls.abandon(turn)
                 return "error", turn.finish
@@ -201,7 +201,7 @@ class Loop:
             self._calls.refuse(turn)
             if turn.executed and not turn.ended:
                 self._error(MALFORMED, turn.malformed or EMPTY)
-                self._meter.outcome(False)
+                self._meter.count_outcome(False)
                 continue
             # without the end marker, a turn is an answer unless something goes back to the model
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
@@ -211,7 +211,7 @@ class Loop:
                 self._error(InvalidOutput.CODE, message, retryable=not verdict.final)
                 if verdict.final:
                     return "error", turn.finish
-            self._meter.outcome(False)
+            self._meter.count_outcome(False)
 
     async def _note_left_out(self) -> None:
         for event in await self._prompt.note_left_out(Bill(self._meter, self._plan)):
@@ -275,13 +275,13 @@ class Loop:
 
         Raises ModelError if it failed and is not retried, Cancelled at a limit.
         """
-        last = self._meter.near() if self._meter.turns else ""
+        last = self._meter.near_limit() if self._meter.turns else ""
         request = self._prompt.request(last=bool(last))
         for note in self._prompt.take_notes():
             self._log.append(note)
         sent = estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan)
-        if reason := bill.hit(events.Counts(input=sent)):
+        if reason := bill.reached_limit(events.Counts(input=sent)):
             raise Cancelled("limit", f"{reason} (this request alone has about {sent:,})")
         self._requests += 1
         node: dict[str, Any] = {
@@ -338,7 +338,7 @@ class Loop:
                         clock.first()
                         log.append(event)
                     so_far, _ = turn.spent(sent, pipeline.size // CHARS_PER_TOKEN)
-                    if reason := bill.hit(so_far, turn.continued):
+                    if reason := bill.reached_limit(so_far, turn.continued):
                         raise Cancelled("limit", reason)
                     if pipeline.stopped and (turn.broken or not pipeline.native):
                         break

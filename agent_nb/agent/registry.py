@@ -53,7 +53,7 @@ class Questions:
         if self._local_source is None or not keep:
             self._local_source = local
 
-    def beside(self, local: ApprovalSource | None) -> ApprovalSource:
+    def combine_with(self, local: ApprovalSource | None) -> ApprovalSource:
         """Return a source that takes the first answer, of `local` or remote.
 
         `local`: None: the one given to `fall_back_to`.

@@ -173,16 +173,17 @@ class Player:
                 continue
             if call.call_id in self._rerun_ids:  # a forged record may name it in several batches
                 continue
-            own = self._runner_of(call.span, runner)
+            call_runner = self._runner_of(call.span, runner)
             self._rerun_ids.append(call.call_id)
             args = self._tape.arguments(call)
             if why := self._why_not_rerun(call, args):
                 fresh.end(call.call_id, Outcome("denied", why))
             else:
-                await own.run([Job(call.call_id, call.name, args)], fresh)
+                await call_runner.run([Job(call.call_id, call.name, args)], fresh)
         return fresh
 
     def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:
+        """Return the runner of calls in `span`: that of a sub-agent, or `runner`."""
         agent = self._tape.agent_of(span, runner.toolset)
         if agent is None or self._make_agent_runner is None:
             return runner
@@ -216,24 +217,24 @@ class Player:
             if outcome is None or result is None:
                 continue
             content = self._redact(clean_value(outcome.content))
-            how = (
-                ""
-                if outcome.status != result.status
-                else self._describe_difference(call_id, result, content, outcome)
+            how: str | None = ""
+            if outcome.status == result.status:
+                how = self._describe_difference(call_id, result, content, outcome)
+            if how is None:
+                continue
+            recorded = _result_text(result.status, result.content)
+            now = _result_text(outcome.status, content)
+            if recorded == now:
+                how = how or _describe_types(result.content, content)
+            return Drift(
+                seq=result.seq,
+                call_id=call_id,
+                name=result.name,
+                how=how,
+                recorded=recorded,
+                fresh=now,
+                reads=self._variables_read(call_id),
             )
-            if how is not None:
-                recorded = _result_text(result.status, result.content)
-                now = _result_text(outcome.status, content)
-                return Drift(
-                    seq=result.seq,
-                    call_id=call_id,
-                    name=result.name,
-                    how=how
-                    or (_describe_types(result.content, content) if recorded == now else ""),
-                    recorded=recorded,
-                    fresh=now,
-                    reads=self._variables_read(call_id),
-                )
         return None
 
     def _describe_difference(
@@ -245,22 +246,17 @@ class Player:
         """
         if (result.seq, "content") in self._tape.cut:
             return None
-        tool, contents, outcome = (
-            self._tool_of(call_id),
-            _recorded_contents(result),
-            self._as_recorded(outcome),
-        )
+        tool, contents = self._tool_of(call_id), _recorded_contents(result)
+        outcome = self._as_recorded(outcome)
+        # words about pictures and charts may differ where the pictures themselves are compared
+        unify: list[Callable[[Any], Any]] = [without_chart_words]
         if result_pictures.is_before_pictures(result, outcome):
-            content = result_pictures.unify_names(content)
-            contents = [result_pictures.unify_names(c) for c in contents]
+            unify.insert(0, result_pictures.unify_names)
             self._unrecorded += result_pictures.find_cell_pictures(result, outcome)
-        content, contents = (
-            without_chart_words(content),
-            [without_chart_words(c) for c in contents],
-        )
         if outcome.attachments:
-            content = result_pictures.without_sizes(content)
-            contents = [result_pictures.without_sizes(c) for c in contents]
+            unify.append(result_pictures.without_sizes)
+        for change in unify:
+            content, contents = change(content), [change(c) for c in contents]
         if self._strict is not None and tool is not None:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normalize_value(content) not in map(normalize_value, contents):
@@ -283,19 +279,16 @@ class Player:
 
     def _tool_of(self, call_id: str) -> Tool | None:
         call = self._calls.get(call_id)
-        return (
-            self._tape.tool_of(call, self._runner.toolset)
-            if self._runner is not None and call is not None
-            else None
-        )
+        if self._runner is None or call is None:
+            return None
+        return self._tape.tool_of(call, self._runner.toolset)
 
     def _variables_read(self, call_id: str) -> list[str]:
+        """Return the variables for which an undeclared function ran again."""
         tool = self._tool_of(call_id)
-        return (
-            sorted(find_used_variables(tool.invoke))
-            if tool is not None and tool.effect == "none"
-            else []
-        )
+        if tool is None or tool.effect != "none":
+            return []
+        return sorted(find_used_variables(tool.invoke))
 
     def _resume_from_prompt(self, drift: Drift) -> Resume:
         """Return what the loop needs to start over, since a sub-agent's run cannot be resumed."""
@@ -319,12 +312,10 @@ class Player:
         )
 
     def _recorded_updates(self, call_id: str) -> list[Update]:
-        progress = [
-            e for e in self._tape.events if isinstance(e, Progress) and e.call_id == call_id
-        ]
         return [
             Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message)
-            for e in progress
+            for e in self._tape.events
+            if isinstance(e, Progress) and e.call_id == call_id
         ]
 
 

@@ -45,11 +45,8 @@ from .tape import Tape
 
 # what `find_changed` yields of an agent and of a tool, in words
 AGENT_PARTS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
-CODE_PARTS = ("code", "source")
-TOOL_PARTS = {
-    "schema": "its parameters or its description",
-    **dict.fromkeys(CODE_PARTS, "its code"),
-}
+CODE = ("code", "source")
+TOOL_PARTS = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
 # how much is compared, the most first
 LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
@@ -102,30 +99,18 @@ class ReplayCheck:
     """
 
     def __init__(
-        self,
-        tape: Tape,
-        strictness: ReplayStrictness,
-        toolset: Toolset,
-        policy: Policy,
-        folder: str,
+        self, tape: Tape, strictness: ReplayStrictness, tools: Toolset, policy: Policy, folder: str
     ) -> None:
-        self._tape, self._strictness, self._toolset, self._policy, self._folder = (
-            tape,
-            strictness,
-            toolset,
-            policy,
-            folder,
-        )
+        self._tape, self._strictness, self._folder = tape, strictness, folder
+        self._toolset, self._policy = tools, policy
         start = next((e for e in tape.events if isinstance(e, RunStart) and not e.span), RunStart())
         self._recorded_digests: Mapping[str, Any] = start.settings.get("behind") or {}
         self._recorded_place = start.settings.get("place")
         self._began = time.time()
-        self._unread_code: set[str] = set()  # names of functions whose code cannot be read
+        self._unread: set[str] = set()  # names of functions whose code cannot be read
         self._current_digests: Digests = digest_dependencies(
-            toolset,
-            Reader(
-                folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._unread_code
-            ),
+            tools,
+            Reader(folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._unread),
         )
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
@@ -154,10 +139,7 @@ class ReplayCheck:
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
         changes = tuple(self._changes(set(ran)))
-        passed = (
-            *sorted(self._unseen),
-            *(f"the code of {name}" for name in sorted(self._unread_code)),
-        )
+        passed = (*sorted(self._unseen), *(f"the code of {name}" for name in sorted(self._unread)))
         return Checked(
             changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran)
         )
@@ -171,9 +153,8 @@ class ReplayCheck:
         verdict = self._compare_results(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
             more = self._measures(tool, result)
-            verdict = (
-                self._compare_results(recorded, content, sides, more) if more != LINES else verdict
-            )
+            if more != LINES:
+                verdict = self._compare_results(recorded, content, sides, more)
         self._masked += verdict.masked
         return verdict.same
 
@@ -234,7 +215,7 @@ class ReplayCheck:
         }
         parts: dict[tuple[str, str], list[str]] = {}
         for name, part, agents in find_changed(self._recorded_digests, self._current_digests):
-            if part not in CODE_PARTS or (agents, name) in played:
+            if part not in CODE or (agents, name) in played:
                 parts.setdefault((name, agents), []).append(part)
         for (name, agents), changes in parts.items():
             called = f"{'' if changes[0] in TOOL_PARTS else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"

@@ -166,7 +166,7 @@ class Prompt:
 
     def _current_run(self) -> list[Event]:
         """Return the events of this run as they are sent, with its context before its prompt."""
-        return self._plan.context.before(self._vision.view(self._log))
+        return self._plan.context.prepend_to(self._vision.view(self._log))
 
     def _earlier_runs(self) -> list[list[Event]]:
         return [self._vision.view(run) for run in self._history]

@@ -46,21 +46,21 @@ class TurnCalls:
             raise Cancelled(
                 "limit", f"{Interrupt.AT_LIMIT}{most} tool call{'' if most == 1 else 's'}"
             )
-        self._meter.called(len(turn.calls))
+        self._meter.count_calls(len(turn.calls))
         faults = {call.call_id: why for call, why in turn.rejected}
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]
         before = self._meter.total
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_log_output_regularly, batch)
-                await self._plan.runner.run(jobs, batch, remaining=self._meter.left)
+                await self._plan.runner.run(jobs, batch, remaining=self._meter.remaining)
                 group.cancel_scope.cancel()
         finally:
             batch.end_all(Outcome("cancelled", "Stopped before it was done."))
         if self._meter.total != before:
             self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
         for call in turn.calls:
-            self._meter.outcome(batch.ended[call.call_id].status not in FAILED)
+            self._meter.count_outcome(batch.ended[call.call_id].status not in FAILED)
 
     def refuse(self, turn: Turn) -> None:
         """Give error results to the calls of a turn that has no complete batch."""
@@ -84,12 +84,12 @@ class TurnCalls:
             for update in resume.updates.get(call_id, ()):
                 batch.update(call_id, update)
             batch.end(call_id, outcome)
-            self._meter.outcome(outcome.status not in FAILED)
+            self._meter.count_outcome(outcome.status not in FAILED)
 
     def _count_subagent(self, step: events.Counts) -> None:
         """Count what a sub-agent used."""
         self._meter.add(msgspec.structs.replace(step, ttft=None))
-        if reason := self._meter.hit():
+        if reason := self._meter.reached_limit():
             self._stop(Cancelled("limit", reason))
 
 

@@ -1,8 +1,13 @@
-"""Parameters of `run -p NAME=VALUE`, and the cell that sets them, as papermill does it."""
+"""Parameters of `run -p NAME=VALUE`, and the cell that sets them, as papermill does it.
+
+Rule: the cell is Python that needs no import. So a date stays a text, and `.inf` and `.nan` of YAML
+become `float('inf')` and `float('nan')`.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,19 +16,28 @@ from ..record import metadata_of
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
-    """Parse NAME=VALUE texts, values as YAML. Raises UsageError for any other text."""
+    """Parse NAME=VALUE texts, values as YAML. Raises UsageError for any other text.
+
+    A value that is not YAML is a text.
+    """
     import yaml
 
-    found: dict[str, Any] = {}
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {  # noqa: RUF012  (as the base class has it)
+            first: [(tag, form) for tag, form in forms if not tag.endswith(":timestamp")]
+            for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip().isidentifier():
             raise UsageError(f"A parameter is NAME=VALUE, not {text!r}.")
         try:
-            found[name.strip()] = yaml.safe_load(value)
+            values[name.strip()] = yaml.load(value, Loader)  # noqa: S506  (it is a safe one)
         except yaml.YAMLError:
-            found[name.strip()] = value
-    return found
+            values[name.strip()] = value
+    return values
 
 
 def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
@@ -38,7 +52,7 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
         (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])),
         0,
     )
-    source = "\n".join(f"{name} = {value!r}" for name, value in values.items())
+    source = "\n".join(f"{name} = {_to_source(value)}" for name, value in values.items())
     cell: dict[str, Any] = {
         "cell_type": "code",
         "id": "parameters",
@@ -49,3 +63,13 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
     }
     made = type(nb)(json.loads(json.dumps(cell))) if type(nb) is not dict else cell
     nb["cells"] = [*cells[:after], made, *cells[after:]]
+
+
+def _to_source(value: Any) -> str:
+    """Return the Python source of a value of YAML."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_to_source(k)}: {_to_source(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_to_source, value))}]"
+    is_named = isinstance(value, float) and not math.isfinite(value)
+    return f"float({str(value)!r})" if is_named else repr(value)

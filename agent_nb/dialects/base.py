@@ -14,8 +14,8 @@ Rules
   the turn gives it an error result.
 - CallDelta parts of a text dialect are provisional: a Call of the same index confirms them, a Fault
   revokes them. They may be ignored.
-- An Execute without calls is possible (`<execute>[]</execute>`, `§EXECUTE` after malformed call
-  text): nothing runs.
+- An Execute without calls is possible (`<execute>[]</execute>`, `§EXECUTE` after a malformed
+  call): nothing runs.
 - Once `stopped` is true the turn is over: reading stops and further text is ignored.
 - A dialect knows parts and messages, never events.
 """
@@ -55,7 +55,7 @@ class Dialect(Protocol):
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the system text that teaches the protocol and the tools ("": the provider does).
 
-        It is brief for a `small` model, which learns from the shots.
+        It is brief for a `small` model, which learns from the example turns (`shots`).
         """
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:

@@ -1,7 +1,7 @@
 """Calls of a model joined from the fragments in which they arrive.
 
 Why apart from the dialects: providers send fragments whatever the dialect, and text dialects end a
-cut block with it.
+block that was cut off with `cut_calls`.
 
 Rules
 - Fragments of arguments (CallDelta) are joined by index. A fragment with another call id at the
@@ -23,8 +23,8 @@ NAMELESS = "The call has no tool name."
 CUT_IN_CALL = "The model was stopped while it wrote a call. Nothing of it ran."
 
 
-class _Pending:
-    """One growing call."""
+class _PartialCall:
+    """A call that streams in."""
 
     def __init__(self, delta: CallDelta) -> None:
         self.index = delta.index
@@ -54,29 +54,29 @@ class CallAssembler:
     """Assembles the calls of one response."""
 
     def __init__(self) -> None:
-        self._calls: list[_Pending] = []
-        self._at: dict[int, _Pending] = {}
+        self._calls: list[_PartialCall] = []
+        self._open: dict[int, _PartialCall] = {}  # the newest one of each index
 
     def feed(self, delta: CallDelta) -> None:
         """Take one fragment."""
-        pending = self._at.get(delta.index)
-        if pending is None or (
-            delta.call_id and pending.call_id and delta.call_id != pending.call_id
+        partial = self._open.get(delta.index)
+        if partial is None or (
+            delta.call_id and partial.call_id and delta.call_id != partial.call_id
         ):
-            pending = self._at[delta.index] = _Pending(delta)
-            self._calls.append(pending)
-        pending.add(delta)
+            partial = self._open[delta.index] = _PartialCall(delta)
+            self._calls.append(partial)
+        partial.add(delta)
 
     def drop(self, index: int) -> None:
         """Forget the call at `index`, which the provider has sent as a whole."""
-        pending = self._at.pop(index, None)
-        if pending is not None:
-            self._calls.remove(pending)
+        partial = self._open.pop(index, None)
+        if partial is not None:
+            self._calls.remove(partial)
 
     def close(self, incomplete: bool = False) -> list[Call]:
         """Return the calls in order of first appearance; `incomplete`: the stream was cut off."""
-        calls, self._calls, self._at = self._calls, [], {}
-        return [pending.call(incomplete=incomplete) for pending in calls]
+        calls, self._calls, self._open = self._calls, [], {}
+        return [partial.call(incomplete=incomplete) for partial in calls]
 
 
 def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:

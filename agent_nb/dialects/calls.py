@@ -33,7 +33,7 @@ _decode_call = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_batch = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 
 
-_KINDS = {
+_JSON_KINDS = {
     list: "an array",
     str: "a text",
     int: "a number",
@@ -47,24 +47,26 @@ class Scan:
     """Follows the JSON text of calls across chunks.
 
     `sigil`: the first character of a marker. `level`: the depth of call objects (0: one bare
-    object, 1: in an array). `index`: that of the first call. `live`: whether to yield growing
-    arguments.
+    object, 1: in an array). `index`: that of the first call. `live`: whether to yield arguments as
+    they grow.
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
         self.depth = 0
         self.deepest = 0
+        # keys and names of calls are strings at depth `level + 1`; deeper, only brackets matter
         self._level = level
         self._sigil = sigil
         self._index = index - 1
-        self._live = live
+        self._yield_args = live
         self._in_string = False
-        self._word: list[str] | None = None  # pieces of a string that may be a key or a name
+        self._string_pieces: list[str] | None = None  # of a string that may be a key or a name
         self._key = ""
         self._expects_key = True
         self._name = ""
         self._in_args = False
-        self._from = 0
+        self._emitted = 0  # position in the text up to which arguments were yielded
+        # the characters to stop at: around keys and names, and in nested values
         self._shallow = re.compile(rf'["\\\[\]{{}},:{sigil}]').search
         self._deep = re.compile(rf'["\\\[\]{{}}{sigil}]').search
 
@@ -80,7 +82,7 @@ class Scan:
         continue after it if it begins no marker. `broken`: at a character that is invalid JSON.
         `done`: the outermost bracket has closed.
         """
-        self._from = pos
+        self._emitted = pos
         stop, pos = self._run(text, pos, out)
         self._emit(text, pos, out)
         return stop, pos
@@ -89,7 +91,7 @@ class Scan:
         size = len(text)
         while pos < size:
             if self._in_string:
-                pos, closed = self._string(text, pos)
+                pos, closed = self._continue_string(text, pos)
                 if not closed:
                     return ("more" if text[pos:] in ("", "\\") else "broken"), pos
                 continue
@@ -100,32 +102,32 @@ class Scan:
             c = text[pos]
             if c == '"':
                 self._in_string = True
-                self._word = [] if self.depth == self._level + 1 else None
+                self._string_pieces = [] if self.depth == self._level + 1 else None
             elif c == self._sigil:
                 return "sigil", pos
             elif c == "\\":
                 return "broken", pos
             elif c in "[{":
-                self._opens(c, pos)
+                self._open_bracket(c, pos)
             elif c in "]}":
-                if self._closes(text, pos, out):
+                if self._close_bracket(text, pos, out):
                     return "done", pos + 1
             elif self.depth == self._level + 1:
                 self._expects_key = c == ","
             pos += 1
         return "more", size
 
-    def _string(self, text: str, pos: int) -> tuple[int, bool]:
+    def _continue_string(self, text: str, pos: int) -> tuple[int, bool]:
         """Continue in a string; return the position where it stopped and whether it closed."""
         end = _STRING(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
-        if self._word is not None:
-            self._word.append(text[pos:end])
+        if self._string_pieces is not None:
+            self._string_pieces.append(text[pos:end])
         if text[end : end + 1] != '"':
             return end, False
-        self._string_ends()
+        self._end_string()
         return end + 1, True
 
-    def _opens(self, bracket: str, pos: int) -> None:
+    def _open_bracket(self, bracket: str, pos: int) -> None:
         if bracket == "{" and self.depth == self._level:
             self._index += 1
             self._name, self._expects_key = "", True
@@ -136,31 +138,31 @@ class Scan:
             and self._name
             and not self._expects_key
         ):
-            self._in_args, self._from = self._live, pos
+            self._in_args, self._emitted = self._yield_args, pos
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
 
-    def _closes(self, text: str, pos: int, out: list[Part]) -> bool:
+    def _close_bracket(self, text: str, pos: int, out: list[Part]) -> bool:
         self.depth = max(self.depth - 1, 0)
         if self._in_args and self.depth == self._level + 1:
             self._emit(text, pos + 1, out)
             self._in_args = False
         return self.depth == 0
 
-    def _string_ends(self) -> None:
+    def _end_string(self) -> None:
         self._in_string = False
-        if self._word is None:
+        if self._string_pieces is None:
             return
-        word, self._word = "".join(self._word), None
+        word, self._string_pieces = "".join(self._string_pieces), None
         if self._expects_key:
             self._key = word
         elif self._key == "name":
             self._name = _unescaped(word)
 
     def _emit(self, text: str, end: int, out: list[Part]) -> None:
-        if self._in_args and end > self._from:
-            out.append(CallDelta(text[self._from : end], self._index, name=self._name))
-        self._from = end
+        if self._in_args and end > self._emitted:
+            out.append(CallDelta(text[self._emitted : end], self._index, name=self._name))
+        self._emitted = end
 
 
 def _unescaped(word: str) -> str:
@@ -177,13 +179,13 @@ def read_batch(text: str, index: int = 0) -> list[Call]:
 
     All or nothing: raises ValueError with a message for the model if anything in it is wrong.
     """
-    items = _strictly(_decode_batch, text)
+    items = _decode_strictly(_decode_batch, text)
     return [_call(item, index + n, f"item {n + 1}") for n, item in enumerate(items)]
 
 
 def read_call(text: str, index: int = 0) -> Call:
     """Return the call of one JSON object. Raises ValueError with a message for the model."""
-    return _call(_strictly(_decode_call, text), index, "the object")
+    return _call(_decode_strictly(_decode_call, text), index, "the object")
 
 
 def read_args(text: str) -> dict[str, Any]:
@@ -191,9 +193,9 @@ def read_args(text: str) -> dict[str, Any]:
 
     Raises ValueError with a message for the model.
     """
-    value = _strictly(_decode, text) if text.strip() else {}
+    value = _decode_strictly(_decode, text) if text.strip() else {}
     if not isinstance(value, dict):
-        raise ValueError(f"it is {_KINDS.get(type(value), type(value).__name__)}")  # noqa: TRY004  (the text is wrong, not a type)
+        raise ValueError(f"it is {_JSON_KINDS.get(type(value), type(value).__name__)}")  # noqa: TRY004  (the text is wrong, not a type)
     return value
 
 
@@ -207,24 +209,24 @@ def _call(item: dict[str, msgspec.Raw], index: int, where: str) -> Call:
     missing = [f'"{key}"' for key in ("name", "args") if key not in item]
     if missing:
         raise ValueError(f"{where} has no {' and no '.join(missing)}")
-    name, args = _member(item, "name"), _member(item, "args")
+    name, args = _decode_member(item, "name"), _decode_member(item, "args")
     if not isinstance(name, str) or not name:
         raise ValueError(f'"name" of {where} is not a text with a tool\'s name')
     if not isinstance(args, dict):
         raise ValueError(f'"args" of {where} is not an object')  # noqa: TRY004
-    call_id = _member(item, "id")
-    return Call(name, args, bytes(item["args"]).decode(), _id(call_id), index)
+    call_id = _decode_member(item, "id")
+    return Call(name, args, bytes(item["args"]).decode(), _call_id(call_id), index)
 
 
-def _member(item: dict[str, msgspec.Raw], key: str) -> Any:
-    return _strictly(_decode, item[key]) if key in item else None
+def _decode_member(item: dict[str, msgspec.Raw], key: str) -> Any:
+    return _decode_strictly(_decode, item[key]) if key in item else None
 
 
-def _id(value: Any) -> str:
+def _call_id(value: Any) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _strictly(decode: Any, text: Any) -> Any:
+def _decode_strictly(decode: Any, text: Any) -> Any:
     try:
         return decode(text)
     except UnicodeError:

@@ -4,7 +4,7 @@ Why: a model of a hundred million parameters copies what it has seen, so it must
 with plausible arguments.
 
 Rules
-- At most `MOST` tools, in their order, and one question that needs none.
+- At most `MOST_TOOLS` tools, in their order, and one question that needs none.
 - An argument's value is, in this order: its schema's example, default, constant or first enumerated
   value, a value suggested by its name (`PLAUSIBLE`), a value of its type within bounds.
 - Required arguments are included; if there are none, the first optional one.
@@ -21,7 +21,7 @@ from ..models import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 
-MOST = 3
+MOST_TOOLS = 3
 _DEPTH = 4
 
 # parameter name -> a plausible value
@@ -95,7 +95,7 @@ def examples(tools: Sequence[ToolSpec]) -> list[Example]:
     """Return examples for the given tools, the simplest first; without tools one answer."""
     if not tools:
         return [_PLAIN]
-    return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST], 1))]
+    return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
 
 
 _PLAIN = Example(
@@ -123,10 +123,10 @@ def _example(tool: ToolSpec, number: int) -> Example:
 def _question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     """Return the question of a user: the tool's purpose and the values."""
     purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
-    said = [
+    values = [
         str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
     ]
-    return f"{purpose}: {', '.join(said)}" if said else f"{purpose}."
+    return f"{purpose}: {', '.join(values)}" if values else f"{purpose}."
 
 
 def example_args(tool: ToolSpec) -> dict[str, Any]:
@@ -140,9 +140,12 @@ def example_args(tool: ToolSpec) -> dict[str, Any]:
 def example_value(
     schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
 ) -> Any:
-    """Return a value valid under `schema`; `root` holds its definitions."""
+    """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
+
+    `root` holds the definitions. `name`: of the parameter.
+    """
     schema = render.resolve(schema, root)
-    named = _named_value(schema)
+    named = _value_from_schema(schema)
     if named is not None:
         return named
     kind = schema.get("type")
@@ -154,11 +157,11 @@ def example_value(
         ]
         if options and kind is None:
             return example_value(options[0], root, name, depth)
-    maker = _MAKERS.get(str(kind), _text)
+    maker = _MAKERS.get(str(kind), _make_text)
     return maker(schema, root, name, depth) if depth < _DEPTH else None
 
 
-def _named_value(schema: Mapping[str, Any]) -> Any:
+def _value_from_schema(schema: Mapping[str, Any]) -> Any:
     """Return a value that the schema itself names, or None."""
     for key in ("examples", "enum"):
         if isinstance(schema.get(key), list) and schema[key]:
@@ -167,14 +170,14 @@ def _named_value(schema: Mapping[str, Any]) -> Any:
     return None if value in ("", ".", None) else value
 
 
-def _text(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+def _make_text(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     value = PLAUSIBLE.get(name.lower())
     text = value if isinstance(value, str) else "example"
     text = text.ljust(int(schema.get("minLength", 0)), "a")
     return text[: int(schema.get("maxLength", len(text)))]
 
 
-def _number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+def _make_number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     value = PLAUSIBLE.get(name.lower())
     number = value if isinstance(value, int) else 3
     low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
@@ -182,7 +185,7 @@ def _number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth
     return max(min(number, high), min(low, high))
 
 
-def _array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+def _make_array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     items = schema.get("items")
     item = example_value(
         items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1
@@ -190,7 +193,7 @@ def _array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth:
     return [item] * max(1, int(schema.get("minItems", 1)))
 
 
-def _object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+def _make_object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     properties = schema.get("properties", {})
     return {
         n: example_value(properties[n], root, n, depth + 1)
@@ -200,11 +203,11 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth
 
 
 _MAKERS = {
-    "string": _text,
-    "integer": _number,
-    "number": _number,
-    "array": _array,
-    "object": _object,
+    "string": _make_text,
+    "integer": _make_number,
+    "number": _make_number,
+    "array": _make_array,
+    "object": _make_object,
     "boolean": lambda *_: True,
     "null": lambda *_: None,
 }

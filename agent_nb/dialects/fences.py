@@ -1,4 +1,4 @@
-"""The code fences in an answer that streams: is what comes next inside one?
+"""Follow the code fences of an answer that streams: is the next character inside one?
 
 Why: in a fence a thought tag is an example, which the reader must see.
 

@@ -34,7 +34,7 @@ SHORT_THOUGHT = r"/[^<§\n.]{5,200}\./"
 SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\.[a-z0-9]{1,8})?\.?/"
 
 
-def head(
+def shared_rules(
     tools: Sequence[ToolSpec], *, small: bool, answered: bool, answer: OutputSchema | None = None
 ) -> list[str]:
     """Return the rules that all dialects share: `thought`, `reply`, `plan` (before calls) and
@@ -42,14 +42,14 @@ def head(
 
     `answer`: the schema of the reply, if it is JSON.
     """
-    rules = _head(tools, small=small, answered=answered)
+    rules = _shared_rules(tools, small=small, answered=answered)
     if answer is None:
         return rules
     reply = f"reply: {as_json(answer_schema(answer))}"
     return [reply if rule.startswith("reply:") else rule for rule in rules]
 
 
-def _head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
+def _shared_rules(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
     if not small:
         rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
         return ["%llguidance {}", *(rules if tools else rules[:2])]
@@ -71,7 +71,9 @@ def _head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str
     ]
 
 
-SHORT, LONG = 120, 1000  # characters of a text without a bound
+# bounds where a schema has none
+SHORT_TEXT, LONG_TEXT = 120, 1000  # characters
+# parameters whose texts may be long
 LONG_NAMES = frozenset(
     {
         "code",
@@ -88,10 +90,10 @@ LONG_NAMES = frozenset(
         "patch",
     }
 )
-NUMBER = 10**12
-ITEMS = 12
+LARGEST_NUMBER = 10**12
+MOST_ITEMS = 12
 
-_PLAIN = (
+_KEPT_KEYWORDS = (
     "type",
     "enum",
     "const",
@@ -105,25 +107,31 @@ _PLAIN = (
     "maxItems",
 )
 # what the engine's regular expressions lack: it drops a whole grammar for one of these
-_UNKNOWN = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
+_UNSUPPORTED = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
 _FORMATS = frozenset({"date-time", "time", "date", "hostname", "ipv4", "ipv6", "uuid"})
 # formats whose own grammar need not end
-_ENDING = {
+_FORMAT_PATTERNS = {
     "duration": "^PT[0-9]{1,5}[HMS]$",
     "email": r"^[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,4}$",
 }
-_LISTS = {"anyOf": "anyOf", "oneOf": "anyOf", "allOf": "allOf", "prefixItems": "prefixItems"}
+# keywords with a list of schemas, and what the grammar has for them
+_LIST_KEYWORDS = {
+    "anyOf": "anyOf",
+    "oneOf": "anyOf",
+    "allOf": "allOf",
+    "prefixItems": "prefixItems",
+}
 
 
 def calls_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of a batch: an array of one to `MOST_CALLS` calls of the given tools."""
-    items, definitions = _calls(tools)
+    items, definitions = _call_options(tools)
     return {"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": items, **definitions}
 
 
 def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of one call of one of the given tools."""
-    items, definitions = _calls(tools)
+    items, definitions = _call_options(tools)
     return {**items, **definitions}
 
 
@@ -132,9 +140,9 @@ def answer_schema(answer: OutputSchema) -> dict[str, Any]:
     prefix = "answer_"
     schema = bounded_depth(answer.schema)
     local = schema.get("$defs", {})
-    definitions = {prefix + name: bounded(each, prefix) for name, each in local.items()}
+    definitions = {prefix + name: bound_schema(each, prefix) for name, each in local.items()}
     return {
-        **bounded(schema, prefix),
+        **bound_schema(schema, prefix),
         **({"$defs": definitions} if definitions else {}),
     }
 
@@ -145,14 +153,14 @@ def as_json(schema: Mapping[str, Any]) -> str:
     return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 
 
-def _calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _call_options(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
     options: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     for number, tool in enumerate(tools):
         prefix = f"t{number}_"
         local = tool.parameters.get("$defs", {})
-        definitions |= {prefix + name: bounded(s, prefix) for name, s in local.items()}
-        args = bounded({"type": "object", **tool.parameters}, prefix)
+        definitions |= {prefix + name: bound_schema(s, prefix) for name, s in local.items()}
+        args = bound_schema({"type": "object", **tool.parameters}, prefix)
         options.append(_object({"name": {"const": tool.name}, "args": args}, ["name", "args"]))
     return {"anyOf": options}, ({"$defs": definitions} if definitions else {})
 
@@ -166,7 +174,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     }
 
 
-def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
+def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
     """Return `schema` with only the grammar's keywords, and with bounds where it has none.
 
     `prefix`: of the names of definitions. `name`: of the parameter, by which the length of a text
@@ -176,61 +184,61 @@ def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
         return schema if isinstance(schema, bool) else {}
     if "$ref" in schema:
         return {"$ref": f"#/$defs/{prefix}{str(schema['$ref']).rsplit('/', 1)[-1]}"}
-    out: dict[str, Any] = {key: schema[key] for key in _PLAIN if key in schema}
-    for key, target in _LISTS.items():
+    out: dict[str, Any] = {key: schema[key] for key in _KEPT_KEYWORDS if key in schema}
+    for key, target in _LIST_KEYWORDS.items():
         if isinstance(schema.get(key), list):
-            out[target] = [bounded(s, prefix, name) for s in schema[key]]
+            out[target] = [bound_schema(s, prefix, name) for s in schema[key]]
     if schema.get("format") in _FORMATS:
         out["format"] = schema["format"]
-    pattern = schema.get("pattern", _ENDING.get(str(schema.get("format"))))
-    if isinstance(pattern, str) and not _UNKNOWN.search(pattern):
+    pattern = schema.get("pattern", _FORMAT_PATTERNS.get(str(schema.get("format"))))
+    if isinstance(pattern, str) and not _UNSUPPORTED.search(pattern):
         out["pattern"] = pattern
     if "items" in schema:
-        out["items"] = bounded(schema["items"], prefix, name)
+        out["items"] = bound_schema(schema["items"], prefix, name)
     kinds = schema.get("type", ())
     for kind in [kinds] if isinstance(kinds, str) else kinds:
-        _BOUNDS.get(kind, _unbounded)(schema, out, prefix, name)
+        _BOUNDS.get(kind, _keep)(schema, out, prefix, name)
     return out
 
 
-def _text(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+def _bound_text(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
     if not {"enum", "const", "maxLength", "format"} & out.keys():
         out["maxLength"] = max(
-            LONG if name.lower() in LONG_NAMES else SHORT, int(out.get("minLength", 0))
+            LONG_TEXT if name.lower() in LONG_NAMES else SHORT_TEXT, int(out.get("minLength", 0))
         )
 
 
-def _number(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+def _bound_number(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
     if not {"enum", "const"} & out.keys():
         if "minimum" not in out and "exclusiveMinimum" not in out:
-            out["minimum"] = -NUMBER
+            out["minimum"] = -LARGEST_NUMBER
         if "maximum" not in out and "exclusiveMaximum" not in out:
-            out["maximum"] = NUMBER
+            out["maximum"] = LARGEST_NUMBER
 
 
-def _array(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    out.setdefault("maxItems", max(ITEMS, int(out.get("minItems", 0))))
+def _bound_array(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    out.setdefault("maxItems", max(MOST_ITEMS, int(out.get("minItems", 0))))
 
 
-def _members(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+def _bound_object(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        out["properties"] = {n: bounded(s, prefix, str(n)) for n, s in properties.items()}
+        out["properties"] = {n: bound_schema(s, prefix, str(n)) for n, s in properties.items()}
         out["required"] = [n for n in schema.get("required", ()) if n in properties]
     more = schema.get("additionalProperties", not properties and "properties" not in schema)
     out["additionalProperties"] = (
-        bounded(more, prefix, name) if isinstance(more, Mapping) else bool(more)
+        bound_schema(more, prefix, name) if isinstance(more, Mapping) else bool(more)
     )
 
 
-def _unbounded(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    """Kinds that end by themselves."""
+def _keep(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    """Keep a kind that needs no bound: a boolean, null."""
 
 
 _BOUNDS = {
-    "string": _text,
-    "number": _number,
-    "integer": _number,
-    "array": _array,
-    "object": _members,
+    "string": _bound_text,
+    "number": _bound_number,
+    "integer": _bound_number,
+    "array": _bound_array,
+    "object": _bound_object,
 }

@@ -4,8 +4,8 @@ Why shared: what is held back, when a block closes and what a cut stream leaves 
 every dialect. Thought tags must be read by the parser that knows when it is inside a block.
 
 Rules
-- A parser is a set of modes; each consumes what it can of the buffer. Modes run until one leaves
-  the mode unchanged.
+- A parser is a set of modes, methods that consume what they can of the buffer (`_buf` from `_pos`).
+  They run until one leaves `_mode` unchanged: it needs more text.
 - Plain text costs one search for a sigil and is returned unchanged by the same call.
 - Leading thought tags count until the first visible character; a marker of the dialect is visible.
 - Text is kept raw: white space around markers belongs to the adjacent text.
@@ -75,7 +75,9 @@ def markers_with_tags(
 class MarkerParser:
     """Reads text with thought tags; dialects add their markers.
 
-    `_handlers` maps the name of the matched group to a handler, which moves `_pos` past the marker.
+    `pattern`: a regular expression whose named groups are the markers; `markers`: their texts (see
+    `scanner.Markers`). `last`: the pattern once no more text comes. A subclass adds to `_handlers`,
+    by the name of the group, a method that moves `_pos` past the marker.
     """
 
     def __init__(
@@ -89,42 +91,42 @@ class MarkerParser:
     ) -> None:
         self.stopped = False
         self._markers = markers_with_tags(pattern, markers, tags.anywhere, fold=fold)
-        # used once no more text comes
-        self._last = markers_with_tags(last or pattern, markers, tags.anywhere, fold=fold)
-        self._leading = markers_with_tags("", (), tags.leading) if tags.leading else None
+        self._final_markers = markers_with_tags(last or pattern, markers, tags.anywhere, fold=fold)
+        self._leading_markers = markers_with_tags("", (), tags.leading) if tags.leading else None
         self._fences = Fences() if tags.anywhere else None
         # first characters of markers; "<" also begins the closing tag of a thought
         self._sigil = "<"
-        self._others = [sigil for sigil in self._markers.sigils if sigil != "<"]
+        self._other_sigils = [sigil for sigil in self._markers.sigils if sigil != "<"]
         self._buf = ""
         self._pos = 0
-        self._base = 0  # offset of the buffer in the turn
+        self._buf_offset = 0  # offset of the buffer in the turn
         self._final = self._cut = False
-        self._voice: type[Text] | type[Thought] = Text
-        self._open = False  # a block of this voice has begun
-        # set while text without a sigil may pass unchanged
-        self._plain: type[Text] | type[Thought] | None = None
-        self._mode: Mode = self._text if self._leading is None else self._lead
+        self._part_type: type[Text] | type[Thought] = Text
+        self._block_open = False  # a block of this type has begun
+        # the type of part as which `feed` may return a text without a sigil unchanged, if any
+        self._pass_as: type[Text] | type[Thought] | None = None
+        self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""
         self._attributes: dict[str, Any] | None = None
         self._tag: TagReader | None = None
-        # kept text of a block that has left the buffer
-        self._held: list[str] | None = None
-        self._size = 0  # its length
-        self._start = 0  # where its rest begins in the buffer
-        self._at = 0  # offset of the block in the turn
+        # a block that is read as a whole at its end: its text that has left the buffer (None: no
+        # such block), the length of that, and where its rest begins in the buffer
+        self._pieces: list[str] | None = None
+        self._kept_size = 0
+        self._kept_from = 0
+        self._block_offset = 0  # of that block in the turn
         self._out: list[Part] = []
 
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
-        make = self._plain
+        make = self._pass_as
         if make is not None and self._sigil not in text:
-            for sigil in self._others:
+            for sigil in self._other_sigils:
                 if sigil in text:
                     break
             else:
-                self._base += len(text)
+                self._buf_offset += len(text)
                 if self._fences is not None and make is Text:
                     self._fences.feed(text)
                 return (make(text),) if text else ()
@@ -134,7 +136,7 @@ class MarkerParser:
         """End the stream: flush held text and close open blocks (see `base`)."""
         self._final, self._cut = True, cut
         out = self._advance("")
-        self._shut()
+        self._close_block()
         self.stopped = True
         return out
 
@@ -147,81 +149,81 @@ class MarkerParser:
         while self._mode != mode and not self.stopped:
             mode = self._mode
             mode()
-        if self._held is not None:
-            self._held.append(self._buf[self._start : self._pos])
-            self._size += self._pos - self._start
-            self._start = 0
-        self._base += self._pos
+        if self._pieces is not None:
+            self._pieces.append(self._buf[self._kept_from : self._pos])
+            self._kept_size += self._pos - self._kept_from
+            self._kept_from = 0
+        self._buf_offset += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
-        flows = self._open and not self._buf and self._held is None and not self.stopped
-        flows = flows and self._mode != self._lead
-        self._plain = self._voice if flows else None
+        passes = self._block_open and not self._buf and self._pieces is None and not self.stopped
+        passes = passes and self._mode != self._read_lead
+        self._pass_as = self._part_type if passes else None
         return out
 
-    def _keep(self, start: int) -> None:
+    def _start_keeping(self, start: int) -> None:
         """Start keeping text: a block is read as a whole at its end."""
-        self._held, self._size, self._start = [], 0, start
+        self._pieces, self._kept_size, self._kept_from = [], 0, start
 
-    def _length(self, pos: int) -> int:
+    def _kept_length(self, pos: int) -> int:
         """Return the length of the kept text up to `pos`."""
-        return self._size + pos - self._start
+        return self._kept_size + pos - self._kept_from
 
-    def _take(self, pos: int, mode: Mode) -> str:
+    def _take_kept(self, pos: int, mode: Mode) -> str:
         """Return the kept text up to `pos` and continue there in `mode`."""
-        text = "".join(self._held or ()) + self._buf[self._start : pos]
-        self._held, self._pos, self._mode = None, pos, mode
+        text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
+        self._pieces, self._pos, self._mode = None, pos, mode
         return text
 
     def _rewind(self) -> None:
         """Go back to the start of the kept text."""
-        if self._held:
-            self._base += self._start - self._size
-            self._buf = "".join(self._held) + self._buf[self._start :]
-            self._held, self._size, self._start = [], 0, 0
-        self._pos = self._start
+        if self._pieces:
+            self._buf_offset += self._kept_from - self._kept_size
+            self._buf = "".join(self._pieces) + self._buf[self._kept_from :]
+            self._pieces, self._kept_size, self._kept_from = [], 0, 0
+        self._pos = self._kept_from
 
-    def _say(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         if not text:
             return
-        self._open = True
-        if self._fences is not None and self._voice is Text:
+        self._block_open = True
+        if self._fences is not None and self._part_type is Text:
             self._fences.feed(text)
         if self._attributes is not None:
             self._out.append(Thought(text, attributes=self._attributes))
             self._attributes = None
         else:
-            self._out.append(self._voice(text))
+            self._out.append(self._part_type(text))
 
-    def _shut(self, *, incomplete: bool = False) -> None:
-        if self._open:
+    def _close_block(self, *, incomplete: bool = False) -> None:
+        if self._block_open:
             self._out.append(Close(incomplete=incomplete))
-        self._open = False
+        self._block_open = False
         self._attributes = None
 
-    def _lead(self) -> None:
+    def _read_lead(self) -> None:
         """Mode: before the first visible character of the turn, where leading tags count."""
-        assert self._leading is not None
+        assert self._leading_markers is not None
         buf, start = self._buf, self._pos
         self._pos = _invisible(buf, start).end()  # type: ignore[union-attr]  # the pattern matches everywhere
-        self._say(buf[start : self._pos])
+        self._emit(buf[start : self._pos])
         if self._pos == len(buf):
             return
-        if found := self._leading.match(buf, self._pos):
+        if found := self._leading_markers.match(buf, self._pos):
             self._begin_tag(found)
-        elif self._final or self._leading.hold(buf, self._pos) != self._pos:
-            self._leave_lead()
+        elif self._final or self._leading_markers.hold(buf, self._pos) != self._pos:
+            self._end_lead()
 
-    def _leave_lead(self) -> None:
-        self._leading = None
-        self._mode = self._text
+    def _end_lead(self) -> None:
+        self._leading_markers = None
+        self._mode = self._read_text
 
-    def _text(self) -> None:
-        """Text up to the next marker, or to what may be the start of one."""
+    def _read_text(self) -> None:
+        """Mode: text up to the next marker, or to what may be the start of one."""
         buf, mode = self._buf, self._mode
-        markers = self._last if self._final else self._markers
+        markers = self._final_markers if self._final else self._markers
         while found := markers.search(buf, self._pos):
-            self._say(buf[self._pos : found.start()])
+            self._emit(buf[self._pos : found.start()])
             self._pos = found.start()
             self._handlers[found.lastgroup or ""](found)
             if self._mode != mode or self.stopped:
@@ -230,72 +232,72 @@ class MarkerParser:
         end = len(buf) if whole else self._markers.hold(buf, self._pos)
         if self._final and end == len(buf) - 1:
             end += 1  # a lone "<" is rather text than half a marker
-        self._say(buf[self._pos : end])
+        self._emit(buf[self._pos : end])
         self._pos = end
 
-    def _literal(self, match: re.Match[str]) -> None:
-        """What looks like a marker is none here."""
-        self._say(match[0])
+    def _emit_marker(self, match: re.Match[str]) -> None:
+        """Emit what looks like a marker as text."""
+        self._emit(match[0])
         self._pos = match.end()
 
     def _begin_thought(self, end: int, closing: str) -> None:
-        self._shut()
+        self._close_block()
         self._pos = end
-        self._voice = Thought
+        self._part_type = Thought
         self._closing = closing
-        self._mode = self._thought
+        self._mode = self._read_thought
 
-    def _thought(self) -> None:
+    def _read_thought(self) -> None:
         """Mode: reasoning up to its closing tag; other markers are text."""
         buf, pos = self._buf, self._pos
         end = buf.find(self._closing, pos)
         if end >= 0:
-            self._say(buf[pos:end])
+            self._emit(buf[pos:end])
             self._pos = end + len(self._closing)
             self._end_thought()
             return
         self._pos = len(buf) if self._final else find_marker_start(buf, pos, self._closing)
-        self._say(buf[pos : self._pos])
+        self._emit(buf[pos : self._pos])
         if self._final:
-            self._shut(incomplete=True)
+            self._close_block(incomplete=True)
 
     def _end_thought(self) -> None:
-        self._shut()
-        self._voice = Text
-        self._mode = self._text if self._leading is None else self._lead
+        self._close_block()
+        self._part_type = Text
+        self._mode = self._read_text if self._leading_markers is None else self._read_lead
 
     def _begin_tag(self, match: re.Match[str]) -> None:
-        if self._voice is Thought or (self._fences is not None and self._fences.inside):
-            self._literal(match)
+        if self._part_type is Thought or (self._fences is not None and self._fences.inside):
+            self._emit_marker(match)
             return
         self._tag = TagReader(match["tag"])
         self._closing = f"</{match['tag']}>"
-        self._mode = self._opening
+        self._mode = self._read_tag
 
-    def _opening(self) -> None:
+    def _read_tag(self) -> None:
         """Mode: the opening tag of a thought, with its attributes."""
         assert self._tag is not None
         end = self._tag.read(self._buf, self._pos)
         if end is None and not self._final:
             return
         if end is None or end < 0:
-            self._say("<")
+            self._emit("<")
             self._pos += 1
-            self._leave_lead()
+            self._end_lead()
             return
         self._begin_thought(end, self._closing)
         attributes: dict[str, Any] = dict(self._tag.attributes)
         thought = next((attributes.pop(n) for n in ("thought", "content") if attributes.get(n)), "")
         attributes.pop("thought", "")
-        self._attributes = _typed(attributes) or None
+        self._attributes = _convert_confidence(attributes) or None
         if thought:
-            self._say(thought)
-            self._shut()  # the text between the tags is another thought
+            self._emit(thought)
+            self._close_block()  # the text between the tags is another thought
         if self._tag.closed:
             self._end_thought()
 
 
-def _typed(attributes: dict[str, Any]) -> dict[str, Any]:
+def _convert_confidence(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return attributes with a numeric `confidence` as a float."""
     confidence = attributes.get("confidence")
     if confidence is not None and re.fullmatch(r"-?\d{1,9}(\.\d{1,17})?", confidence, re.ASCII):

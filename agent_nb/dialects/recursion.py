@@ -2,7 +2,7 @@
 
 Rules
 - A definition that contains itself is copied once for each of `LEVELS`; its lists hold at most
-  `MOST` items.
+  `MOST_ITEMS` items.
 - Below the last level a list is empty, an optional member is left out, and of several options the
   others remain. A schema that cannot end so stays as it is.
 - Every document of the bounded schema is one of the original.
@@ -16,7 +16,7 @@ from typing import Any
 from ..models import recursive_names
 
 LEVELS = 2
-MOST = 2  # items of a list of the recursive type
+MOST_ITEMS = 2  # items of a list of the recursive type
 
 
 def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,7 +29,11 @@ def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _Unrolled:
-    """The copies of the recursive definitions, made from the deepest level up."""
+    """The copies of the recursive definitions, from the deepest level up.
+
+    A copy of level n refers only to copies of level n + 1; a definition that cannot end without a
+    deeper level has no copy.
+    """
 
     def __init__(self, definitions: Mapping[str, Any], names: set[str]) -> None:
         self._names = names
@@ -37,62 +41,67 @@ class _Unrolled:
         self._copies: dict[str, Any] = {}
         for level in reversed(range(LEVELS)):
             for name in sorted(names):
-                copy = self._bounded(definitions[name], level + 1)
+                copy = self._bound(definitions[name], level + 1)
                 if copy is not None:
                     self._copies[f"{name}_{level}"] = copy
 
     def schema(self, root: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the root with its definitions; None if it cannot end."""
         others = {
-            name: self._bounded(each, 0)
+            name: self._bound(each, 0)
             for name, each in self._definitions.items()
             if name not in self._names
         }
-        made = self._bounded({k: v for k, v in root.items() if k != "$defs"}, 0)
-        if made is None or None in others.values():
+        bound = self._bound({k: v for k, v in root.items() if k != "$defs"}, 0)
+        if bound is None or None in others.values():
             return None
-        return {**made, "$defs": {**others, **self._copies}}
+        return {**bound, "$defs": {**others, **self._copies}}
 
-    def _bounded(self, schema: Any, level: int) -> Any:
-        """Return a schema whose recursive references are to copies of `level`; None without any."""
+    def _bound(self, schema: Any, level: int) -> Any:
+        """Return a schema whose recursive references are to copies of `level`.
+
+        None if there is no such copy, so that a value of the schema cannot end.
+        """
         if not isinstance(schema, Mapping):
             return schema
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         if name in self._names:
             target = f"{name}_{level}"
             return {"$ref": f"#/$defs/{target}"} if target in self._copies else None
-        made = dict(schema)
+        bound = dict(schema)
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                made[key] = [
-                    o for o in (self._bounded(s, level) for s in schema[key]) if o is not None
+                bound[key] = [
+                    o for o in (self._bound(s, level) for s in schema[key]) if o is not None
                 ]
-                if not made[key]:
+                if not bound[key]:
                     return None
-        return made if self._list(made, level) and self._members(made, level) else None
+        return (
+            bound if self._bound_array(bound, level) and self._bound_object(bound, level) else None
+        )
 
-    def _list(self, schema: dict[str, Any], level: int) -> bool:
+    def _bound_array(self, schema: dict[str, Any], level: int) -> bool:
         """Bound the items of an array; return whether it can end."""
-        every = [self._bounded(each, level) for each in schema.get("prefixItems", ())]
-        if None in every:
+        prefix_items = [self._bound(each, level) for each in schema.get("prefixItems", ())]
+        if None in prefix_items:
             return False
-        schema |= {"prefixItems": every} if every else {}
+        schema |= {"prefixItems": prefix_items} if prefix_items else {}
         if "items" not in schema:
             return True
-        items = self._bounded(schema["items"], level)
+        items = self._bound(schema["items"], level)
         if items is None:
             schema["items"], schema["maxItems"] = {"type": "null"}, 0
         elif items != schema["items"]:
-            most = max(MOST, int(schema.get("minItems", 0)))
+            most = max(MOST_ITEMS, int(schema.get("minItems", 0)))
             schema["items"], schema["maxItems"] = (
                 items,
                 min(most, int(schema.get("maxItems", most))),
             )
         return schema["maxItems"] >= schema.get("minItems", 0) if items is None else True
 
-    def _members(self, schema: dict[str, Any], level: int) -> bool:
+    def _bound_object(self, schema: dict[str, Any], level: int) -> bool:
         """Bound the members of an object; return whether it can end."""
-        members = {n: self._bounded(s, level) for n, s in schema.get("properties", {}).items()}
+        members = {n: self._bound(s, level) for n, s in schema.get("properties", {}).items()}
         left_out = {n for n, s in members.items() if s is None}
         if left_out & set(schema.get("required", ())):
             return False
@@ -100,6 +109,6 @@ class _Unrolled:
             schema["properties"] = {n: s for n, s in members.items() if n not in left_out}
         more = schema.get("additionalProperties")
         if isinstance(more, Mapping):
-            found = self._bounded(more, level)
-            schema["additionalProperties"] = False if found is None else found
+            bound_more = self._bound(more, level)
+            schema["additionalProperties"] = False if bound_more is None else bound_more
         return True

@@ -2,8 +2,8 @@
 
 Rules
 - JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`, so that
-  text of a tool can neither close a block nor look like a marker. Half surrogate pairs stay
-  escaped, so that everything can be encoded.
+  text of a tool can neither close a block nor look like a marker. Lone surrogates stay escaped, so
+  that everything can be encoded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from ..models import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DEPTH = 4
 
 
@@ -28,7 +28,7 @@ def json_text(value: Any) -> str:
         loose = json.dumps(value, ensure_ascii=False, default=str)
         text = json.dumps(json.loads(loose, parse_constant=lambda _: None), ensure_ascii=False)
     text = _OPENING.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("</", "<\\/"))
-    return text if text.isascii() else _HALF.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+    return text if text.isascii() else _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def call_value(call: CallBlock) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def result_value(result: ResultBlock) -> dict[str, Any]:
     }
 
 
-def tool_lines(tools: Sequence[ToolSpec]) -> str:
+def describe_tools(tools: Sequence[ToolSpec]) -> str:
     """Return the tools as a list: signature, description and parameters."""
-    return "\n".join(_tool(t) for t in tools)
+    return "\n".join(_describe_tool(t) for t in tools)
 
 
-def brief(tools: Sequence[ToolSpec]) -> str:
+def describe_briefly(tools: Sequence[ToolSpec]) -> str:
     """Return the system text for a small model, which learns the markers from example turns."""
     if not tools:
         return "You are a helpful assistant. Think in one short sentence, then answer in one short paragraph."
@@ -64,7 +64,7 @@ def brief(tools: Sequence[ToolSpec]) -> str:
     return "You are an agent with tools. " + " ".join(lines)
 
 
-def _tool(tool: ToolSpec) -> str:
+def _describe_tool(tool: ToolSpec) -> str:
     required = set(tool.parameters.get("required", ()))
     properties = properties_of(tool)
     signature = ", ".join(
@@ -98,11 +98,11 @@ def _default(schema: Mapping[str, Any]) -> str:
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Follow a local `$ref` (`#/$defs/NAME`); an unknown one means any value."""
-    seen = 0
-    while (ref := schema.get("$ref")) is not None and seen < _DEPTH:
-        found = root.get("$defs", {}).get(str(ref).rsplit("/", 1)[-1], {})
-        schema = found if isinstance(found, dict) else {}
-        seen += 1
+    followed = 0
+    while (ref := schema.get("$ref")) is not None and followed < _DEPTH:
+        definition = root.get("$defs", {}).get(str(ref).rsplit("/", 1)[-1], {})
+        schema = definition if isinstance(definition, dict) else {}
+        followed += 1
     return schema
 
 

@@ -19,19 +19,19 @@ from collections.abc import Iterable
 class Markers:
     """A set of markers.
 
-    `pattern` finds a complete marker. `texts` are those whose beginnings are held back, a whole
-    word included, as the pattern may need to see what follows it. `fold` ignores the case of ASCII
-    letters in the texts.
+    `pattern` finds a complete marker. `texts`: the texts of the markers; text that may be the
+    beginning of one is held back, also a whole one, since the pattern may need the next character.
+    `fold`: ignore the case of ASCII letters in `texts`.
     """
 
     def __init__(self, pattern: str, texts: Iterable[str], *, fold: bool = False) -> None:
-        known = [w.lower() if fold else w for w in texts]
+        folded = [w.lower() if fold else w for w in texts]
         self.search = re.compile(pattern).search
         self.match = re.compile(pattern).match
-        self.sigils = "".join(sorted({w[0] for w in known}))
+        self.sigils = "".join(sorted({w[0] for w in folded}))
         self._fold = fold
-        self._longest = max(map(len, known), default=0)
-        self._beginnings = frozenset(w[:n] for w in known for n in range(1, len(w) + 1))
+        self._longest = max(map(len, folded), default=0)
+        self._beginnings = frozenset(w[:n] for w in folded for n in range(1, len(w) + 1))
 
     def hold(self, text: str, start: int) -> int:
         """Return where a possible marker after `start` begins, or the length of the text."""

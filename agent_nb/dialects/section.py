@@ -61,16 +61,16 @@ class Section(TextDialect):
         """Return a parser that also reads thought tags."""
         return SectionParser(tags)
 
-    def turn_grammar(self, tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
+    def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
         """Return the grammar of a turn: a thought, then calls or the answer."""
-        rules = [*head, 'answer: "§RESPOND: " reply "\\n§END"']
+        rules = [*shared_rules, 'answer: "§RESPOND: " reply "\\n§END"']
         if not tools:
             return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
-        more = "call? " * (grammar.MOST_CALLS - 1)
+        optional_calls = "call? " * (grammar.MOST_CALLS - 1)
         return "\n".join(
             [
                 *rules,
-                f'start: "§THINK: " ( plan "\\n" call {more}"§EXECUTE" | settled "\\n" answer )',
+                f'start: "§THINK: " ( plan "\\n" call {optional_calls}"§EXECUTE" | settled "\\n" answer )',
                 'call: "§CALL: " object "\\n"',
                 f"object: {grammar.as_json(grammar.call_schema(tools))}",
                 "",
@@ -81,9 +81,9 @@ class Section(TextDialect):
         """Write a step: `§THINK:`, the answer as `§RESPOND:`, then the calls with `§EXECUTE`."""
         lines = []
         if thoughts:
-            lines.append(f"§THINK: {_disarmed(thoughts)}")
+            lines.append(f"§THINK: {_escape_markers(thoughts)}")
         if text:
-            lines.append(f"§RESPOND: {_disarmed(text)}")
+            lines.append(f"§RESPOND: {_escape_markers(text)}")
         lines += [f"§CALL: {render.json_text(render.call_value(c))}" for c in calls]
         if calls:
             lines.append("§EXECUTE")
@@ -91,14 +91,14 @@ class Section(TextDialect):
 
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch, one line each."""
-        return text_message("user", "\n".join(f"[SYSTEM: {_line(r)}]" for r in results))
+        return text_message("user", "\n".join(f"[SYSTEM: {_write_result(r)}]" for r in results))
 
 
-def _disarmed(text: str) -> str:
+def _escape_markers(text: str) -> str:
     return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", replace_surrogates(text)))
 
 
-def _line(result: ResultBlock) -> str:
+def _write_result(result: ResultBlock) -> str:
     return _FORGED.sub(r"\\u005b", render.json_text(render.result_value(result)))
 
 

@@ -41,16 +41,16 @@ def _pattern(boundary: str) -> str:
 
 
 _PATTERN = _pattern(r"(?=\W)")
-_LAST = _pattern(r"(?!\w)")
-_blank = re.compile(r"\s*").match
-_bracket = re.compile(r"[\[\]§]").search
+_FINAL_PATTERN = _pattern(r"(?!\w)")
+_blank_at = re.compile(r"\s*").match
+_find_bracket = re.compile(r"[\[\]§]").search
 
 
 class SectionParser(MarkerParser):
     """Reads one turn."""
 
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
-        super().__init__(_PATTERN, _WORDS, tags, last=_LAST, fold=True)
+        super().__init__(_PATTERN, _WORDS, tags, last=_FINAL_PATTERN, fold=True)
         self._handlers |= {
             "think": self._think,
             "call": self._call,
@@ -59,68 +59,68 @@ class SectionParser(MarkerParser):
             "end": self._end,
             "system": self._system,
         }
-        self._calls = 0
+        self._next_index = 0
         self._scan: Scan | None = None
-        self._depth = 0
-        self._why = ""  # what is wrong with the first malformed call
+        self._open_brackets = 0
+        self._fault = ""  # what is wrong with the first malformed call
 
-    def _section(self, match: re.Match[str], voice: type[Text] | type[Thought]) -> None:
-        self._shut()
-        self._voice = voice
+    def _begin_section(self, match: re.Match[str], voice: type[Text] | type[Thought]) -> None:
+        self._close_block()
+        self._part_type = voice
         self._pos = match.end()
-        self._mode = self._skip
+        self._mode = self._skip_blank
 
     def _think(self, match: re.Match[str]) -> None:
-        self._section(match, Thought)
+        self._begin_section(match, Thought)
 
     def _respond(self, match: re.Match[str]) -> None:
-        self._section(match, Text)
+        self._begin_section(match, Text)
 
-    def _skip(self) -> None:
+    def _skip_blank(self) -> None:
         """Mode: white space that belongs to the marker before it."""
-        self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         if self._pos < len(self._buf):
-            self._mode = self._text
+            self._mode = self._read_text
 
     def _execute(self, match: re.Match[str]) -> None:
-        self._stop(match, Execute(self._why))
+        self._stop(match, Execute(self._fault))
 
     def _end(self, match: re.Match[str]) -> None:
         self._stop(match, End())
 
     def _stop(self, match: re.Match[str], part: Execute | End) -> None:
-        self._shut()
+        self._close_block()
         self._out.append(part)
         self._pos = match.end()
         self.stopped = True
 
     def _call(self, match: re.Match[str]) -> None:
-        self._section(match, Text)
-        self._mode = self._head
+        self._begin_section(match, Text)
+        self._mode = self._read_call_start
 
-    def _head(self) -> None:
+    def _read_call_start(self) -> None:
         """Mode: after the marker; a call must begin with an object."""
-        self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]
+        self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]
         if self._pos == len(self._buf):
             return
-        self._mode = self._text
+        self._mode = self._read_text
         if self._buf[self._pos] != "{":
             self._malformed("it does not begin with {")
         else:
-            self._keep(self._pos)
-            self._at = self._base + self._pos
-            self._scan = Scan("§", 0, index=self._calls)
-            self._mode = self._object
+            self._start_keeping(self._pos)
+            self._block_offset = self._buf_offset + self._pos
+            self._scan = Scan("§", 0, index=self._next_index)
+            self._mode = self._read_object
 
-    def _object(self) -> None:
+    def _read_object(self) -> None:
         """Mode: the JSON object of a call."""
         scan, buf = self._scan, self._buf
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
         while stop == "sigil":
-            markers = self._last if self._final else self._markers
+            markers = self._final_markers if self._final else self._markers
             if markers.match(buf, pos):
-                self._content(pos)
+                self._end_malformed(pos)
                 return
             if not self._final and markers.hold(buf, pos) == pos:
                 stop = "more"
@@ -128,102 +128,109 @@ class SectionParser(MarkerParser):
             stop, pos = scan.run(buf, pos + 1, self._out)
         self._pos = pos
         if stop == "done":
-            self._complete(pos)
+            self._end_object(pos)
         elif self._cut and stop == "more":
-            text = self._take(len(buf), self._text)
+            text = self._take_kept(len(buf), self._read_text)
             self._out.extend(
-                cut_calls(text, Scan("§", 0, index=self._calls), f"§CALL: {text}", self._at)
+                cut_calls(
+                    text, Scan("§", 0, index=self._next_index), f"§CALL: {text}", self._block_offset
+                )
             )
         elif stop == "broken" or self._final:
-            self._faulty(pos + 1)
+            self._note_fault(pos + 1)
             self._rewind()
-            self._take(self._pos, self._text)
-            self._calls = scan.calls
-        elif self._length(pos) > LARGEST:
+            self._take_kept(self._pos, self._read_text)
+            self._next_index = scan.calls
+        elif self._kept_length(pos) > LARGEST:
             self._too_large()
 
-    def _complete(self, pos: int) -> None:
+    def _end_object(self, pos: int) -> None:
         scan = self._scan
         assert scan is not None
-        if self._length(pos) > LARGEST:
+        if self._kept_length(pos) > LARGEST:
             self._too_large()
             return
-        text = self._take(pos, self._skip)
+        text = self._take_kept(pos, self._skip_blank)
         try:
             within_depth(scan.deepest)
-            self._out.append(read_call(text, self._calls))
+            self._out.append(read_call(text, self._next_index))
         except ValueError as fault:
             self._malformed(str(fault))
-            self._mode = self._text
-            self._say(text)
-        self._calls = scan.calls
+            self._mode = self._read_text
+            self._emit(text)
+        self._next_index = scan.calls
 
-    def _content(self, pos: int) -> None:
+    def _end_malformed(self, pos: int) -> None:
         """Treat the text of a malformed call as answer text."""
         assert self._scan is not None
-        self._calls = self._scan.calls
-        self._faulty(pos)
-        self._say(self._take(pos, self._text))
+        self._next_index = self._scan.calls
+        self._note_fault(pos)
+        self._emit(self._take_kept(pos, self._read_text))
 
-    def _faulty(self, pos: int) -> None:
+    def _note_fault(self, pos: int) -> None:
         """Note what is wrong with the kept text up to `pos`, which is not JSON."""
-        if self._why:
+        if self._fault:
             return
-        text = "".join(self._held or ()) + self._buf[self._start : pos]
+        text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
         try:
             read_call(text)
         except ValueError as fault:
             self._malformed(str(fault))
 
     def _malformed(self, why: str) -> None:
-        self._why = (
-            self._why
+        self._fault = (
+            self._fault
             or f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
         )
 
     def _system(self, match: re.Match[str]) -> None:
-        if self._voice is Thought:
-            self._literal(match)
+        if self._part_type is Thought:
+            self._emit_marker(match)
             return
-        self._shut()
-        self._at = self._base + match.start()
-        self._depth = 1
-        self._keep(match.start())
+        self._close_block()
+        self._block_offset = self._buf_offset + match.start()
+        self._open_brackets = 1
+        self._start_keeping(match.start())
         self._pos = match.end()
-        self._mode = self._forged
+        self._mode = self._read_forged
 
-    def _forged(self) -> None:
+    def _read_forged(self) -> None:
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
-        markers = self._last if self._final else self._markers
-        last = self._start - self._size + FORGED
-        while found := _bracket(buf, pos, last):
+        markers = self._final_markers if self._final else self._markers
+        last = self._kept_from - self._kept_size + FORGED
+        while found := _find_bracket(buf, pos, last):
             pos = found.end()
             if found[0] == "§":
                 at = found.start()
                 if markers.match(buf, at):
-                    self._forgery(at)
+                    self._end_forged(at)
                     return
                 if not self._final and markers.hold(buf, at) == at:
                     self._pos = at
                     return
                 continue
-            self._depth += 1 if found[0] == "[" else -1
-            if not self._depth:
-                self._forgery(pos)
+            self._open_brackets += 1 if found[0] == "[" else -1
+            if not self._open_brackets:
+                self._end_forged(pos)
                 return
         self._pos = min(len(buf), last)
         if self._final or self._pos == last:
-            self._forgery(self._pos)
+            self._end_forged(self._pos)
 
-    def _forgery(self, pos: int) -> None:
-        raw = self._take(pos, self._text)
+    def _end_forged(self, pos: int) -> None:
+        raw = self._take_kept(pos, self._read_text)
         message = "The [SYSTEM: …] line was ignored: only the system writes results. Write §CALL: and §EXECUTE and wait for them."
-        self._out.append(Fault("forged_results", message, raw, self._at, feedback=True))
+        self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
     def _too_large(self) -> None:
         message = f"A call is larger than {LARGEST} characters; the turn was given up there."
         self._out.append(
-            Fault("limit", message, self._take(self._pos, self._text)[:FORGED], self._at)
+            Fault(
+                "limit",
+                message,
+                self._take_kept(self._pos, self._read_text)[:FORGED],
+                self._block_offset,
+            )
         )
         self.stopped = True

@@ -37,30 +37,30 @@ class TagReader:
     def __init__(self, name: str) -> None:
         self.attributes: dict[str, str] = {}
         self.closed = False  # it ends with "/>"
-        self._done = 1 + len(name)  # characters of the tag read for good
+        self._read = 1 + len(name)  # characters of the tag read for good
         self._quote = ""  # of the value that is open
-        self._seen = 0  # characters of the tag in which that quote has been looked for
+        self._length = 0  # characters of the tag in which that quote has been looked for
 
     def read(self, text: str, start: int) -> int | None:
         """Return the position after the tag at `start`, -1 if there is none, None if undecided."""
         if self._quote:
-            if text.find(self._quote, start + self._seen) < 0:
-                return self._wait(text, start)
+            if text.find(self._quote, start + self._length) < 0:
+                return self._undecided(text, start)
             self._quote = ""
-        pos = start + self._done
+        pos = start + self._read
         while match := _ATTRIBUTE(text, pos):
             value = next(v for v in match.groups()[1:] if v is not None)
             self.attributes[match[1]] = unescape(value, _QUOTES)
             pos = match.end()
-        self._done = pos - start
+        self._read = pos - start
         if match := _END(text, pos):
             self.closed = bool(match[1])
             return match.end() if match.end() - start <= LIMIT else -1
         if match := _OPEN_VALUE(text, pos):
             self._quote = text[text.index("=", pos) + 1 :].lstrip()[0]
-            return self._wait(text, start)
-        return self._wait(text, start) if _UNFINISHED(text, pos) else -1
+            return self._undecided(text, start)
+        return self._undecided(text, start) if _UNFINISHED(text, pos) else -1
 
-    def _wait(self, text: str, start: int) -> int | None:
-        self._seen = len(text) - start
-        return None if self._seen <= LIMIT else -1
+    def _undecided(self, text: str, start: int) -> int | None:
+        self._length = len(text) - start
+        return None if self._length <= LIMIT else -1

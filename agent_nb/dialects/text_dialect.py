@@ -52,7 +52,7 @@ class TextDialect(Dialect):
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the protocol and the tools as system text."""
         if small:
-            return render.brief(tools)
+            return render.describe_briefly(tools)
         if not tools:
             return _WITHOUT_TOOLS.format(plain_markers=self.plain_markers, answer=self.answer)
         return _WITH_TOOLS.format(
@@ -60,7 +60,7 @@ class TextDialect(Dialect):
             rules=self.rules,
             answer=self.answer,
             last=self.last,
-            tools=render.tool_lines(tools),
+            tools=render.describe_tools(tools),
         )
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
@@ -71,7 +71,7 @@ class TextDialect(Dialect):
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        return self.turn_grammar(tools, grammar.head(tools, small=small, answered=answered))
+        return self.turn_grammar(tools, grammar.shared_rules(tools, small=small, answered=answered))
 
     def typed_grammar(
         self,
@@ -82,8 +82,8 @@ class TextDialect(Dialect):
         answered: bool = False,
     ) -> str:
         """Return the grammar of a turn whose answer is JSON of the schema."""
-        head = grammar.head(tools, small=small, answered=answered, answer=answer)
-        return self.turn_grammar(tools, head)
+        shared_rules = grammar.shared_rules(tools, small=small, answered=answered, answer=answer)
+        return self.turn_grammar(tools, shared_rules)
 
     def parser(self) -> Parser:
         """Return a parser for one model turn."""
@@ -94,5 +94,5 @@ class TextDialect(Dialect):
         """Return a parser that also reads thought tags."""
 
     @abstractmethod
-    def turn_grammar(self, tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
-        """Return the grammar of a turn; `head` are its rules for thoughts and answers."""
+    def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
+        """Return the grammar of a turn; `shared_rules` are its rules for thoughts and answers."""

@@ -50,29 +50,29 @@ class FilterParser:
     def __init__(self, inner: Parser, tags: ThoughtTags) -> None:
         self._inner = inner
         self._filter = MarkerParser("", (), tags)
-        self._voice: type[Part] = Text
+        self._part_type: type[Part] = Text
         self.stopped = False
 
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
-        return self._pass(self._filter.feed(text))
+        return self._pass_on(self._filter.feed(text))
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
         """Flush and close both parsers."""
-        return [*self._pass(self._filter.close(cut=cut)), *self._inner.close(cut=cut)]
+        return [*self._pass_on(self._filter.close(cut=cut)), *self._inner.close(cut=cut)]
 
-    def _pass(self, parts: Sequence[Part]) -> list[Part]:
+    def _pass_on(self, parts: Sequence[Part]) -> list[Part]:
         out: list[Part] = []
         for part in parts:
             if self._inner.stopped:
                 break
             if isinstance(part, Text):
-                self._voice = Text
+                self._part_type = Text
                 out.extend(self._inner.feed(part.text))
             elif isinstance(part, Thought):
-                self._voice = Thought
+                self._part_type = Thought
                 out.append(part)
-            elif not isinstance(part, Close) or self._voice is Thought:
+            elif not isinstance(part, Close) or self._part_type is Thought:
                 out.append(part)  # its own parser closes text
         self.stopped = self._inner.stopped
         return out

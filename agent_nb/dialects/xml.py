@@ -49,13 +49,13 @@ class Xml(TextDialect):
         """Return a parser that also reads thought tags."""
         return XmlParser(tags)
 
-    def turn_grammar(self, tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
+    def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
         """Return the grammar of a turn: a thought, then a batch of calls or the answer."""
         if not tools:
-            return "\n".join([*head, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
+            return "\n".join([*shared_rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
         return "\n".join(
             [
-                *head,
+                *shared_rules,
                 'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
                 'batch: "<execute>\\n" calls "\\n</execute>"',
                 f"calls: {grammar.as_json(grammar.calls_schema(tools))}",

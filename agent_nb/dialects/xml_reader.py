@@ -10,7 +10,7 @@ Rules
   to the model, and reading continues.
 - Only the system writes `<results>`: from the model they are the Fault `forged_results`; empty ones
   are ignored.
-- `<execute>` or `<results>` followed by prose, without a closing tag in the next `PROSE`
+- `<execute>` or `<results>` followed by prose, without a closing tag in the next `MENTION`
   characters, is text: the model wrote about the protocol.
 - An unclosed thought is incomplete. An unclosed block is a Fault, never a call; after a cut its
   calls are incomplete.
@@ -26,7 +26,7 @@ from .calls import Scan, read_batch, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .scanner import find_marker_start
 
-PROSE = 4096  # characters
+MENTION = 4096  # characters of prose after which an opening tag counts as mentioned
 LARGEST = 64 * 1024 * 1024  # characters of one block
 KEPT = 64 * 1024  # characters of a block beyond the limit that its fault shows
 EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
@@ -44,7 +44,7 @@ _WORDS = (
     "<respond>",
     "</respond>",
 )
-_blank = re.compile(r"\s*").match
+_blank_at = re.compile(r"\s*").match
 
 
 class XmlParser(MarkerParser):
@@ -59,16 +59,16 @@ class XmlParser(MarkerParser):
             "respond": self._respond,
         }
         self._responding = False
-        self._calls = 0  # calls so far, those of malformed blocks included
+        self._next_index = 0  # of the next call; calls of malformed blocks count
         self._kind = ""  # of the block that is open
         self._scan: Scan | None = None
-        self._prose = False
+        self._mention = False  # the open tag may only be mentioned in prose
 
     def _think(self, match: re.Match[str]) -> None:
         self._begin_thought(match.end(), "</think>")
 
     def _end(self, match: re.Match[str]) -> None:
-        self._shut()
+        self._close_block()
         self._out.append(End())
         self._pos = match.end()
         self.stopped = True
@@ -76,35 +76,35 @@ class XmlParser(MarkerParser):
     def _respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
         if not opening and not self._responding:
-            self._literal(match)
+            self._emit_marker(match)
             return
         self._responding = opening
         self._pos = match.end()
 
     def _block(self, match: re.Match[str]) -> None:
         self._kind = match["block"]
-        self._at = self._base + match.start()
+        self._block_offset = self._buf_offset + match.start()
         self._closing = f"</{self._kind}>"
         self._pos = match.end()
-        self._keep(self._pos)
-        self._scan, self._prose = None, False
-        self._mode = self._head
+        self._start_keeping(self._pos)
+        self._scan, self._mention = None, False
+        self._mode = self._read_block_start
 
-    def _head(self) -> None:
+    def _read_block_start(self) -> None:
         """Mode: the start of a block, which is JSON, JSON in a code fence, or prose."""
-        self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         first = self._buf[self._pos : self._pos + 3]
         if not self._final and (not first or ("```".startswith(first) and len(first) < 3)):
             return
         if first[:1] in ("[", "{"):
-            self._scan = Scan("<", 1, index=self._calls, live=self._kind == "execute")
-            self._shut()
-            self._mode = self._json
+            self._scan = Scan("<", 1, index=self._next_index, live=self._kind == "execute")
+            self._close_block()
+            self._mode = self._read_json
             return
-        self._prose = bool(first) and first != "```"
-        self._mode = self._raw
+        self._mention = bool(first) and first != "```"
+        self._mode = self._read_raw
 
-    def _json(self) -> None:
+    def _read_json(self) -> None:
         """Mode: JSON up to the closing tag outside its strings."""
         scan, buf = self._scan, self._buf
         assert scan is not None
@@ -112,7 +112,7 @@ class XmlParser(MarkerParser):
         while stop in ("sigil", "done"):
             if stop == "sigil":
                 if buf.startswith(self._closing, pos):
-                    self._finish(pos)
+                    self._end_block(pos)
                     return
                 if not self._final and self._closing.startswith(buf[pos:]):
                     stop = "more"
@@ -121,17 +121,18 @@ class XmlParser(MarkerParser):
             stop, pos = scan.run(buf, pos, self._out)
         self._pos = pos
         if stop == "more" and self._cut:
-            self._unclosed()
+            self._end_unclosed()
         elif stop == "broken" or self._final:
             self._rewind()
-            self._mode = self._raw
-        elif self._length(pos) > LARGEST:
+            self._mode = self._read_raw
+        elif self._kept_length(pos) > LARGEST:
             self._too_large()
 
-    def _raw(self) -> None:
+    def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
         buf = self._buf
-        last = self._start - self._size + PROSE + len(self._closing) if self._prose else len(buf)
+        kept_from = self._kept_from - self._kept_size
+        last = kept_from + MENTION + len(self._closing) if self._mention else len(buf)
         end = buf.find(self._closing, self._pos, last)
         stop = (
             end
@@ -140,73 +141,77 @@ class XmlParser(MarkerParser):
             if self._final
             else find_marker_start(buf, self._pos, self._closing)
         )
-        if self._prose and (self._length(stop) > PROSE or (end < 0 and self._final)):
-            self._not_meant()
+        if self._mention and (self._kept_length(stop) > MENTION or (end < 0 and self._final)):
+            self._end_mention()
         elif end >= 0:
-            self._finish(end)
+            self._end_block(end)
         elif self._final:
-            self._unclosed()
-        elif self._length(stop) > LARGEST:
+            self._end_unclosed()
+        elif self._kept_length(stop) > LARGEST:
             self._too_large()
         else:
             self._pos = stop
 
-    def _not_meant(self) -> None:
+    def _end_mention(self) -> None:
         """Treat the opening tag as text: it was mentioned, not used."""
         self._rewind()
-        self._take(self._pos, self._text)
-        self._say(f"<{self._kind}>")
+        self._take_kept(self._pos, self._read_text)
+        self._emit(f"<{self._kind}>")
 
-    def _finish(self, end: int) -> None:
-        if self._length(end) > LARGEST:
+    def _end_block(self, end: int) -> None:
+        if self._kept_length(end) > LARGEST:
             self._too_large()
             return
-        self._shut()
+        self._close_block()
         closing = self._closing
-        text = self._take(end, self._text)
+        text = self._take_kept(end, self._read_text)
         self._pos = end + len(closing)
         if self._kind == "results":
             self._forged(f"<results>{text}{closing}")
             return
         try:
-            self._out.extend(self._batch(text))
+            self._out.extend(self._read_calls(text))
         except ValueError as fault:
             self._malformed(f"<execute>{text}{closing}", str(fault))
             return
         self._out.append(Execute())
         self.stopped = True
 
-    def _batch(self, text: str) -> list[Call]:
+    def _read_calls(self, text: str) -> list[Call]:
         if not text.strip():
             raise ValueError("it is empty")
         within_depth(self._scan.deepest if self._scan is not None else 0)
-        return read_batch(text, self._calls)
+        return read_batch(text, self._next_index)
 
-    def _unclosed(self) -> None:
-        self._shut()
-        text = self._take(len(self._buf), self._text)
+    def _end_unclosed(self) -> None:
+        self._close_block()
+        text = self._take_kept(len(self._buf), self._read_text)
         raw = f"<{self._kind}>{text}"
         if self._cut and self._kind == "execute":
-            self._out.extend(cut_calls(text, Scan("<", 1, index=self._calls), raw, self._at))
+            self._out.extend(
+                cut_calls(text, Scan("<", 1, index=self._next_index), raw, self._block_offset)
+            )
         elif self._kind == "results":
             self._forged(raw)
         else:
             self._malformed(raw, "its closing tag </execute> never came")
 
     def _malformed(self, raw: str, why: str) -> None:
-        self._calls = self._scan.calls if self._scan is not None else self._calls
+        self._next_index = self._scan.calls if self._scan is not None else self._next_index
         message = f"The <execute> block was not run: {why}. It must hold a JSON array of calls, such as {EXAMPLE}."
-        self._out.append(Fault("malformed_execute", message, raw, self._at, feedback=True))
+        self._out.append(
+            Fault("malformed_execute", message, raw, self._block_offset, feedback=True)
+        )
 
     def _forged(self, raw: str) -> None:
         if not raw.removeprefix("<results>").removesuffix("</results>").strip():
             return
         message = "The <results> block was ignored: only the system writes results. Call a tool with <execute> and wait for them."
-        self._out.append(Fault("forged_results", message, raw, self._at, feedback=True))
+        self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
     def _too_large(self) -> None:
-        self._shut()
-        raw = f"<{self._kind}>{self._take(len(self._buf), self._text)}"[:KEPT]
+        self._close_block()
+        raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"[:KEPT]
         message = f"A <{self._kind}> block is larger than {LARGEST} characters; the turn was given up there."
-        self._out.append(Fault("limit", message, raw, self._at))
+        self._out.append(Fault("limit", message, raw, self._block_offset))
         self.stopped = True

@@ -20,7 +20,9 @@ Rules
   once, are `derived` by the frame.
 - The short lists (EVENTS, CALLS, TURNS, RUNS) go from the most read columns to ids. They hold only
   what every library accepts: no timedeltas (seconds instead, `…_s`), no nested values (JSON text
-  instead), no local times. A name means the same in every list.
+  instead), no local times. A name has the same kind and unit in every list; it describes the row,
+  which is an event, a call, a turn or a run.
+- A name in a list is a column of the table of the Columns beside it, else of events.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ __all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose_colu
 def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, ...]:
     """Return the columns of a table from tuples (name, kind, doc[, attribute of the row])."""
     return tuple(
+        # without a fourth item, the attribute has the name of the column
         Column(name, kind, {row: (*more, name)[0]}, table, doc=doc)  # type: ignore[arg-type]
         for name, kind, doc, *more in columns
     )
@@ -138,6 +141,7 @@ def _short(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return columns[: [c.name for c in columns].index("run") + 1]
 
 
+# in the order of the lists below
 _KNOWN: dict[str, tuple[Column, ...]] = {
     "events": EVENT_COLUMNS,
     "calls": _CALLS,

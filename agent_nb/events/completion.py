@@ -94,7 +94,7 @@ def _cancelled(call: Call, content: str, **fields: Any) -> Result:
 
 
 class Numberer:
-    """Number the events of each run."""
+    """Numbers the events of each run of a stream: `seq` counts from 1, unless an event has one."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -186,12 +186,12 @@ class _Run:
 
     def __init__(self) -> None:
         self.last: Event | None = None
-        self.word: Event | None = None  # the newest call or answer
-        self.stopped: EndStatus | None = None
+        self.word: Event | None = None  # the newest call or answer of the model
+        self.stopped: EndStatus | None = None  # the end that the newest events suggest
         self.calls: dict[str, Call] = {}
         self.questions: dict[str, str] = {}  # call ids that wait for approval, and their spans
         self._nodes: set[str] = set()  # spans of the open ones
-        self._numbered = False
+        self._numbered = False  # its events have a `seq`: it is a log of ours
 
     @property
     def whole(self) -> bool:
@@ -200,7 +200,7 @@ class _Run:
         return answered and not (self.calls or self._nodes or self._numbered)
 
     def see(self, event: Event) -> None:
-        """Note a call, a result, an answer, or a possible reason for the end."""
+        """Note the next event: an open or closed call, an answer, a reason for the end."""
         if type(event) is Delta:
             return
         self.last = event

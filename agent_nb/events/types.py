@@ -283,13 +283,10 @@ class Error(Event, frozen=True, tag="error"):
 
 
 class Interrupt(Event, frozen=True, tag="interrupt"):
-    """The run was stopped from outside: by the user, a timeout or a limit.
-
-    `detail` says how, in words; that of a limit begins with `AT_LIMIT`.
-    """
+    """The run was stopped from outside: by the user, a timeout or a limit."""
 
     type: ClassVar[str] = "interrupt"
-    AT_LIMIT: ClassVar[str] = "stopped at the limit of "
+    AT_LIMIT: ClassVar[str] = "stopped at the limit of "  # how the `detail` of a limit begins
 
     reason: Literal["user", "timeout", "limit"] = "user"
     detail: str = ""

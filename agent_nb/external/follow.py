@@ -112,7 +112,7 @@ class Follower:
             self.malformed += 1
             return []
         # the server does not know our id: everything follows, repeats are dropped
-        if not gap.missed:
+        if gap.missed <= 0:
             return []
         self.gaps += 1
         words = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."

@@ -40,11 +40,15 @@ from .connect import (
 # the end of a frame; after CR a LF may still come
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
 _ID = "lastEventId"  # in the address
+# any stream that a codec may know
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"
 
 
 class Frames:
-    """Bytes in, whole frames up to the newest id out. `last_id` is that id, "" before the first."""
+    """Passes on whole frames up to the newest id, without repeats.
+
+    `last_id` is that id, "" before the first.
+    """
 
     def __init__(self) -> None:
         self.last_id = ""
@@ -94,17 +98,17 @@ class Frames:
         self._taken.extend(mark for _, mark in held if mark)
         return b"".join(frame for frame, _ in held)
 
-    def ended(self) -> bytes:
-        """End a connection: return what was held back.
+    def end_connection(self) -> bytes:
+        """Return what was held back when a connection ends properly.
 
         The torn frame at its end is among it only if it cannot come again.
         """
         torn = b"" if self.last_id else bytes(self._buffer)
         held = self._pass_held()
-        self.broken()
+        self.drop_held()
         return held + torn
 
-    def broken(self) -> None:
+    def drop_held(self) -> None:
         """Drop what was held back when a connection breaks: it comes again."""
         self._held, self._buffer = [], bytearray()
         self._repeats = _Repeats(self._taken, self._resume)
@@ -120,7 +124,8 @@ class _Repeats:
     def __init__(self, taken: array[int], resume: int) -> None:
         self._taken = taken
         self._starts: set[int] | None = {0, resume}  # None after a frame with an id
-        self._next: set[int] = set()  # where the coming frame stands, if it goes on as before
+        # positions in `taken` that the next frame has if it continues a repetition
+        self._next: set[int] = set()
 
     def knows(self, mark: int, *, numbered: bool) -> bool:
         """Return whether a frame repeats one that was taken."""
@@ -180,7 +185,7 @@ class _Reader:
                     raise ModelError(
                         f"{self._where.place} broke off: {why}", code="attach"
                     ) from fault
-                self._frames.broken()
+                self._frames.drop_held()
             if self._over or not self._frames.last_id or done():
                 return
             if self._frames.last_id != before:
@@ -213,7 +218,7 @@ class _Reader:
                 async for chunk in source:
                     if data := self._frames.feed(chunk) if numbered else chunk:
                         yield data
-            if rest := self._frames.ended():
+            if rest := self._frames.end_connection():
                 yield rest
 
     async def _accept(self, response: httpx.Response, *, again: bool) -> None:

@@ -78,7 +78,7 @@ class RemoteRun:
             await check_response(response)
             self._on_state("following")
             self._follower.connected()
-            decoder, torn = SSEDecoder(), 0.0
+            decoder, torn = SSEDecoder(), 0.0  # since when events are missing, 0: none are
             async with aclosing(self._read_bytes(response, lambda: torn)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):

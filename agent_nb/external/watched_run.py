@@ -67,7 +67,8 @@ class Watch(Followed):
         )
         self._seen: list[Event] = []  # the events so far, for a late iteration; without deltas
         self._queues: list[asyncio.Queue[Event | None]] = []  # of the iterations; None ends one
-        self._stopped = self._over = False
+        self._stopped = False  # by `stop`
+        self._over = False  # nothing more comes
 
     @property
     def logs(self) -> list[EventLog]:

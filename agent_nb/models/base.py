@@ -8,10 +8,16 @@ Rules
   Fault part or a ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
-- Optional: `named()`, awaited if only the server knows the name; `loading`, for models that load
-  weights (`agent.readiness`); `limiter`, that of its endpoint (`http.limiter`); `tariff`, how
-  requests are priced (`tariff`); `vision`, whether the model sees pictures (None or missing: they
-  are sent until a ModelError has the code `no_images`; `agent.vision`).
+- Optional members, without which a run does as described in brackets: `start()` returns the model
+  for one run (the model itself); `named()`, awaited, returns a name that only the server knows
+  (`name`); `identity` tells changed models of one name apart (`name`); `loading` is the progress
+  of loading weights (`agent.readiness`); `limiter` is that of the endpoint (`http.limiter`);
+  `tariff` says how requests are priced (`tariff`); `vision` whether the model sees pictures (they
+  are sent until a ModelError has the code `no_images`); `takes_output(output)` whether the schema
+  of an answer may be sent (a tool takes the answer); `check_dialect(native=…)` raises UsageError
+  for a dialect the model cannot use; `withheld()` returns the offer of a key that the user has not
+  allowed; `models()`, awaited, lists the server's models; `address` and `access` say where the
+  server is and where the key comes from.
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
   list[Part]`.
 """

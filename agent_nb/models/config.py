@@ -137,7 +137,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
         try:
             config = msgspec.convert(tomllib.loads(text), cls)
-        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
             raise UsageError(f"The configuration {file} is wrong: {error}.") from None
         return config, Offer.of("configuration", file, _describe(config), content)
 

@@ -88,6 +88,7 @@ def _ask_model(name: str) -> tuple[str, str]:
 
 
 def _rank(key: str) -> int:
+    """Return the place in the list of a provider whose key comes from there; see `_ACCESS`."""
     return next((n for n, word in enumerate(_ACCESS) if key.startswith(word)), len(_ACCESS))
 
 

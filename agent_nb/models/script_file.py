@@ -100,6 +100,13 @@ def _read(path: Path) -> tuple[Any, dict[int, str]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read as text: {error}.") from None
+    try:
+        return _parse(path, text)
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply.") from None
+
+
+def _parse(path: Path, text: str) -> tuple[Any, dict[int, str]]:
     if path.suffix == ".json":
         try:
             return json.loads(text), {}

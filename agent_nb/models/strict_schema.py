@@ -29,7 +29,7 @@ _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multi
 _BOUNDS = (*_NUMBERS, "minItems", "maxItems", "minLength", "maxLength", "pattern")
 _SHAPES = ("type", "enum", "const")
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-# keywords that do not decide which values are valid: those without a place in `_schema` are dropped
+# keywords that do not decide which values are valid; most are dropped
 _NOTES = frozenset(
     {"title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"}
     | {"$comment", "contentMediaType", "contentEncoding", "format", "description", "$defs"}

@@ -104,4 +104,5 @@ def _stop(server: Server) -> str:
     return f"{server.name}: {'stopped' if ran else 'did not run'}"
 
 
+# the words after `mcp` -> what they do with a server; each returns its message
 VERBS = {"allow": _allow, "revoke": _revoke, "stop": _stop}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
-ATTEMPTS = 3
+ATTEMPTS = 3  # unclear answers that count as no
 YES, NO = ("y", "yes"), ("n", "no")
 
 

@@ -9,6 +9,7 @@ import hashlib
 import re
 
 _FIRST_LINE = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
+# options that only say how `jupyter agent-nb test` compares the run, with their values
 _TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 
 

@@ -38,9 +38,14 @@ from .ssh_signature import (
 )
 
 MOST = 16  # signatures of one record
+# of a signature with the verdict `again`
 AGAIN = "was made when the calls of rows and sub-agents were not shown: sign again"
 _PREFIX = "agent_nb signed record"
-Verdict = Literal["good", "again", "bad"]  # again: it does not say what was shown
+Verdict = Literal[
+    "good",
+    "again",  # of the first form, for a record with calls that were not shown then
+    "bad",
+]
 
 
 def signed_message(record: str, source: str, shown: str) -> bytes:
@@ -135,7 +140,10 @@ class Signatures:
 
 
 def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
-    """Return the messages of the two forms, the present one first, and whether the first counts."""
+    """Return the messages that a good signature signs, and whether the second of them counts.
+
+    The present form comes first (b"": the calls cannot be listed), then the first form.
+    """
     first = signed_message(named, source, "")
     try:
         shown, inside = RecordedCall.digest_all(record)
@@ -145,6 +153,7 @@ def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
 
 
 def _verdict(signature: Signature, forms: Sequence[bytes], first_counts: bool) -> Verdict:
+    """Return whether a signature signs one of the messages of `_forms`, and whether it counts."""
     present, first = forms
     if present and verify_signature(signature, present, NAMESPACE):
         return "good"
@@ -154,4 +163,5 @@ def _verdict(signature: Signature, forms: Sequence[bytes], first_counts: bool) -
 
 
 def _hash(record: Record) -> str:
+    """Return the hash that a record names."""
     return str(record.get("hash", ""))

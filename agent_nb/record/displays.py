@@ -22,7 +22,7 @@ import msgspec
 from ..wire import encode_canonical
 from .figure_data import SameText
 
-_NAMES = {
+_NAMES = {  # of the MIME types that are compared, as people read them
     "text/html": "HTML",
     "image/svg+xml": "SVG",
     "text/markdown": "Markdown",
@@ -33,11 +33,15 @@ _CHART = re.compile(r"application/vnd\.(vega|vegalite|plotly)\.v\d[\w.]*\+json")
 # compared elsewhere, or not for people
 _ELSEWHERE = re.compile(r"text/plain|image/(?:png|jpeg|gif|webp)|application/vnd\.agent-nb\..*")
 _MARKUP = frozenset({"text/html", "image/svg+xml"})
+# what of a markup nobody sees
 _UNSEEN = re.compile(r"<!--.*?-->|<metadata\b.*?</metadata>", re.DOTALL | re.IGNORECASE)
+# splits markup into text and code: tags, and whole styles and scripts
 _CODE = re.compile(
     r"(<style\b.*?</style\s*>|<script\b.*?</script\s*>|<[^>]*>)", re.DOTALL | re.IGNORECASE
 )
+# an id that markup or a script defines
 _ID = re.compile(r"""(?:\bid\s*=\s*|["']id["']\s*:\s*)["']?([\w-]+)""")
+# names with a counter (Altair) and UUIDs
 _COUNTED = re.compile(
     r"\b(?:(?:view|param|selector)_?\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
 )
@@ -80,22 +84,25 @@ class DisplayPair(msgspec.Struct, frozen=True):
 
 
 def _normal(kind: str, content: Any) -> str:
+    """Return the content of a display with its ids numbered by their order."""
     text = "".join(content) if isinstance(content, list) and kind in _NAMES else content
     if not isinstance(text, str):
         text = encode_canonical(content)
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))
-        # every second part is code
+        # split by a group: every second part is code
         names = _ids(parts[1::2])
         return "".join(_renamed(part, names) if n % 2 else part for n, part in enumerate(parts))
     return _renamed(text, _counted([text])) if _CHART.fullmatch(kind) else text
 
 
 def _ids(parts: list[str]) -> dict[str, str]:
+    """Return the new names of the ids in code."""
     return _numbered(parts, lambda part: [*_ID.findall(part), *_COUNTED.findall(part)])
 
 
 def _counted(parts: list[str]) -> dict[str, str]:
+    """Return the new names of counted names in the JSON of a chart, which defines no ids."""
     return _numbered(parts, _COUNTED.findall)
 
 
@@ -106,6 +113,7 @@ def _numbered(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, s
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with whole words replaced by their new names."""
     return _TOKEN.sub(lambda match: names.get(match[0], match[0]), text)
 
 

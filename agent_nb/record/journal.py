@@ -49,9 +49,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Journal:
-    """Writes one run's events: a subscriber for `EventLog.subscribe`.
+    """Writes one run's events to a file of its own: a subscriber for `EventLog.subscribe`.
 
-    `warn` receives the warning when the journal ends early.
+    Making one opens and locks the file and, with `clean`, removes old journals. `where`: the folder
+    (default: `folder()`). `warn` receives the warning when the journal ends early.
     """
 
     def __init__(
@@ -112,11 +113,13 @@ class Journal:
             )
 
     def _end(self, warning: str) -> None:
+        """Stop writing, and warn; the run goes on."""
         self.close()
         self.warning = warning
         self._warn(warning)
 
     def _write(self, line: bytes) -> None:
+        """Hand a line to the operating system, which may take it in parts."""
         rest = memoryview(line)
         while rest:
             rest = rest[os.write(self._file, rest) :]
@@ -172,6 +175,7 @@ class Journal:
 
 
 def _safe(run: str) -> str:
+    """Return a run id as a part of a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]
 
 
@@ -188,6 +192,7 @@ def remove_old_journals(
     """
     now = time.time() if now is None else now
     kept_bytes, removed = 0, 0
+    # the newest first, so that the oldest are those that no longer fit
     for path in reversed(Journal.files(where)):
         try:
             status = path.stat()

@@ -26,12 +26,15 @@ from ..events import (
 )
 from .journal import Header, Journal
 
-_HEAD = 256 * 1024  # bytes of a file that a listing reads
-_TAIL = 64 * 1024
+_HEAD = 256 * 1024  # bytes at the beginning of a file that a listing reads: header and prompt
+_TAIL = 64 * 1024  # bytes at its end: the last event
 
 
 class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A journal on disk; `status` is the run's, `running` while its process lives, or `lost`."""
+    """A journal on disk.
+
+    `status`: that of the run's end, else `running` while its process lives, else `lost`.
+    """
 
     path: Path
     header: Header
@@ -97,6 +100,10 @@ def fold_deltas(stream: Iterable[Event]) -> list[Event]:
 
 
 def _incomplete(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
+    """Return the fields of an unfinished block besides its text.
+
+    `start`: the time of the run's first event, from which the first gap of `chunks` counts.
+    """
     first, pairs, last = pieces[0], [], round(start * 1000)
     for piece in pieces:
         ms = round(piece.ts * 1000)
@@ -158,11 +165,12 @@ def _look(path: Path) -> RecoverableRun | None:
             tail = file.read(_TAIL).split(b"\n")
     except OSError:
         return None
+    # a line that the read cut off is no event
     begun = [e for e in map(_event, head[1:]) if e is not None]
     if not begun and size <= _HEAD:
         return None
     prompt = next((e.content for e in begun if isinstance(e, events.User)), "")
-    last = _event(tail[-2]) if len(tail) > 1 else None
+    last = _event(tail[-2]) if len(tail) > 1 else None  # what follows the last line break is ""
     ended = last.status if isinstance(last, events.End) and not last.span else ""
     return RecoverableRun(
         path=path,
@@ -174,6 +182,7 @@ def _look(path: Path) -> RecoverableRun | None:
 
 
 def _header(line: bytes) -> Header:
+    """Return the header of a journal, an empty one if it cannot be read."""
     try:
         return msgspec.json.decode(line, type=Header)
     except ValueError:
@@ -181,6 +190,7 @@ def _header(line: bytes) -> Header:
 
 
 def _event(line: bytes) -> Event | None:
+    """Return the event of a line, None for an empty, torn or foreign one."""
     try:
         return decode_event(line) if line.strip() else None
     except (ValueError, RecursionError):

@@ -39,6 +39,7 @@ def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
 
 
 def _bare(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (cell id, record without its payloads) of everything stored in our metadata."""
     for cell, listed in as_dict(as_dict(ours).get("runs")).items():
         for record in as_list(listed):
             if isinstance(record, dict):
@@ -66,8 +67,9 @@ def build_metadata(
 ) -> dict[str, Any]:
     """Return our metadata with these runs, each payload once.
 
-    `mine` is our metadata as the notebook had it and `previous` as the file on disk has it; both
-    lend their signatures, `mine` its unknown fields.
+    `gone`: for how many saves a cell has been gone. `forgotten`: the marks of forgotten runs.
+    `mine` is our metadata as the notebook had it and `previous` as the file on disk has it; the
+    signatures of both stay, and the fields of `mine` that this version does not know.
     """
     payloads: dict[str, Any] = {}
     bare: Runs = {}
@@ -76,6 +78,7 @@ def build_metadata(
         for record in listed:
             part, own = Payloads.detach(record)
             bare[cell].append(part)
+            # a damaged payload does not replace a sound one of the same key
             payloads |= {k: v for k, v in own.items() if k not in payloads or own.sound(k)}
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {

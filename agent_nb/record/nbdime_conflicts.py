@@ -48,7 +48,10 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
 
 
 def _added(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield (path, value) of what a diff in nbdime's format adds to runs or payloads."""
+    """Yield (path, value) of what a diff in nbdime's format adds to runs or payloads.
+
+    A path is (our key, "runs", cell id) or (our key, "payloads", key): values three levels deep.
+    """
     described = isinstance(change, dict) and isinstance(change.get("op"), str)
     if described and isinstance(change.get("key"), str):
         path = (*path, change["key"])

@@ -16,6 +16,8 @@ from typing import Any
 
 from ..wire import Console, encode_canonical
 
+#: (pattern, what stands for a match): colour codes, addresses, folders of absolute paths, files and
+#: numbers of cells, clock times and durations, white space at line ends
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),

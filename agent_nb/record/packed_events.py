@@ -34,14 +34,14 @@ from ..events import (
 )
 from .packing import Packer, Unpacker
 
-PICTURES = "attachments"
+PICTURES = "attachments"  # the field of an event that holds pictures
 LATEST = 1e12  # seconds since the epoch; a later time is a fault
-WORTH = 64  # shorter arguments and chunks are not packed (characters)
+SHORTEST = 64  # characters; shorter arguments and chunks are not packed
 _RAW = {"$raw": True}
 
 
 def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[str, Any]:
-    """Return the JSON object of the event at `place` (from 1) of the run `run`."""
+    """Return the JSON object of the event at `position` (from 1) of the run `run`."""
     obj = to_builtins(event)
     if obj.get("run") == run:
         del obj["run"]
@@ -49,8 +49,8 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         del obj["seq"]
     same = (
         isinstance(event, Call)
-        and len(event.raw_args) >= WORTH
-        and _says(event.raw_args, event.args)
+        and len(event.raw_args) >= SHORTEST
+        and _spells_out(event.raw_args, event.args)
     )
     packed = {
         k: packer.pack_pictures(v)
@@ -61,12 +61,12 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
     }
     if same:
         packed["args"] = dict(_RAW)
-    if isinstance(event, Think | Respond | Call) and len(event.chunks) >= WORTH:
-        packed["chunks"] = _quiet(pack_chunks, event.chunks)
+    if isinstance(event, Think | Respond | Call) and len(event.chunks) >= SHORTEST:
+        packed["chunks"] = _convert_chunks(pack_chunks, event.chunks)
     return packed
 
 
-def _says(raw: str, args: dict[str, Any]) -> bool:
+def _spells_out(raw: str, args: dict[str, Any]) -> bool:
     """Return whether `raw` is the JSON text of exactly `args`, order and number types included."""
     decoded = _json(raw)
     return isinstance(decoded, dict) and decoded == args and repr(decoded) == repr(args)
@@ -79,7 +79,7 @@ def _json(raw: Any) -> Any:
         return None
 
 
-def _quiet(convert: Callable[[str], str], text: str) -> str:
+def _convert_chunks(convert: Callable[[str], str], text: str) -> str:
     """Return the converted `text`, or `text` itself if it is not a valid chunk string."""
     try:
         return convert(text)
@@ -100,7 +100,7 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
         fields["args"] = decoded if isinstance(decoded, dict) else {}
     chunks = fields.get("chunks")
     if isinstance(chunks, str) and chunks:
-        fields["chunks"] = _quiet(unpack_chunks, chunks)
+        fields["chunks"] = _convert_chunks(unpack_chunks, chunks)
     event = event_from({**({"run": run} if run else {}), **fields, "seq": position})
     if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
@@ -108,7 +108,10 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
 
 
 def in_written_order(events: list[Event]) -> list[Event]:
-    """Order the keys of arguments as the model wrote them; notebook files sort them."""
+    """Return the events with the keys of arguments as the model wrote them.
+
+    Notebook files sort the keys; `raw_args` still has their order. The list is changed in place.
+    """
     written: dict[str, dict[str, Any]] = {}
     for index, event in enumerate(events):
         if (

@@ -40,6 +40,7 @@ BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at eac
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 REFERENCE = '"$payload"'  # in the canonical text of whatever needs a payload
 PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
+# the keys of objects that stand for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
@@ -234,6 +235,7 @@ class Packer:
         ]
 
     def _keep(self, packed: Any) -> dict[str, str]:
+        """Store a packed value as a payload; return what refers to it."""
         key = payload_key(packed)
         self.payloads[key] = packed
         return {"$payload": key}
@@ -264,12 +266,14 @@ def _is_picture(data: Any) -> bool:
 
 
 def _int(value: int) -> Any:
+    """Return an integer, marked if JavaScript cannot hold it."""
     if abs(value) <= SAFE:
         return int(value)
     return {"$int": str(value) if value.bit_length() < _DECIMAL else hex(value)}
 
 
 def _float(value: float) -> Any:
+    """Return a float as JavaScript would write it, marked if JSON has none."""
     if not math.isfinite(value):
         return {"$float": str(float(value))}
     return int(value) if value.is_integer() and abs(value) <= SAFE else float(value)
@@ -302,7 +306,7 @@ class Unpacker:
         return self.literal(value, depth)
 
     def literal(self, value: Any, depth: int) -> Any:
-        """Return an object, marks in it taken literally."""
+        """Return an object whose keys are no marks; its values may be."""
         if not isinstance(value, dict):
             return value
         show, below = self._home.show, depth - 1

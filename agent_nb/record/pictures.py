@@ -169,6 +169,7 @@ def _tile(old: Any, new: Any) -> str:
 
     far = _strongest(ImageChops.lighter(_outside(old, new), _outside(new, old)))
     for least, share in TILES:
+        # 255 where a pixel is farther off, else 0: the mean of a tile is 255 times its share
         shares = far.point([255 * (level > least) for level in range(256)]).reduce(TILE)
         worst = shares.getextrema()[1]
         if worst > share * 255:

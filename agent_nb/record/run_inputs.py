@@ -26,6 +26,7 @@ from .fingerprint import OUTPUT, Digests, turns_of
 from .pictures import PictureComparison
 from .sides import SideBySide
 
+# the size in the description of a figure, as a prompt holds it
 _SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
 LONGEST_PROMPT = 60  # characters of a prompt that name a turn
 

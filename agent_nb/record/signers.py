@@ -38,6 +38,7 @@ _NAME = re.compile(r"[\w.@+-]+")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _OPTION = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:,|$)')
 _KIND = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[\w.@-]+")
+# the formats of a date by its number of digits
 _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
@@ -74,13 +75,13 @@ class Signer(msgspec.Struct, frozen=True):
             )
         lines = [
             line
-            for line in _text(key_text).splitlines()
+            for line in _read_key(key_text).splitlines()
             if line.strip() and not line.lstrip().startswith("#")
         ]
         if len(lines) != 1:
             raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
         line = lines[0].strip()
-        (signer,) = _line(line if not _KIND.match(line) else f"{name} {line}", "this key")
+        (signer,) = _parse_line(line if not _KIND.match(line) else f"{name} {line}", "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
         others = read_signers(signers_file(), must=False)
@@ -100,7 +101,7 @@ class Signer(msgspec.Struct, frozen=True):
         for line in _lines():
             signers = [
                 s
-                for s in _line(line, shorten_path(signers_file()))
+                for s in _parse_line(line, shorten_path(signers_file()))
                 if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
             ]
             gone += signers
@@ -145,7 +146,7 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
     signers = [
         signer
         for number, line in enumerate(text.splitlines(), 1)
-        for signer in _line(line, f"{shorten_path(file)}, line {number}")
+        for signer in _parse_line(line, f"{shorten_path(file)}, line {number}")
     ]
     if must and not any(not signer.problem for signer in signers):
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
@@ -153,7 +154,7 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
     return signers
 
 
-def _text(key_text: str) -> str:
+def _read_key(key_text: str) -> str:
     """Return the text of a key, given as a file or written out. Raises UsageError."""
     file = Path(key_text).expanduser()
     with suppress(OSError, ValueError):  # a long line is not a path
@@ -171,7 +172,7 @@ def _text(key_text: str) -> str:
     return key_text
 
 
-def _line(line: str, where: str) -> Iterator[Signer]:
+def _parse_line(line: str, where: str) -> Iterator[Signer]:
     """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
     if not line.strip() or line.lstrip().startswith("#"):
         return
@@ -187,7 +188,7 @@ def _line(line: str, where: str) -> Iterator[Signer]:
         parts[at],
         parts[at + 1],
     )
-    name, nobody = _named(listed)
+    name, nobody = _list_names(listed)
     if kind != ED25519:
         yield Signer(
             name,
@@ -195,12 +196,12 @@ def _line(line: str, where: str) -> Iterator[Signer]:
         )
         return
     try:
-        yield Signer(name, parse_public_key(key), _problem(options) or nobody)
+        yield Signer(name, parse_public_key(key), _describe_problem(options) or nobody)
     except UsageError as fault:
         raise UsageError(f"{where}: {fault}") from None
 
 
-def _named(patterns: str) -> tuple[str, str]:
+def _list_names(patterns: str) -> tuple[str, str]:
     """Return the names of an OpenSSH pattern list that it does not exclude, and what is wrong."""
     listed = patterns.split(",")
     excluded = [pattern[1:] for pattern in listed if pattern.startswith("!")]
@@ -217,7 +218,7 @@ def _words(line: str) -> list[str]:
     return [] if line.count('"') % 2 else _WORD.findall(line)
 
 
-def _problem(options: str) -> str:
+def _describe_problem(options: str) -> str:
     """Return why a line with these options does not count, "" if it does. Raises UsageError."""
     values: dict[str, str] = {}
     position = 0
@@ -232,16 +233,16 @@ def _problem(options: str) -> str:
     now = time.time()
     if "cert-authority" in values:
         return "it is a certificate authority, and certificates are not supported; name the keys"
-    if "namespaces" in values and not _fits(values["namespaces"]):
+    if "namespaces" in values and not _includes_namespace(values["namespaces"]):
         return f"it is for other namespaces ({values['namespaces']}), not for {NAMESPACE}"
-    if "valid-after" in values and now < _time(values["valid-after"]):
+    if "valid-after" in values and now < _parse_date(values["valid-after"]):
         return f"it is not valid before {values['valid-after']}"
-    if "valid-before" in values and now >= _time(values["valid-before"]):
+    if "valid-before" in values and now >= _parse_date(values["valid-before"]):
         return f"it was valid until {values['valid-before']}"
     return ""
 
 
-def _fits(patterns: str) -> bool:
+def _includes_namespace(patterns: str) -> bool:
     """Return whether an OpenSSH pattern list includes our namespace."""
     listed = patterns.split(",")
     refused = any(p.startswith("!") and fnmatchcase(NAMESPACE, p[1:]) for p in listed)
@@ -250,7 +251,7 @@ def _fits(patterns: str) -> bool:
     )
 
 
-def _time(text: str) -> float:
+def _parse_date(text: str) -> float:
     """Return a date of an allowed_signers file in epoch seconds, local unless it ends with Z.
 
     Raises UsageError.
@@ -264,12 +265,14 @@ def _time(text: str) -> float:
 
 
 def _lines() -> list[str]:
+    """Return the lines of the user's list; [] if there is none."""
     with suppress(FileNotFoundError):
         return signers_file().read_text(encoding="utf-8-sig").splitlines()
     return []
 
 
 def _write(lines: Sequence[str]) -> None:
+    """Write the user's list. Raises UsageError."""
     target = signers_file()
     try:
         write_private(target, "".join(f"{line}\n" for line in lines).encode())

@@ -31,6 +31,7 @@ from .record import Record, hash_and_text, record_hash
 
 SCHEME = "hmac-sha256:"
 _PREFIX = b"agent_nb record 1\n"
+# variables on which the place of Jupyter's data folder depends
 _HOMES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
 
 
@@ -71,7 +72,7 @@ def names_signer(record: Record, key: bytes) -> bool:
 
     If the record is intact (`is_intact`), that makes it theirs.
     """
-    return _verifies(record, _named(record), key)
+    return _verifies(record, _named_hash(record), key)
 
 
 def covers_record(trust: bool | Collection[str], record: Record) -> bool:
@@ -79,16 +80,17 @@ def covers_record(trust: bool | Collection[str], record: Record) -> bool:
 
     It counts for a record that is intact (`is_intact`).
     """
-    return trust if isinstance(trust, bool) else _named(record) in trust
+    return trust if isinstance(trust, bool) else _named_hash(record) in trust
 
 
-def _named(record: Record) -> str:
+def _named_hash(record: Record) -> str:
     """Return the hash that a record names, "" for what cannot be one."""
     named = record.get("hash")
     return named if isinstance(named, str) and named.isascii() else ""
 
 
 def _verifies(record: Record, content: str, key: bytes) -> bool:
+    """Return whether a record's signature is the one of this content hash by this key."""
     signature = record.get("signature")
     if not (key and content and isinstance(signature, str)):
         return False
@@ -98,19 +100,20 @@ def _verifies(record: Record, content: str, key: bytes) -> bool:
 
 
 def _signature(content: str, key: bytes) -> str:
+    """Return the signature of a content hash."""
     return SCHEME + hmac.new(key, _PREFIX + content.encode(), hashlib.sha256).hexdigest()
 
 
 def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
     """Return Jupyter's notebook secret, from its data folder or from `folder`; b"" without one."""
     with suppress(OSError):
-        return _secret(_place(folder))
+        return _secret(_secret_file(folder))
     return b""
 
 
 def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
     """Return why `user_key` has no secret and what to do, "" if it has one."""
-    path = _place(folder)
+    path = _secret_file(folder)
     try:
         return (
             ""
@@ -127,7 +130,7 @@ def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
         return f"{shorten_path(path)} cannot be {done} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
 
 
-def _place(folder: str | os.PathLike[str] | None) -> Path:
+def _secret_file(folder: str | os.PathLike[str] | None) -> Path:
     own = _data_folder(*map(os.environ.get, _HOMES)) if folder is None else folder
     return Path(own) / "notebook_secret"
 
@@ -141,6 +144,7 @@ def _data_folder(*homes: str | None) -> str:
 
 
 def _secret(path: Path) -> bytes:
+    """Return the secret in a file; make it if it is missing. Raises OSError."""
     with suppress(FileNotFoundError):
         return path.read_bytes()
     make_private(path, encodebytes(os.urandom(1024)))

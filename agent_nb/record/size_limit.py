@@ -21,7 +21,7 @@ from .packing import Payloads
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text
-SMALL = 2 * HEAD
+SMALL = 2 * HEAD  # bytes; smaller values are not cut
 # (event type, field) in the order in which they are cut
 ORDER = (
     ("progress", "data"),
@@ -42,11 +42,12 @@ ORDER = (
     ("respond", "content"),
     ("user", "content"),
 )
+# fields whose type is an object, or a list: the mark must fit it
 _OBJECTS = frozenset(
     {("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")}
 )
 _LISTS = frozenset({("user", "attachments"), ("result", "attachments")})
-DROPPED = (
+DROPPED = (  # types of events that are removed whole, in this order, if cutting was not enough
     "progress",
     "metric",
     "node",
@@ -112,6 +113,7 @@ def _surely_small(value: Any, cap: int) -> bool:
 
 
 def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
+    """Return the keys of the payloads that a value refers to, those inside payloads included."""
     used = Payloads.find_keys(value)
     return used | {k for key in used if key in payloads for k in Payloads.find_keys(payloads[key])}
 
@@ -145,7 +147,7 @@ def _replace(
     obj[field] = [] if (kind, field) in _LISTS else new
     if field in ("content", "raw_args"):
         obj.pop("chunks", None)
-    if field == "raw_args" and obj.get("args") == {"$raw": True}:
+    if field == "raw_args" and obj.get("args") == {"$raw": True}:  # they were read from the text
         obj["args"] = {"text/plain": mark}
     return measure_json(obj[field])
 

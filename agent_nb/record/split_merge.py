@@ -24,7 +24,7 @@ from .ipynb import Cell, cell_id, source_of
 from .record import Record
 
 Runs = Mapping[str, Sequence[Record]]
-HOMELESS = "~"  # never part of a cell id
+HOMELESS = "~"  # at the end of the id of runs without a cell; never part of a cell id
 
 
 def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
@@ -37,22 +37,24 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
         for c in cells
         if cell_id(c) and c.get("cell_type") == "code"
     }
-    loose = sorted(
+    unmatched_ids = sorted(
         (i for i, listed in runs.items() if listed and not _made_of(listed, texts.get(i))),
-        key=lambda i: _place(i, runs[i]),
+        key=lambda i: _sort_key(i, runs[i]),
     )
-    wanting = [cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)]
+    unmatched_cells = [
+        cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)
+    ]
     moved: dict[str, str] = {}
     # cells that match the newest run come first; older runs serve the others
     for part in (_newest, _all):
-        for cell in wanting:
+        for cell in unmatched_cells:
             old_id = (
-                next((i for i in loose if _made_of(part(runs[i]), texts[cell])), None)
+                next((i for i in unmatched_ids if _made_of(part(runs[i]), texts[cell])), None)
                 if cell not in moved
                 else None
             )
             if old_id is not None:
-                loose.remove(old_id)
+                unmatched_ids.remove(old_id)
                 moved[cell] = old_id
     unmoved = {
         f"{i}{HOMELESS}" if i in moved else i: listed
@@ -78,6 +80,7 @@ def _made_of(listed: Sequence[Record], text: str | None) -> bool:
 
 
 def _newest(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return the record of the newest run alone."""
     return [max(listed, key=_started)]
 
 
@@ -90,7 +93,7 @@ def _started(record: Record) -> float:
     return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
 
 
-def _place(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
+def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
     """Return a sort key for ids: numeric ones by number, others by their first run's start."""
     number = cell.rstrip(HOMELESS)
     return (
@@ -110,9 +113,13 @@ def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     runs_of: dict[str, list[Record]] = {}
     for cell, body, below in _agents(cells):
         if cell and body and not runs.get(cell):
-            lower = next((runs[c] for c in below if runs.get(c)), ())
-            heirloom = lower if lower and _prompt(lower).startswith(body) else _merged(body, gone)
-            runs_of |= {cell: list(heirloom)} if heirloom else {}
+            below_runs = next((runs[c] for c in below if runs.get(c)), ())
+            inherited = (
+                below_runs
+                if below_runs and _prompt(below_runs).startswith(body)
+                else _merged(body, gone)
+            )
+            runs_of |= {cell: list(inherited)} if inherited else {}
     return runs_of
 
 
@@ -140,6 +147,7 @@ def _agents(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _merged(body: str, gone: Sequence[Sequence[Record]]) -> Sequence[Record]:
+    """Return the runs of the gone cell whose prompt is the longest beginning of this text."""
     fitting = [
         listed
         for listed in gone

@@ -29,6 +29,7 @@ from ..errors import MissingExtra, UsageError
 
 ED25519 = "ssh-ed25519"
 INSTALL = "pip install 'jupyter-agent-nb[sign]'"
+# hash algorithms that a signature may name; ours uses the first
 HASHES: dict[str, Callable[[bytes], Any]] = {"sha512": hashlib.sha512, "sha256": hashlib.sha256}
 LONGEST = 4096  # characters of an armored signature
 _MAGIC = b"SSHSIG"
@@ -36,7 +37,7 @@ _VERSION = 1
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 _ARMOR = re.compile(rf"{_BEGIN}\s+([A-Za-z0-9+/=\s]*?)\s*{_END}")
 _COLUMNS = 70  # as OpenSSH writes them
-_POINT, _SIGNATURE = 32, 64  # bytes
+_POINT, _SIGNATURE = 32, 64  # bytes of a public key and of a signature
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -190,6 +191,7 @@ def _signed(message: bytes, namespace: str, algorithm: str) -> bytes:
 
 
 def _string(value: bytes) -> bytes:
+    """Return bytes as the format writes them: their length in four bytes, then they themselves."""
     return struct.pack(">I", len(value)) + value
 
 
@@ -208,6 +210,7 @@ def _fields(data: bytes, count: int) -> list[bytes]:
 
 
 def _decoded(text: str) -> bytes:
+    """Return the bytes of a base64 text. Raises UsageError."""
     try:
         return base64.b64decode(text, validate=True)
     except (NotBase64, ValueError):

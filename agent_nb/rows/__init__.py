@@ -1,7 +1,7 @@
 """Many prompts: an agent asked for each row of a table, and how well its answers do.
 
 Read `map/stream` first: a map from its first row to its table. `agent` is the public `Agent`, with
-maps and evaluations; stores of finished rows are listed and emptied from outside.
+maps and evaluations.
 
 Order: recorded_runs, store < map < eval < agent
 """

@@ -5,7 +5,7 @@
 Rules
 - Order as in `NotebookRuns.list_all`. A run found in several places counts once; since ids of
   imported runs are not ours, its record's hash must be the same too.
-- The runs of a map's rows are read when they are wanted (`map.row_runs`).
+- The runs of the rows of a map are read when they are used (`map.known_rows.row_runs`).
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class Runs(Sequence[Run]):
-    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read."""
+    """Recorded runs, each with its `cell` and `notebook`; a slice is a `Runs` too.
+
+    `problems`: what could not be read, one line each.
+    """
 
     def __init__(self, runs: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
         self._runs: Sequence[Run] = runs if isinstance(runs, Sequence) else list(runs)
@@ -53,10 +56,10 @@ class Runs(Sequence[Run]):
 
     @property
     def rows(self) -> Runs:
-        """The runs of the rows that stand in the records of maps, with cell and notebook of each.
+        """The runs of the rows that are in the records of maps, with cell and notebook of each.
 
-        Those of a map in the order in which they began. The rows of a larger map are in its store:
-        see `runs` of the map.
+        The rows of one map are in the order in which they began. The rows of a larger map are in
+        its store: see `runs` of the map.
         """
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)

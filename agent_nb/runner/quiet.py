@@ -1,6 +1,6 @@
-"""Keeping a notebook file unchanged where an execution brought nothing new.
+"""Keeps a notebook file unchanged where an execution brought nothing new.
 
-Why: a diff should show what a run said otherwise, not that it ran.
+Why: a diff should show what a run answered differently, not that it ran.
 
 Rules
 - A live execution of a cell whose runs all went as in its last one (`same_run`) leaves the record
@@ -42,7 +42,7 @@ LANGUAGE = "language_info"
 
 
 def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Restore in the executed notebook `nb` the cells, as in `before`, that brought nothing new.
+    """Give the cells of the executed notebook `nb` that brought nothing new their form in `before`.
 
     Return the ids of the live runs that were dropped.
     """

@@ -1,7 +1,7 @@
 """Whether two records are of runs that went the same way.
 
-Why: a live rerun with the same answers writes a new record in which nothing is news; whoever keeps
-the older one keeps the notebook's lines as they are in git.
+Why: a live rerun with the same answers writes a new record in which nothing is news. If the older
+one is kept instead, the notebook's lines in git stay as they are.
 
 Rules
 - Times do not count: of events, of calls, of requests, between the pieces of a text.

@@ -1,4 +1,4 @@
-"""What the code of an agent cell displays: what stands in the file against that of a replay.
+"""Compares what the code of an agent cell displays: in the file, and in a replay.
 
 Why beside the record: displays stand in the cell's output, not in the record; a changed figure,
 table or chart is still a change.

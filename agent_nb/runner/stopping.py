@@ -6,9 +6,10 @@ that runs, which then fails as if the notebook were wrong.
 
 Rules
 - Notebooks run on other threads; the main thread only waits, and turns the first signal into
-  `Stopped`. Further ones count only after `PATIENCE`: the end of the kernels takes less.
-- Every execution registers (`stoppable`). Stopping cancels it on its loop; its kernel is shut down
-  before it ends.
+  `Stopped`. Further signals count only after `PATIENCE` seconds, in which kernels usually end; then
+  they end the process at once.
+- Every execution registers (`stoppable_task`). Stopping cancels it on its loop; its kernel is shut
+  down before it ends.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 5.0  # s after the first signal
+PATIENCE = 5.0  # s after the first signal in which others are ignored
 
 
 class Stopped(KeyboardInterrupt):
@@ -32,7 +33,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class _Executions:
-    """The executions of this process that can be stopped."""
+    """The executions of this process that can be stopped; used from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

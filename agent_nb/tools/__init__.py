@@ -5,10 +5,11 @@ tools. Other rooms collect the tools of a run, run calls, and describe the varia
 
 Order: base, capture, chart_words, docstrings, figure_artists, offered_code, paths, safe_types,
   source_text, threads, values, variable_facts, wrappers
-< command_line, display, frames, plain_values, read_files, reads, signature, text_excerpt
-< pictures, schema, source
-< decorator, kernel_permissions, project_source, results
-< add_cell, describe, execution, files, mcp, policy, python, running_call, shell
+< command_line, display, frames, plain_values, read_files, reads, text_excerpt
+< pictures, signature, source
+< kernel_permissions, project_source, results, schema
+< decorator, running_call
+< add_cell, describe, execution, files, mcp, policy, python, shell
 < approval, policy_file, toolset, variables
 < policy_check, runner
 """

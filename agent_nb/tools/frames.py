@@ -95,8 +95,7 @@ def _read_frame(frame: Any) -> Table:
     manager = _manager(frame)
     (width,), _, label = _read_axis(manager.axes[0])
     (height,), _, _ = _read_axis(manager.axes[1])
-    # a block holds one or several columns of the same dtype
-    # of each column, the number of its block and its place in it
+    # a block holds one or several columns of one dtype: of each column, its block and place there
     numbers, places = (n[:COLUMNS].tolist() for n in (manager.blknos, manager.blklocs))
     blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*numbers}}
     shown = [blocks[number] for number in numbers]

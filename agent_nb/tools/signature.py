@@ -20,6 +20,7 @@ from typing import Any
 
 from ..errors import UsageError
 from .base import ToolContext
+from .reads import list_closure
 
 
 def read_docstring(function: Any) -> str:
@@ -54,7 +55,9 @@ def read_signature(function: Any, name: str) -> tuple[list[inspect.Parameter], d
 def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
     """Return the evaluated annotations. Raises UsageError for one that cannot be resolved."""
     source = _plain_function(function)
-    scope = {**getattr(source, "__globals__", {}), **_closure(source)}
+    # local types are found in the closure
+    closure = list_closure(source) if isinstance(source, types.FunctionType) else ()
+    scope = {**getattr(source, "__globals__", {}), **dict(closure)}
     hints = {}
     for p in parameters:
         if p.annotation is not p.empty:
@@ -86,18 +89,6 @@ def _plain_function(function: Any) -> Any:
     if not inspect.isroutine(function) and not inspect.isclass(function):
         function = type(function).__call__
     return inspect.unwrap(getattr(function, "__func__", function))
-
-
-def _closure(function: Any) -> dict[str, Any]:
-    """Return the closure of a function, where local types are found."""
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    variables = {}
-    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
-        try:
-            variables[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return variables
 
 
 def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Protocol
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"  # the MIME type of a widget
 
 
 class Publish(Protocol):

@@ -124,7 +124,7 @@ class LiveView:
         recovery = Recovery(log.run, options.journal)
 
         def nudge() -> None:
-            renderer.nudge()
+            renderer.nudge()  # which is made below, with the painter
 
         def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
             publish(data, metadata, display, update)

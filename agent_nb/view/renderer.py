@@ -82,7 +82,7 @@ class Budget:
 SHARED = Budget()  # of all renderers of the process
 
 
-class Pieces:
+class JoinedDeltas:
     """Consecutive deltas of one text, to be folded as one delta with the time of the first."""
 
     def __init__(self, first: Delta) -> None:
@@ -142,7 +142,7 @@ class Renderer:
         self._budget = budget
         self._clock, self._wall = clock, wall
         # what to fold next; a view in it (`follow`) takes the place of `self.view`
-        self._pending: list[Event | RunView | Pieces] = []
+        self._pending: list[Event | RunView | JoinedDeltas] = []
         self._lock = threading.Lock()  # guards `_pending`
         self._held = 0  # events that a view must have before it is painted,
         self._held_until = 0.0  # but not after this time
@@ -177,9 +177,9 @@ class Renderer:
         """Take an event from the log; the renderer's thread folds it."""
         with self._lock:
             last = self._pending[-1] if self._pending else None
-            if not (type(last) is Pieces and last.take(event)):
+            if not (type(last) is JoinedDeltas and last.take(event)):
                 self._pending.append(
-                    Pieces(event) if type(event) is Delta and event.of in TEXTS else event
+                    JoinedDeltas(event) if type(event) is Delta and event.of in TEXTS else event
                 )
         if self._seen and isinstance(event, URGENT):
             self._urgent = True
@@ -280,7 +280,7 @@ class Renderer:
                 self.view = item
                 self._painter.restart()
             else:
-                self.view.apply(item.delta if isinstance(item, Pieces) else item)
+                self.view.apply(item.delta if isinstance(item, JoinedDeltas) else item)
 
     def _paint(self, now: float) -> None:
         """Paint, and set when to paint next."""

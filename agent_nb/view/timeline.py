@@ -18,7 +18,7 @@ from typing import Any
 
 from ..events import Event
 from ..wire import fit_text
-from .waterfall import Row, Segment, rows
+from .waterfall import Segment, TimeRow, list_time_rows
 
 WIDTH = 48  # characters of a bar
 ROWS = 200  # more are counted
@@ -54,7 +54,7 @@ class Timeline:
 
 def timeline(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as HTML."""
-    lines, total = rows(log), _total(log)
+    lines, total = list_time_rows(log), _total(log)
     if why := _nothing(log, lines):
         return f"<p>{why}</p>"
     body = "".join(_html_row(row, total) for row in lines[:ROWS])
@@ -70,7 +70,7 @@ def timeline(log: Sequence[Event]) -> str:
 
 def text(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as plain text."""
-    lines, total = rows(log), _total(log)
+    lines, total = list_time_rows(log), _total(log)
     if why := _nothing(log, lines):
         return why
     out = [f"{_time(total)} in all{_sums(lines)}"]
@@ -82,7 +82,7 @@ def text(log: Sequence[Event]) -> str:
     return "\n".join(out)
 
 
-def _nothing(log: Sequence[Event], drawn: Sequence[Row]) -> str:
+def _nothing(log: Sequence[Event], drawn: Sequence[TimeRow]) -> str:
     """Return why there is nothing to show, or ""."""
     if log and not any(event.ts for event in log):
         return "No time to show: the run was imported, and its source gave no times."
@@ -94,7 +94,7 @@ def _total(log: Sequence[Event]) -> float:
     return max(log[-1].ts - log[0].ts, 0.0) if log else 0.0
 
 
-def _cells(row: Row, total: float) -> list[str]:
+def _cells(row: TimeRow, total: float) -> list[str]:
     """Return the kind of segment in each character of the bar ("": none)."""
     cells = [""] * WIDTH
     for segment in row.segments:
@@ -111,7 +111,7 @@ def _at(seconds: float, total: float) -> float:
     return max(0.0, min(WIDTH, seconds / total * WIDTH)) if total else 0.0
 
 
-def _html_row(row: Row, total: float) -> str:
+def _html_row(row: TimeRow, total: float) -> str:
     pieces = [(kind, len(list(cells))) for kind, cells in groupby(_cells(row, total))]
     bar = "".join(
         f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n
@@ -122,12 +122,12 @@ def _html_row(row: Row, total: float) -> str:
     return f"<tr>{cell}{label}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"
 
 
-def _label(row: Row) -> str:
+def _label(row: TimeRow) -> str:
     label = "  " * min(row.level, 4) + " ".join(row.label.split())
     return fit_text(label, LABEL)
 
 
-def _seconds(row: Row) -> str:
+def _seconds(row: TimeRow) -> str:
     return f"{_time(row.seconds)}{f' {row.note[:60]}' if row.note else ''}"
 
 
@@ -136,7 +136,7 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 
-def _sums(drawn: Iterable[Row]) -> str:
+def _sums(drawn: Iterable[TimeRow]) -> str:
     segments = [s for row in drawn for s in row.segments]
     named = {
         name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()

@@ -142,6 +142,7 @@ def cell(value: Any) -> str:
 
 
 def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    """Return base64 data as an image, if it is of bounded size and begins like its type."""
     data = "".join(value.split()) if isinstance(value, str) and len(value) <= LARGEST_IMAGE else ""
     try:
         head = base64.b64decode(data[:64], validate=True)
@@ -219,6 +220,7 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
 
 
 def _attached(number: int, attachment: Mapping[str, Any], of: str) -> Node:
+    """Return one attachment as an image with a caption, or as a line."""
     kind = str(attachment.get("media_type", ""))
     name = attachment.get("name")
     caption = join_parts(

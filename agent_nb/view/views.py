@@ -1,7 +1,7 @@
 """Whether anyone can see a live page: its views, as front ends count them.
 
 A view is one rendering of the page's widget in a front end. A *browser page* that opens the
-notebook renders its own.
+notebook renders its own. (A `RunView` is something else: the state of a run, folded from events.)
 
 Why: a question whose card cannot be seen would wait for ever. A front end drops a card without a
 message to its run: the cell runs again, its output is cleared, or the browser page is reloaded.
@@ -28,9 +28,9 @@ OPENING = 30.0  # s for a browser page that opens to show the card
 Act = Literal["", "redraw", "display"]
 #: What to do while no view is counted: (seconds to wait, what then), one after the other. After the
 #: last step the page is lost.
-Plan = tuple[tuple[float, Act], ...]
-MISSED: Plan = ((GONE, "display"), (SHOWN, ""))  # the views fell to 0
-OPENED: Plan = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))  # a browser page opened
+Schedule = tuple[tuple[float, Act], ...]
+MISSED: Schedule = ((GONE, "display"), (SHOWN, ""))  # the views fell to 0
+OPENED: Schedule = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))  # a browser page opened
 
 
 class Views:
@@ -45,8 +45,8 @@ class Views:
     def __init__(self) -> None:
         self.counted = self.lost = self.shown_again = False
         self._number = 0
-        self._since = 0.0  # when the first step of `_plan` began to wait
-        self._plan: Plan = ()  # () while there is a view
+        self._since = 0.0  # when the first step of `_schedule` began to wait
+        self._schedule: Schedule = ()  # () while there is a view
         self._opening = False  # a browser page opened, and no count came since
         self._lock = threading.Lock()
 
@@ -60,10 +60,12 @@ class Views:
             seen = number > 0 or (self.counted and number > self._number)
             self._number = number
             if seen:
-                self.shown_again = self.shown_again or self._plan == MISSED
-                self.counted, self.lost, self._plan = True, False, ()
-            elif self.counted and not self.lost and (self._opening or not self._plan):
-                self._since, self._plan = now, MISSED
+                # still waiting for `GONE`, so the front end made this view by itself
+                self.shown_again = self.shown_again or self._schedule == MISSED
+                self.counted, self.lost, self._schedule = True, False, ()
+            # a browser page that opened and reports no view does not get the time of `OPENING`
+            elif self.counted and not self.lost and (self._opening or not self._schedule):
+                self._since, self._schedule = now, MISSED
             self._opening = False
 
     def opened(self, now: float) -> None:
@@ -73,14 +75,14 @@ class Views:
             if self.counted:
                 self.shown_again = True
                 self.lost, self._opening, self._since = False, True, now
-                self._plan = OPENED
+                self._schedule = OPENED
 
     def act(self, now: float) -> Act:
         """Return what to do at the time `now`, at most one step a call."""
         with self._lock:
-            if not self._plan or now - self._since < self._plan[0][0]:
+            if not self._schedule or now - self._since < self._schedule[0][0]:
                 return ""
-            (_, act), *rest = self._plan
-            self._since, self._plan = now, tuple(rest)
+            (_, act), *rest = self._schedule
+            self._since, self._schedule = now, tuple(rest)
             self.lost = not rest
             return act

@@ -26,7 +26,7 @@ class Segment(msgspec.Struct, frozen=True):
     end: float
 
 
-class Row(msgspec.Struct, frozen=True):
+class TimeRow(msgspec.Struct, frozen=True):
     """One line of the waterfall.
 
     `level`: the number of spans around it; `note`: a remark beside its time.
@@ -48,22 +48,22 @@ class Row(msgspec.Struct, frozen=True):
         return max((s.end for s in self.segments), default=0.0) - self.start
 
 
-def rows(log: Sequence[Event]) -> list[Row]:
+def list_time_rows(log: Sequence[Event]) -> list[TimeRow]:
     """Return the lines of the waterfall in the order of their start."""
-    fold = _Fold(log)
+    fold = _TimeRows(log)
     for event in log:
         fold.add(event)
     return sorted(fold.finish(), key=lambda row: row.start)
 
 
-class _Fold:
-    """Collects stretches of time from events."""
+class _TimeRows:
+    """Makes the rows from events, one event after the other."""
 
     def __init__(self, log: Sequence[Event]) -> None:
         self._start = log[0].ts if log else 0.0
         self._last = log[-1].ts - self._start if log else 0.0
         self._over = bool(log) and isinstance(log[-1], e.End) and not log[-1].span
-        self._rows: list[Row] = []
+        self._rows: list[TimeRow] = []
         # open requests, by span: the event that began it, and its segments so far
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
         self._turns: dict[str, int] = {}  # span of a request: its turn, as its blocks say it
@@ -96,19 +96,19 @@ class _Fold:
         elif isinstance(event, e.Error) and event.code == "retry":
             self._retry = at
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> list[TimeRow]:
         """Close what is open and return all rows, in no order."""
         still = "not finished" if self._over else "running"
         for key, (node, segments) in self._requests.items():
             self._request(key, node, segments, self._last, still)
         for (_, turn), segments in self._loose.items():
-            self._rows.append(Row(f"model, turn {turn}", tuple(segments)))
+            self._rows.append(TimeRow(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
             running = Segment("tool", start, self._last)
-            self._rows.append(Row(name, (*segments, running), note=still))
+            self._rows.append(TimeRow(name, (*segments, running), note=still))
         for name, start, level in self._spans.values():
-            self._rows.append(Row(name, (Segment("node", start, self._last),), level, still))
+            self._rows.append(TimeRow(name, (Segment("node", start, self._last),), level, still))
         return self._rows
 
     def _span(self, event: e.Node | e.Extension, at: float) -> None:
@@ -121,7 +121,7 @@ class _Fold:
         elif phase == "exit" and key in self._spans:
             name, start, level = self._spans.pop(key)
             note = "" if result in ("", "ok") else result
-            self._rows.append(Row(name, (Segment("node", start, at),), level, note))
+            self._rows.append(TimeRow(name, (Segment("node", start, at),), level, note))
 
     def _node(self, event: e.Node, at: float) -> None:
         """Take the start or end of a request; it begins when the failed one before has failed."""
@@ -149,7 +149,7 @@ class _Fold:
             f", attempt {attempt}" if attempt != 1 else ""
         )
         drawn = tuple(b for b in blocks if b.kind) or (segments[0],)
-        self._rows.append(Row(label, drawn, span.count("/"), "" if result == "ok" else result))
+        self._rows.append(TimeRow(label, drawn, span.count("/"), "" if result == "ok" else result))
 
     def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
         """Add a block, from its first delta on, to the request that it belongs to."""
@@ -170,6 +170,7 @@ class _Fold:
             segments.append(Segment("wait", self._question_times.pop(event.call_id), at))
 
     def _result(self, event: e.Result, at: float) -> None:
+        """Add the row of a call: its waits for answers, and how long it ran."""
         name, segments = self._calls.get(event.call_id, (event.name, []))
         start = self._running.pop(event.call_id, None)
         if start is not None:
@@ -179,7 +180,7 @@ class _Fold:
         if segments:
             note = "" if event.status == "ok" else event.status
             level = event.call_id.count("/")
-            self._rows.append(Row(name or event.name, tuple(segments), level, note))
+            self._rows.append(TimeRow(name or event.name, tuple(segments), level, note))
 
 
 # of the nodes of a graph of thought, whose events are extensions

@@ -59,7 +59,8 @@ class KeySearch:
                 chars = re.compile(f"[{pattern.chars}]*+").match
                 self._forms.setdefault(start[0], []).append((start, pattern, chars))
         prefixes = [v[:8] for v in values]
-        # Ordinary text costs one search: for a start, or for part of one at the end of the text.
+        # where a key may begin: ordinary text costs this one search, for the beginning of a key or,
+        # at the end of the text, for part of one
         self.alert = re.compile(
             "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(prefixes)])
         ).search
@@ -144,7 +145,7 @@ _WHOLE = ""
 def _boundary_before(length: int) -> str:
     """Return a pattern that holds if a word may begin `length` characters back.
 
-    `_boundary` has the last word.
+    It only narrows the search: `_boundary` decides.
     """
     seen = "(?s:.)" * length
     return rf"(?:(?<![A-Za-z0-9]{seen})|(?<=\\[bfnrt]{seen})|(?<=\\u[0-9a-fA-F]{{4}}{seen}))"

@@ -20,6 +20,7 @@ from typing import Any
 from . import gif, jpeg, webp
 
 PNG = b"\x89PNG\r\n\x1a\n"
+# first bytes of the kinds; a WebP has its name further behind
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _IN_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # the beginnings of pictures
 DRAWN = frozenset(

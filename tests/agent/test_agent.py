@@ -332,7 +332,7 @@ def test_continued_requests_still_count_when_a_run_goes_on():
     done = until_its_limit(Endless(lambda n: parts.Continued()), turns=3)
     meter = Meter(limits_from({"turns": 3}))
     meter.recount(done.log)
-    assert "stopped at the limit of 3 turns" in meter.hit()
+    assert "stopped at the limit of 3 turns" in meter.reached_limit()
 
 
 def test_an_endless_summary_is_cut_off():

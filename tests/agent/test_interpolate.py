@@ -56,6 +56,7 @@ def test_a_text_without_double_braces_is_unchanged(text):
         ("{{ not python! }}", "not python!"),
         ("{{ import os }}", "import os"),
         ("fine {{ x }} then {{ x.y }}", "x.y"),
+        (f"{{{{ {'-' * 5_000}1 }}}}", "RecursionError"),
     ],
 )
 def test_a_failing_expression_is_an_error_that_names_it(text, named):

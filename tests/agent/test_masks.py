@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_nb.agent.masking.clock import Span
 from agent_nb.agent.masking.durations import EXACT, Measures
-from agent_nb.agent.masking.folders import Folders, unnamed
+from agent_nb.agent.masking.folders import Folders, digest_folder
 from agent_nb.agent.masking.masks import Rule, Side, Verdict, compare_results
 
 
@@ -24,23 +24,23 @@ def interpreter(prefix, base, version):
         "library": library,
         "program": f"{prefix}/bin/python{version}",
     }
-    return {name: unnamed(path) for name, path in places.items()}
+    return {name: digest_folder(path) for name, path in places.items()}
 
 
 BEGAN, AGAIN = at(2026, 11, 22, 21, 33, 45), at(2026, 12, 24, 6, 1, 2)
 RECORDED = Side(
     span=Span(BEGAN, BEGAN + 2, "Europe/Berlin"),
     folders=Folders(
-        work=unnamed("/srv/a"),
-        temporary=unnamed("/tmp"),
+        work=digest_folder("/srv/a"),
+        temporary=digest_folder("/tmp"),
         python=interpreter("/srv/a/.venv", "/usr", "3.11"),
     ),
 )
 NOW = Side(
     span=Span(AGAIN, AGAIN + 2, "", 19_800),
     folders=Folders(
-        work=unnamed("/data/b c"),
-        temporary=unnamed("/var/tmp"),
+        work=digest_folder("/data/b c"),
+        temporary=digest_folder("/var/tmp"),
         python=interpreter("/opt/p", "/opt/p", "3.13"),
     ),
 )
@@ -332,7 +332,7 @@ def test_a_pattern_of_the_project_is_masked_and_listed():
 
 
 def test_a_folder_is_recorded_without_its_name():
-    assert "secret" not in str(unnamed("/home/x/secret project"))
+    assert "secret" not in str(digest_folder("/home/x/secret project"))
 
 
 @given(

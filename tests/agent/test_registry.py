@@ -159,13 +159,16 @@ def test_a_question_of_a_sub_agent_is_answered_by_the_parents_id():
 
 def test_nobody_near_and_nobody_elsewhere_is_no_answer():
     question = Question("c", "touch", {})
-    assert asyncio.run(Questions().beside(None)(question)) is None
-    assert asyncio.run(Questions().beside(asker(None))(question)) is None
+    assert asyncio.run(Questions().combine_with(None)(question)) is None
+    assert asyncio.run(Questions().combine_with(asker(None))(question)) is None
 
 
 def test_an_answer_nearby_counts_as_it_is():
     decision = Decision(True, by="click")
-    assert asyncio.run(Questions().beside(asker(decision))(Question("c", "touch", {}))) is decision
+    assert (
+        asyncio.run(Questions().combine_with(asker(decision))(Question("c", "touch", {})))
+        is decision
+    )
 
 
 def test_the_first_answer_counts_and_the_other_asker_is_given_up():
@@ -179,7 +182,7 @@ def test_the_first_answer_counts_and_the_other_asker_is_given_up():
 
     async def main():
         questions = Questions()
-        waiting = asyncio.create_task(questions.beside(near)(Question("c", "touch", {})))
+        waiting = asyncio.create_task(questions.combine_with(near)(Question("c", "touch", {})))
         while not questions.answer("c", allow=True):
             await asyncio.sleep(0)
         assert not questions.answer("other", allow=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.agent.typed.output_type import OutputType
-from agent_nb.dialects.recursion import LEVELS, MOST, bounded_depth
+from agent_nb.dialects.recursion import LEVELS, MOST_ITEMS, bounded_depth
 from agent_nb.models.strict_schema import recursive_names
 
 RECURSIVE = ("recursive-model", "list-recursive", "recursive-dataclass")
@@ -40,9 +40,9 @@ def test_a_schema_without_recursion_stays(name):
 
 def test_the_depth_and_the_lists_are_bounded():
     made = bounded_depth(wire("recursive-model"))
-    assert valid(made, nested(LEVELS, MOST))
+    assert valid(made, nested(LEVELS, MOST_ITEMS))
     assert not valid(made, nested(LEVELS + 1))
-    assert not valid(made, nested(1, MOST + 1))
+    assert not valid(made, nested(1, MOST_ITEMS + 1))
 
 
 TREES = st.recursive(

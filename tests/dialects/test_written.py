@@ -66,7 +66,7 @@ def test_the_shots_are_written_as_agreed(load_dialect, tools, name, monkeypatch)
 
 def test_there_is_an_example_for_each_of_the_first_tools(tools):
     called = [e.call.name for e in examples.examples(tools) if e.call]
-    assert called == [t.name for t in tools[: examples.MOST]]
+    assert called == [t.name for t in tools[: examples.MOST_TOOLS]]
     assert any(e.call is None for e in examples.examples(tools))
 
 
@@ -176,13 +176,13 @@ def test_the_grammar_bounds_what_has_no_bound(tools):
         o["properties"]["name"]["const"]: o["properties"]["args"] for o in schema["items"]["anyOf"]
     }
     assert list(options) == ["list", "read", "plan", "now"]
-    assert options["read"]["properties"]["file"]["maxLength"] == grammar.SHORT
+    assert options["read"]["properties"]["file"]["maxLength"] == grammar.SHORT_TEXT
     assert options["plan"]["properties"]["stops"] == {
         "type": "array",
         "items": {"$ref": "#/$defs/t2_Stop"},
-        "maxItems": grammar.ITEMS,
+        "maxItems": grammar.MOST_ITEMS,
     }
-    assert schema["$defs"]["t2_Stop"]["properties"]["nights"]["maximum"] == grammar.NUMBER
+    assert schema["$defs"]["t2_Stop"]["properties"]["nights"]["maximum"] == grammar.LARGEST_NUMBER
     assert all(o["additionalProperties"] is False for o in options.values())
 
 
@@ -211,11 +211,11 @@ def test_the_grammar_bounds_what_has_no_bound(tools):
     ],
 )
 def test_a_schema_keeps_its_bounds_and_loses_what_the_grammar_lacks(schema, bounded):
-    assert grammar.bounded(schema) == bounded
+    assert grammar.bound_schema(schema) == bounded
 
 
 def test_code_may_be_longer_than_a_name():
-    assert grammar.bounded({"type": "string"}, "", "code")["maxLength"] == grammar.LONG
+    assert grammar.bound_schema({"type": "string"}, "", "code")["maxLength"] == grammar.LONG_TEXT
 
 
 def test_json_for_a_model_holds_no_marker():

@@ -179,3 +179,12 @@ def test_what_waits_is_bounded():
         follower.feed(Frame("message", f'{{"type":"think","seq":{seq}}}', str(seq)))
     assert len(follower._waiting) <= 4096
     assert follower.torn
+
+
+def test_a_gap_of_less_than_no_events_repeats_none():
+    hub, _ = a_run()
+    follower, frames = Follower(), SSEDecoder().feed(answer(hub, ""))
+    for frame in frames[:12]:
+        follower.feed(frame)
+    assert follower.feed(Frame("gap", '{"missed": -9}')) == []
+    assert not any(follower.feed(frame) for frame in frames[:12])

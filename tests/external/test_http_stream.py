@@ -194,7 +194,7 @@ def frames_of(*connections):
     """Return what comes out of several connections, each of whole frames."""
     frames, out = http_stream.Frames(), b""
     for data in connections:
-        out += frames.feed(data) + frames.ended()
+        out += frames.feed(data) + frames.end_connection()
     return out
 
 
@@ -239,7 +239,7 @@ def test_no_place_of_a_repetition_doubles_or_loses_a_frame(connections):
     frames, out, came = http_stream.Frames(), b"", 0
     for share, end in [*connections, (0.0, 12)]:
         start = round(share * came)
-        out += frames.feed(b"".join(whole[start:end])) + frames.ended()
+        out += frames.feed(b"".join(whole[start:end])) + frames.end_connection()
         came = max(came, end)
     assert out == b"".join(whole)
 

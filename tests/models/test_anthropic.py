@@ -558,3 +558,12 @@ def test_an_overload_before_the_answer_may_be_retried(serve, caught):
     error = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
     got, fault = caught(provider("c", base_url=serve(stream(start(), event("ping"), error)).url))
     assert (got.parts, fault.retryable) == ([], True)
+
+
+def test_citations_that_are_no_list_are_replaced():
+    begin = {"type": "text", "text": "a", "citations": 3}
+    delta = {"type": "citations_delta", "citation": {"url": "u"}}
+    decoder = AnthropicDecoder()
+    for each in block(0, begin, delta):
+        decoder.feed(f"data: {json.dumps(each)}\n\n".encode())
+    assert decoder.content[0]["citations"] == [{"url": "u"}]

@@ -622,3 +622,11 @@ def _read_nested(decoder, nested):
         reader = decoder()
         reader.feed(f"data: {data}\n\n".encode())
         reader.close()
+
+
+@pytest.mark.parametrize("cost", ["NaN", "1e999", "-1e999", "-3", "true", "1" + "0" * 400])
+def test_a_cost_or_count_that_is_no_amount_is_unknown(decode, cost):
+    usage = decode(
+        f'data: {{"choices": [], "usage": {{"cost": {cost}, "prompt_tokens": {cost}}}}}\n\n'
+    ).usage
+    assert (usage.cost, usage.input) == (None, 0)

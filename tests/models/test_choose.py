@@ -637,3 +637,10 @@ def test_colabs_secrets_are_asked_last(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(userdata=userdata))
     assert keys.Key.find("openai").source == "OPENAI_API_KEY in Colab's secrets"
     assert keys.Key.find("xai") is None
+
+
+def test_a_configuration_nested_too_deeply_is_named(tmp_path, monkeypatch):
+    (tmp_path / "deep.toml").write_text(f"a = {'[' * 3000}{']' * 3000}")
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "deep.toml"))
+    with pytest.raises(UsageError, match="is wrong: maximum recursion"):
+        config.Config.load()

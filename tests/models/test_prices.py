@@ -288,9 +288,9 @@ def test_a_record_keeps_its_cost_when_prices_change(configure):
 def test_near_the_end_of_a_budget_the_model_is_asked_to_finish():
     meter = Meter(limits_from({"cost": 0.1}))
     meter.add(Counts(cost=0.08))
-    assert not meter.near()
+    assert not meter.near_limit()
     meter.add(Counts(cost=0.015))
-    assert meter.near()
+    assert meter.near_limit()
 
 
 def test_a_sub_agent_without_a_price_costs_its_call_not_the_run():

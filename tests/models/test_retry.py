@@ -197,3 +197,10 @@ def test_a_connection_that_breaks_later_is_made_once(serve, monkeypatch):
 
     run, asked = asking(serve, monkeypatch, breaking)
     assert (run.status, asked) == ("error", 1)
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"x-ratelimit-reset": "9" * 400 + "s", "x-ratelimit-remaining": "0"}]
+)
+def test_an_endless_duration_is_no_wait(headers):
+    assert retry_after(headers, f"Please try again in {'9' * 400}s") is None

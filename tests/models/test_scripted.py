@@ -262,3 +262,10 @@ def test_only_the_class_itself_counts_as_a_script():
 
     assert is_script(Scripted(["Yes."]))
     assert not any(is_script(model) for model in (Calls(["Yes."]), Other(), Scripted, None))
+
+
+@pytest.mark.parametrize("ending", [".json", ".yaml"])
+def test_a_script_nested_too_deeply_is_named(tmp_path, ending):
+    (tmp_path / f"deep{ending}").write_text("[" * 3000 + "]" * 3000)
+    with pytest.raises(UsageError, match="is nested too deeply"):
+        provider(f"deep{ending}", folder=tmp_path)

@@ -97,8 +97,8 @@ def test_an_excluded_name_is_not_one_of_the_line(tmp_path):
 
 
 def test_dates_are_those_of_openssh():
-    assert signers._time("20200102Z") == 1577923200
-    assert signers._time("202001020304") == time.mktime((2020, 1, 2, 3, 4, 0, 0, 0, -1))
+    assert signers._parse_date("20200102Z") == 1577923200
+    assert signers._parse_date("202001020304") == time.mktime((2020, 1, 2, 3, 4, 0, 0, 0, -1))
 
 
 def test_an_added_signer_counts_until_removed(tmp_path):

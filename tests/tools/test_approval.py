@@ -18,10 +18,9 @@ from agent_nb import Agent, Scripted
 from agent_nb.errors import ToolError, UsageError
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Question, Tool, ToolContext
-from agent_nb.tools.decorator import as_tool as as_python_tool
-from agent_nb.tools.decorator import tool
+from agent_nb.tools.decorator import as_tool, tool
 from agent_nb.tools.kernel_permissions import KernelPermissions
-from agent_nb.tools.mcp.described import ListedTool, as_tool
+from agent_nb.tools.mcp.described import ListedTool, make_tool
 from agent_nb.tools.mcp.server import Server
 from agent_nb.tools.policy_file import load_policy, parse
 from agent_nb.tools.runner import ToolRunner
@@ -425,7 +424,7 @@ def offer(**changes: Any) -> Tool:
     said = {"name": "send", "description": "Send.", "parameters": {"type": "object"}}
     own = {k: v for k, v in changes.items() if k in ("destructive", *said)}
     server = {**SERVER, **{k: v for k, v in changes.items() if k not in own}}
-    return as_tool(Server(**server), ListedTool(**{**said, **own}), "send")
+    return make_tool(Server(**server), ListedTool(**{**said, **own}), "send")
 
 
 @pytest.mark.parametrize(
@@ -463,10 +462,10 @@ def define(text: str, file: str) -> Any:
 def test_a_remembered_yes_is_for_the_code_of_a_python_tool() -> None:
     standing = KernelPermissions()
     first = "def act(path: str) -> str:\n    return path\n"
-    standing.allow(as_python_tool(define(first, "one")))
-    assert standing.allows(as_python_tool(define(first, "two"))), "a cell that ran again"
+    standing.allow(as_tool(define(first, "one")))
+    assert standing.allows(as_tool(define(first, "two"))), "a cell that ran again"
     other = first.replace("return path", "return open(path).read()")
-    assert not standing.allows(as_python_tool(define(other, "three")))
+    assert not standing.allows(as_tool(define(other, "three")))
 
 
 def test_a_yes_for_an_agent_is_for_its_tools() -> None:

@@ -10,7 +10,7 @@ from agent_nb.agent.run import Run
 from agent_nb.events.chunks import encode_chunks
 from agent_nb.events.log import EventLog
 from agent_nb.view.timeline import Timeline, text, timeline
-from agent_nb.view.waterfall import rows
+from agent_nb.view.waterfall import list_time_rows
 
 
 def at(second, event):
@@ -45,7 +45,7 @@ def log():
 
 
 def test_model_requests_and_tools_have_a_line_each_in_order(log):
-    assert [(r.label, round(r.start, 3), round(r.seconds, 3)) for r in rows(log)] == [
+    assert [(r.label, round(r.start, 3), round(r.seconds, 3)) for r in list_time_rows(log)] == [
         ("model, turn 1", 0, 3),
         ("shell", 3, 3),
         ("model, turn 2", 6, 2),
@@ -60,7 +60,7 @@ def test_whatever_the_times_of_a_record_are_its_bars_have_their_width(log, secon
 
 
 def test_the_time_before_the_first_piece_is_waiting(log):
-    first = rows(log)[0]
+    first = list_time_rows(log)[0]
     assert [(s.kind, round(s.start, 1), round(s.end, 1)) for s in first.segments] == [
         ("wait", 0, 0.5),
         ("think", 0.5, 3),
@@ -68,7 +68,7 @@ def test_the_time_before_the_first_piece_is_waiting(log):
 
 
 def test_a_question_is_waiting_and_a_failed_call_is_seen(log):
-    assert [s.kind for s in rows(log)[1].segments] == ["wait", "failed"]
+    assert [s.kind for s in list_time_rows(log)[1].segments] == ["wait", "failed"]
     assert "error" in text(log)
 
 
@@ -99,19 +99,22 @@ def test_the_pause_before_a_retry_belongs_to_the_next_request():
         llm(3, "enter", data={"attempt": 2}),
         llm(4, "exit", result="ok"),
     ]
-    second = rows(log)[1]
+    second = list_time_rows(log)[1]
     assert (second.label, second.start, second.seconds) == ("model, turn 1, attempt 2", 1, 3)
 
 
 def test_open_spans_end_with_the_last_event(log):
-    open_rows = rows(log[:7])
+    open_rows = list_time_rows(log[:7])
     assert [r.note for r in open_rows] == ["", "running"]
-    assert rows(log[:2])[0].note == "running"
+    assert list_time_rows(log[:2])[0].note == "running"
 
 
 def test_blocks_without_requests_still_show():
     assert [
-        r.label for r in rows([at(0, e.User()), at(1, e.Respond(content="x", turn=1, chunks="BA"))])
+        r.label
+        for r in list_time_rows(
+            [at(0, e.User()), at(1, e.Respond(content="x", turn=1, chunks="BA"))]
+        )
     ] == ["model, turn 1"]
 
 
@@ -159,7 +162,7 @@ def test_a_run_shows_its_timeline(log):
 
 
 def test_nodes_of_a_graph_are_spans():
-    found = rows(
+    found = list_time_rows(
         [
             e.RunStart(ts=10.0),
             e.Node(name="think", phase="enter", span="think-0", ts=10.0),
@@ -191,7 +194,7 @@ def test_words_of_simultaneous_sub_agents_belong_to_their_own_requests():
             ),
         )
 
-    found = rows(
+    found = list_time_rows(
         [
             at(0, e.RunStart()),
             at(0, e.Node(name="llm", phase="enter", span="a/llm-1", parent="a", turn=1)),

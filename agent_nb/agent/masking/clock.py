@@ -27,11 +27,11 @@ _DAY = 86_400
 _ISO = r"(?P<date>\d{4}-\d\d-\d\d)"
 _TIME = r"(?P<time>\d{1,2}:\d\d(?::\d\d)?)(?P<part>[.,]\d+)?(?: ?(?P<half>[AaPp]\.?[Mm])\b)?"
 _OFFSET = r"(?: ?(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)\b| (?P<local>[A-Z]{1,4}T)\b)?"
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*"
+_MONTH_NAME = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
-_NAMED = rf"{_WEEKDAY}{_MONTH} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})"
-_NAMED_DAY = rf"{_WEEKDAY}(?P<day>\d{{1,2}})[ -]{_MONTH}[ -](?P<year>\d{{4}})"
-_NUMBERS = (
+_MONTH_DAY_YEAR = rf"{_WEEKDAY}{_MONTH_NAME} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})"
+_DAY_MONTH_YEAR = rf"{_WEEKDAY}(?P<day>\d{{1,2}})[ -]{_MONTH_NAME}[ -](?P<year>\d{{4}})"
+_NUMBER_DATES = (
     r"(?P<day>\d\d?)(?P<dot>[./-])(?P<number>\d\d?)(?P=dot)(?P<year>\d{4}|\d\d)",  # or month first
     r"(?P<year>\d{4})(?P<dot>[./])(?P<number>\d\d?)(?P=dot)(?P<day>\d\d?)",
 )
@@ -49,30 +49,36 @@ _STRUCT = ", ".join(
         ("isdst", r"-?\d"),
     )
 )
+# The groups name what `Clock.parts` holds: `number` is the month as digits, `half` is am or pm,
+# `part` the fraction of a second, `compact` all digits of a time, `plain` those of a date, `parts`
+# the arguments of a `datetime` call, `local` a time zone's letters.
 _FORMS = tuple(
     re.compile(rf"(?<![\d.:]){form}(?![\d:]|\.\d)")
     for form in (
         rf"{_ISO}[T ]{_TIME}{_OFFSET}",
         r"(?P<compact>\d{8}[T_-]?\d{6})(?P<offset>Z)?",
-        rf"{_WEEKDAY}{_MONTH} +(?P<day>\d{{1,2}}) {_TIME}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}})",
-        *(rf"{named},? {_TIME}{_OFFSET}" for named in (_NAMED_DAY, _NAMED, *_NUMBERS)),
-        rf"{_WEEKDAY}{_MONTH} +(?P<day>\d{{1,2}}) +{_TIME}",  # of a file that is new
-        rf"{_MONTH} +(?P<day>\d{{1,2}})  (?P<year>\d{{4}})",  # of one that is older
+        rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) {_TIME}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}})",
+        *(
+            rf"{named},? {_TIME}{_OFFSET}"
+            for named in (_DAY_MONTH_YEAR, _MONTH_DAY_YEAR, *_NUMBER_DATES)
+        ),
+        rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) +{_TIME}",  # of a file that is new
+        rf"{_MONTH_NAME} +(?P<day>\d{{1,2}})  (?P<year>\d{{4}})",  # of one that is older
         r"datetime\.datetime\((?P<parts>\d{4}(?:, \d+){4,6})(?P<zone>, tzinfo=[^()]*(?:\([^()]*\))?[^()]*)?\)",
         r"datetime\.date\((?P<parts>\d{4}, \d+, \d+)\)",
         rf"time\.struct_time\({_STRUCT}\)",
         rf"{_ISO}",
-        _NAMED,
-        _NAMED_DAY,
-        *_NUMBERS,
+        _MONTH_DAY_YEAR,
+        _DAY_MONTH_YEAR,
+        *_NUMBER_DATES,
         rf"{_TIME}{_OFFSET}",
         r"(?P<plain>(?:19|20)\d{6})",
         r"(?P<epoch>[12]\d{18}|[12]\d{15}|[12]\d{12}|[12]\d{9}(?:\.\d+)?)",
     )
 )
-_UNIT = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> parts of a second
-_DAYS = ("date", "number", "compact", "plain", "parts")  # parts that name a day
-_SHAPELESS = ("part", "zone", "offset", "local")  # an offset has its own check
+_EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> parts of a second
+_DAY_PARTS = ("date", "number", "compact", "plain", "parts")  # parts that name a day
+_NOT_IN_SHAPE = ("part", "zone", "offset", "local")  # an offset has its own check
 Parts = dict[str, str | None]
 
 
@@ -87,14 +93,14 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shape(self) -> tuple[object, ...]:
         """How the value is written, whatever it is."""
-        written = {k: v for k, v in self.parts.items() if v and k not in _SHAPELESS}
+        written = {k: v for k, v in self.parts.items() if v and k not in _NOT_IN_SHAPE}
         time = written.get("time", "").count(":")
         return self.form, tuple(written), time, len(written.get("epoch", "").partition(".")[0])
 
     def same_time(self, other: Clock) -> bool:
         """Return whether two values of one day have the same time of day, if any."""
         try:
-            return _clock(self.parts) == _clock(other.parts)
+            return _time_of_day(self.parts) == _time_of_day(other.parts)
         except ValueError:
             return False
 
@@ -119,7 +125,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
     def holds(self, clock: Clock) -> bool:
         """Return whether a clock value is near this run."""
-        return self._any(clock.parts)
+        return self._is_near(clock.parts)
 
     def holds_day(self, clock: Clock) -> bool:
         """Return whether the day that a clock value names is a day of this run."""
@@ -128,9 +134,9 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             bare["parts"] = ", ".join(parts.split(", ")[:3])
         if compact := bare.pop("compact", None):
             bare["plain"] = compact[:8]
-        return not bare.get("epoch") and next(_days(bare), None) is not None and self._any(bare)
+        return not bare.get("epoch") and next(_days(bare), None) is not None and self._is_near(bare)
 
-    def aged(self, new: Clock, old: Clock) -> bool:
+    def is_aged(self, new: Clock, old: Clock) -> bool:
         """Return whether `ls` writes the time `new`, read in this run, as the date `old` later."""
         same = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
         plain = new.parts.get("time") and not new.parts.get("year") and not old.parts.get("time")
@@ -142,7 +148,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             return False
         return old.parts.get("year") in (str(year), str(year - 1))
 
-    def _any(self, parts: Parts) -> bool:
+    def _is_near(self, parts: Parts) -> bool:
         try:
             return any(self._touches(moment, length) for moment, length in self._moments(parts))
         except (ValueError, OverflowError, OSError):
@@ -163,10 +169,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         """Yield what a value may mean: (epoch seconds, length of that unit in seconds)."""
         if epoch := parts.get("epoch"):
             whole = epoch.partition(".")[0]
-            yield float(epoch) / _UNIT[len(whole)], 1.0
+            yield float(epoch) / _EPOCH_UNITS[len(whole)], 1.0
             return
-        named, (clock, length) = list(_days(parts)), _clock(parts)
-        if not named and any(map(parts.get, _DAYS)):
+        named, (clock, length) = list(_days(parts)), _time_of_day(parts)
+        if not named and any(map(parts.get, _DAY_PARTS)):
             return  # a day that does not exist
         for zone in self._zones(parts.get("offset") or ""):
             days = named or sorted(
@@ -214,7 +220,7 @@ def _days(parts: Parts) -> Iterator[date]:
             continue
 
 
-def _clock(parts: Parts) -> tuple[float, float]:
+def _time_of_day(parts: Parts) -> tuple[float, float]:
     """Return (seconds since midnight, length of the value's unit): a second, minute or day."""
     if text := parts.get("compact"):
         return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
@@ -242,10 +248,10 @@ def _seconds(*parts: str) -> float:
 
 def read_time_zone() -> tuple[str, int]:
     """Return this machine's time zone: IANA name ("" if unknown) and current offset in seconds."""
-    return _named(), int(datetime.now().astimezone().utcoffset().total_seconds())  # type: ignore[union-attr]  # an aware time has one
+    return _zone_name(), int(datetime.now().astimezone().utcoffset().total_seconds())  # type: ignore[union-attr]  # an aware time has one
 
 
-def _named() -> str:
+def _zone_name() -> str:
     import os
 
     configured = os.environ.get("TZ", "").lstrip(":")

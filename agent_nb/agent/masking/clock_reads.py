@@ -23,7 +23,7 @@ from ...tools import ProjectSearch
 from .durations import LINES, Measures
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
-_FULL = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
+_CLOCK_FUNCTIONS = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
     "timeit.default_timer",
     "timeit.timeit",
     "timeit.repeat",
@@ -31,11 +31,12 @@ _FULL = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
     "os.times",
     "resource.getrusage",
 }
-_DAYS = ("now", "utcnow", "today")  # methods of the classes of `datetime` and of pandas
-_PARSERS = ("datetime64", "to_datetime", "Timestamp")  # they read "now" and "today"
-_MAGIC = r"(?:time|timeit|prun)\b"
+_CLOCK_METHODS = ("now", "utcnow", "today")  # methods of the classes of `datetime` and of pandas
+_DATE_PARSERS = ("datetime64", "to_datetime", "Timestamp")  # they read "now" and "today"
+_TIMING_MAGIC = r"(?:time|timeit|prun)\b"
 _CLOCK_LINE = re.compile(
-    rf"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?%%?{_MAGIC}|run_(?:line|cell)_magic\(['\"]{_MAGIC}", re.M
+    rf"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?%%?{_TIMING_MAGIC}|run_(?:line|cell)_magic\(['\"]{_TIMING_MAGIC}",
+    re.M,
 )
 _SHELL_LINE = re.compile(
     r"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?(?:!|%%?(?:bash|sh|script|sx|system)\b)|\bsubprocess\b"
@@ -63,35 +64,37 @@ def read_function_measures(function: Any, folder: str | Path) -> Measures:
 
 def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
     listed = list(texts)
-    clock = any(name in _FULL or name.rpartition(".")[2] in _DAYS for name in names)
+    clock = any(
+        name in _CLOCK_FUNCTIONS or name.rpartition(".")[2] in _CLOCK_METHODS for name in names
+    )
     return Measures(
         lines=LINES.lines,
         commands=any(map(_SHELL_LINE.search, listed)),
-        clock=clock or any(_CLOCK_LINE.search(text) or _reads(text) for text in listed),
+        clock=clock or any(_CLOCK_LINE.search(text) or _names_clock(text) for text in listed),
     )
 
 
-def _reads(text: str) -> bool:
+def _names_clock(text: str) -> bool:
     """Return whether a text itself names a clock."""
     tree = ProjectSearch.parse(_without_magics(text))
-    called: dict[str, str] = {}
+    imported: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            called |= {alias.asname: alias.name for alias in node.names if alias.asname}
+            imported |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom):
-            called |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    return any(_is_clock(node, called) for node in ast.walk(tree))
+            imported |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return any(_is_clock(node, imported) for node in ast.walk(tree))
 
 
-def _is_clock(node: ast.AST, called: dict[str, str]) -> bool:
+def _is_clock(node: ast.AST, imported: dict[str, str]) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         base, name = node.func.value, node.func.attr
-        if name in _DAYS or (name == "time" and _is_loop(base)):
+        if name in _CLOCK_METHODS or (name == "time" and _is_loop(base)):
             return True
-        if name in _PARSERS and any(_is_today(argument) for argument in node.args):
+        if name in _DATE_PARSERS and any(_is_today(argument) for argument in node.args):
             return True
-    full = _dotted(node, called)
-    return full in _FULL or full.rpartition(".")[2].removesuffix("_ns") in _CLOCKS[1:]
+    full = _dotted(node, imported)
+    return full in _CLOCK_FUNCTIONS or full.rpartition(".")[2].removesuffix("_ns") in _CLOCKS[1:]
 
 
 def _is_today(node: ast.expr) -> bool:
@@ -103,12 +106,12 @@ def _is_loop(base: ast.expr) -> bool:
     return ast.unparse(base).removesuffix("()").endswith("loop")
 
 
-def _dotted(node: ast.AST, called: dict[str, str]) -> str:
+def _dotted(node: ast.AST, imported: dict[str, str]) -> str:
     """Return the full name of a name or attribute, "" for other nodes."""
     if isinstance(node, ast.Name):
-        return called.get(node.id, node.id)
+        return imported.get(node.id, node.id)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{called.get(node.value.id, node.value.id)}.{node.attr}"
+        return f"{imported.get(node.value.id, node.value.id)}.{node.attr}"
     return ""
 
 

@@ -38,12 +38,12 @@ from .folders import Folders, Named
 LONGEST_SET = 20_000  # characters
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
-_TRACE = re.compile(
+_TRACEBACK = re.compile(
     r"(?m)^[^\n]*Traceback \(most recent call last\):?[^\n]*\n(?P<frames>(?:[ \t>-][^\n]*\n|\n|(?:File|Cell)[ <][^\n]*\n)*)"
 )
 _FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
-_OWN = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
-_MARKS = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
+_OWN_FRAME = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
+_MARK_LINE = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
 _ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
 # lines that %time and %timeit print only for slow code
 _SLOW = (
@@ -55,7 +55,8 @@ _SUGGESTION = (
     r"(?:[.?!] (?:Did you mean:? '[^'\n]*'|Did you forget to import '[^'\n]*')"
     r"(?: ?[.?,]? Or did you forget to import '[^'\n]*')?[.?]?|[.,]? Or did you forget to import '[^'\n]*'\??)"
 )
-_TIMES: tuple[tuple[str, re.Pattern[str], str], ...] = (
+# (name among the masked differences, pattern, replacement), for results of code that measures
+_TIMING_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
     (
         "time",
@@ -66,7 +67,8 @@ _TIMES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("time", re.compile(rf"\n{_SLOW}|^{_SLOW}\n?"), ""),
 )
-_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
+# the same, for all results
+_GENERAL_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
     ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
     ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
@@ -137,10 +139,11 @@ def compare_results(
 ) -> Verdict:
     """Compare the contents of two results, texts or JSON values.
 
-    measures: where durations and rates may differ.
+    `before`, `now`: the recorded run and this one. `rules`: patterns of the notebook's project.
+    `measures`: where durations and rates may differ.
     """
     comparison = _Comparison(before, now, rules, measures)
-    same = comparison.values(recorded, fresh)
+    same = comparison.same_values(recorded, fresh)
     return Verdict(same, tuple(comparison.masked) if same else ())
 
 
@@ -154,102 +157,111 @@ class _Comparison:
             (f"{Rule.NAME_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
         )
         self._patterns = tuple(patterns)
-        self._rules = (*(_TIMES if measures.clock or measures.commands else ()), *_RULES)
+        self._rules = (
+            *(_TIMING_RULES if measures.clock or measures.commands else ()),
+            *_GENERAL_RULES,
+        )
 
-    def values(self, old: Any, new: Any) -> bool:
+    def same_values(self, old: Any, new: Any) -> bool:
         """Return whether two values are the same."""
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            return self._mappings(
+            return self._same_mappings(
                 {str(k): v for k, v in old.items()}, {str(k): v for k, v in new.items()}
             )
         if isinstance(old, list | tuple) and isinstance(new, list | tuple):
-            return len(old) == len(new) and all(map(self.values, old, new))
+            return len(old) == len(new) and all(map(self.same_values, old, new))
         if isinstance(old, str) and isinstance(new, str):
-            return self._texts(old, new)
+            return self._same_texts(old, new)
         if _canonical(old) == _canonical(new):
             return True
-        return _is_number(old) and _is_number(new) and self._texts(str(old), str(new))
+        return _is_number(old) and _is_number(new) and self._same_texts(str(old), str(new))
 
-    def _mappings(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    def _same_mappings(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
         """Compare by equal keys, and the rest of the keys in their order."""
         left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
         pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
         return len(left) == len(right) and all(
-            self._texts(one, other) and self.values(old[one], new[other]) for one, other in pairs
+            self._same_texts(one, other) and self.same_values(old[one], new[other])
+            for one, other in pairs
         )
 
-    def _texts(self, old: str, new: str) -> bool:
+    def _same_texts(self, old: str, new: str) -> bool:
         if old == new:
             return True
-        one, before = self._plain(old)
-        other, now = self._plain(new)
-        if one != other and not self._pairs(one, other):
+        old_masked, old_masks = self._mask(old)
+        new_masked, new_masks = self._mask(new)
+        if old_masked != new_masked and not self._compare_pieces(old_masked, new_masked):
             return False
-        self.masked += _differing(before, now)
+        self.masked += _list_differing(old_masks, new_masks)
         return True
 
-    def _plain(self, text: str) -> tuple[str, list[Masked]]:
-        """Return a text with what is masked alike on both sides, and what that was."""
+    def _mask(self, text: str) -> tuple[str, list[Masked]]:
+        """Return a text masked without regard to the other side, and what was masked."""
         masked: list[Masked] = []
         text = Console.render_screen(text) if "\r" in text else text
         text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
         for name, pattern, plain in self._patterns:
-            text = _replaced(text, name, pattern, plain, masked)
-        text = _TRACE.sub(_frames, text)
+            text = _replace_listed(text, name, pattern, plain, masked)
+        text = _TRACEBACK.sub(_mask_traceback, text)
         for name, pattern, plain in self._rules:
-            text = _replaced(text, name, pattern, plain, masked)
-        return folders.hide_home(_SET.sub(_sorted, text)).strip(), masked
+            text = _replace_listed(text, name, pattern, plain, masked)
+        return folders.hide_home(_SET.sub(_sort_set, text)).strip(), masked
 
-    def _pairs(self, old: str, new: str) -> bool:
-        """Compare what is left of two texts piece by piece."""
+    def _compare_pieces(self, old: str, new: str) -> bool:
+        """Compare two masked texts piece by piece; return whether only pieces may differ."""
         known = self._before.folders.roles(old)
         for path, roles in self._now.folders.roles(new).items():
             known[path] = known.get(path, set()) | roles
-        one, other = (list(_pieces(text, known, self._measures)) for text in (old, new))
-        if len(one) != len(other) or _between(old, one) != _between(new, other):
+        old_pieces, new_pieces = (list(_pieces(text, known, self._measures)) for text in (old, new))
+        if len(old_pieces) != len(new_pieces):
             return False
-        texts = [
-            (old[a.start : a.end], new[b.start : b.end]) for a, b in zip(one, other, strict=True)
-        ]
-        differing = [
-            (a, b, *text)
-            for a, b, text in zip(one, other, texts, strict=True)
-            if text[0] != text[1]
-        ]
-        names = [self._same(*each) for each in differing]
-        self.masked += [
-            (name, was, is_) for name, (*_, was, is_) in zip(names, differing, strict=True)
-        ]
-        return all(names)
+        if _text_between(old, old_pieces) != _text_between(new, new_pieces):
+            return False
+        for one, other in zip(old_pieces, new_pieces, strict=True):
+            recorded, fresh = old[one.start : one.end], new[other.start : other.end]
+            if recorded == fresh:
+                continue
+            rule = self._matching_rule(one, other, recorded, fresh)
+            if not rule:
+                return False
+            self.masked.append((rule, recorded, fresh))
+        return True
 
-    def _same(self, old: Piece, new: Piece, was: str, now: str) -> str:
-        """Return by which rule two pieces may differ, "" if by none."""
+    def _matching_rule(self, old: Piece, new: Piece, recorded: str, fresh: str) -> str:
+        """Return the name of the rule by which two pieces may differ, "" if there is none."""
         if isinstance(old, Clock) and isinstance(new, Clock):
             if self._same_clock(old, new):
                 return "clock"
             # a timedelta looks like a time of day
-            one, other = (read_quantity(text, self._measures) for text in (was, now))
-            return self._same(one, other, was, now) if one and other else ""
+            old_time, new_time = (read_quantity(text, self._measures) for text in (recorded, fresh))
+            return (
+                self._matching_rule(old_time, new_time, recorded, fresh)
+                if old_time and new_time
+                else ""
+            )
         if isinstance(old, Quantity) and isinstance(new, Quantity):
             return "duration" if old.is_like(new) else ""
         if isinstance(old, Named) and isinstance(new, Named):
             if not old.roles and not new.roles:
-                return folders.TEMPORARY if folders.differ_at_random(was, now) else ""
-            shared = self._before.folders.roles_of(was) & self._now.folders.roles_of(now)
+                return folders.TEMPORARY if folders.differ_at_random(recorded, fresh) else ""
+            shared = self._before.folders.roles_of(recorded) & self._now.folders.roles_of(fresh)
             return next(iter(sorted(shared)), "")
         return ""
 
     def _same_clock(self, old: Clock, new: Clock) -> bool:
         before, after = self._before.span, self._now.span
         if old.shape != new.shape:
-            return before.aged(old, new)
+            return before.is_aged(old, new)
         if before.holds(old) and after.holds(new):
             return True
         return old.same_time(new) and before.holds_day(old) and after.holds_day(new)
 
 
 def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
-    """Yield the pieces of a text in their order; of two that overlap the first one found."""
+    """Yield the pieces of a text in their order; of two that overlap, the one found first.
+
+    `known`: folders and what they are; see `Folders.roles`.
+    """
     candidates: Iterable[Piece] = (
         *folders.find_folders(text, known),
         *find_clocks(text),
@@ -268,7 +280,7 @@ def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Ite
     return iter(pieces)
 
 
-def _between(text: str, pieces: Sequence[Piece]) -> list[str]:
+def _text_between(text: str, pieces: Sequence[Piece]) -> list[str]:
     """Return what stands before, between and after the pieces of a text."""
     ends = [0, *(piece.end for piece in pieces)]
     return [text[a:b] for a, b in zip(ends, [*(p.start for p in pieces), len(text)], strict=True)]
@@ -285,7 +297,7 @@ def _canonical(value: Any) -> str:
         return str(value)
 
 
-def _differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[str, str, str]]:
+def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[str, str, str]]:
     """Yield the masked values that differ."""
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
@@ -294,7 +306,7 @@ def _differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[s
         )
 
 
-def _replaced(
+def _replace_listed(
     text: str, name: str, pattern: re.Pattern[str], plain: str, masked: list[Masked]
 ) -> str:
     def put(match: re.Match[str]) -> str:
@@ -304,7 +316,7 @@ def _replaced(
     return pattern.sub(put, text)
 
 
-def _sorted(match: re.Match[str]) -> str:
+def _sort_set(match: re.Match[str]) -> str:
     """Return the text of a set with its items sorted, other text unchanged."""
     try:
         value = ast.literal_eval(match[0])
@@ -313,7 +325,7 @@ def _sorted(match: re.Match[str]) -> str:
     return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else match[0]
 
 
-def _frames(match: re.Match[str]) -> str:
+def _mask_traceback(match: re.Match[str]) -> str:
     """Return a traceback with the cell's frames only, without marks and line numbers."""
-    own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN.match(frame))
-    return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
+    own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN_FRAME.match(frame))
+    return f"Traceback\n{_ARROW.sub(_LINE, _MARK_LINE.sub('', own))}"

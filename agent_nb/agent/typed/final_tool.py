@@ -20,33 +20,37 @@ class FinalTool:
     def __init__(self, name: str) -> None:
         self.answers: list[str] = []
         self._name = name
-        self._open: dict[int, bool] = {}  # whether a call at this index has streamed text
+        # calls that stream in, by index: whether text has come. Only the first delta of a call has
+        # the name, so that later ones are known by their index
+        self._streamed: dict[int, bool] = {}
 
     def feed(self, batch: Iterable[Part]) -> list[Part]:
         """Return the parts of a batch, with `Answer`s in place of the final tool's calls."""
         out: list[Part] = []
         for part in batch:
-            if isinstance(part, CallDelta) and self._mine(part):
-                self._open[part.index] = self._open.get(part.index, False) or bool(part.text)
-                out += [Answer(part.text, self._block(part.index))] if part.text else []
+            if isinstance(part, CallDelta) and self._is_final(part):
+                self._streamed[part.index] = self._streamed.get(part.index, False) or bool(
+                    part.text
+                )
+                out += [Answer(part.text, self._block_id(part.index))] if part.text else []
             elif isinstance(part, Call) and part.name == self._name:
-                out += self._whole(part)
+                out += self._read_call(part)
             else:
                 out.append(part)
         return out
 
-    def _mine(self, part: CallDelta) -> bool:
+    def _is_final(self, part: CallDelta) -> bool:
         if part.name and part.name != self._name:
-            self._open.pop(part.index, None)
+            self._streamed.pop(part.index, None)
             return False
-        return bool(part.name) or part.index in self._open
+        return bool(part.name) or part.index in self._streamed
 
-    def _whole(self, call: Call) -> list[Part]:
+    def _read_call(self, call: Call) -> list[Part]:
         text = call.raw_args.strip() or dumps(call.args)
         self.answers.append(text)
-        block = self._block(call.index)
-        parts = [] if self._open.pop(call.index, False) else [Answer(text, block)]
+        block = self._block_id(call.index)
+        parts = [] if self._streamed.pop(call.index, False) else [Answer(text, block)]
         return [*parts, Close(block, incomplete=call.incomplete)]
 
-    def _block(self, index: int) -> str:
+    def _block_id(self, index: int) -> str:
         return f"{self._name} {index}"

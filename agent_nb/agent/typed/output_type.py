@@ -40,9 +40,9 @@ WRAPPED = "value"  # the member that holds a root that is not an object
 LARGEST_SCHEMA = 100_000  # characters
 LONGEST_NAME = 60
 MOST_FAULTS = 8  # that an error message lists
-_KINDS = "a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, list[…] or dict[…] of these, or a plain type such as int"
-_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-_ROOT = ("$defs",)
+_SUPPORTED = "a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, list[…] or dict[…] of these, or a plain type such as int"
+_CODE_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
+_ROOT_KEYWORDS = ("$defs",)
 
 
 class InvalidOutput(ValueError):  # noqa: N818  (it names what is wrong with the answer)
@@ -68,8 +68,8 @@ class OutputType:
     def __init__(self, kind: Any) -> None:
         self.kind = kind
         self.name = type_name(kind)
-        self._adapter = _adapter(kind, self.name)
-        self.schema = _schema(self._adapter, self.name)
+        self._adapter = _make_adapter(kind, self.name)
+        self.schema = _make_schema(self._adapter, self.name)
         self.wrapped = self.schema.get("type") != "object"
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class OutputType:
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", self.name).strip("_")[:LONGEST_NAME] or "answer"
         if not self.wrapped:
             return OutputSchema(name, self.schema)
-        inner = {k: v for k, v in self.schema.items() if k not in _ROOT}
+        inner = {k: v for k, v in self.schema.items() if k not in _ROOT_KEYWORDS}
         return OutputSchema(
             name,
             {
@@ -89,12 +89,12 @@ class OutputType:
                 "properties": {WRAPPED: inner},
                 "required": [WRAPPED],
                 "additionalProperties": False,
-                **{k: self.schema[k] for k in _ROOT if k in self.schema},
+                **{k: self.schema[k] for k in _ROOT_KEYWORDS if k in self.schema},
             },
         )
 
     def described(self, redaction: Redaction) -> dict[str, Any]:
-        """Return name, schema and names of the fields for the record, without keys."""
+        """Return name, schema and names of the fields for the record, with keys redacted."""
         fields = fields_of(self.schema)
         named = {FIELDS: fields} if fields else {}
         description: dict[str, Any] = redaction.value(
@@ -103,7 +103,7 @@ class OutputType:
         return description
 
     def wrap(self, document: Any) -> Any:
-        """Return a plain JSON value as it travels."""
+        """Return a plain JSON value as it travels: wrapped, if it is not an object."""
         return {WRAPPED: document} if self.wrapped else document
 
     def unwrap(self, document: Any) -> Any:
@@ -117,7 +117,7 @@ class OutputType:
 
         Raises InvalidOutput, whose message is for the model.
         """
-        return self.validate(self.unwrap(_document(text)))
+        return self.validate(self.unwrap(_read_json(text)))
 
     def validate(self, document: Any) -> Answer:
         """Return the answer of a plain JSON value. Raises InvalidOutput."""
@@ -127,9 +127,9 @@ class OutputType:
             text = encode_canonical(document)
             text.encode()
         except UnicodeEncodeError as error:
-            half = f"\\u{ord(error.object[error.start]):04x}"
+            escape = f"\\u{ord(error.object[error.start]):04x}"
             raise InvalidOutput(
-                f"The answer holds {half}, half of a character. Write the whole character."
+                f"The answer holds {escape}, half of a character. Write the whole character."
             ) from None
         except ValueError as error:
             raise InvalidOutput(f"The answer is not valid JSON: {error}.") from None
@@ -137,15 +137,18 @@ class OutputType:
             value = self._adapter.validate_json(text, strict=True)
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False)
-            raise InvalidOutput(self._words(loads(text), faults)) from None
+            raise InvalidOutput(self._describe_faults(loads(text), faults)) from None
         except Exception as error:  # whatever a validator of the type raises
             raise InvalidOutput(
                 f"The answer is not a valid {self.name}: {type(error).__name__}: {error}"
             ) from None
-        return self._pinned(value) or Answer(text, value)
+        return self._canonical_answer(value) or Answer(text, value)
 
-    def _pinned(self, value: Any) -> Answer | None:
-        """Return the answer with the JSON of `value` itself, None if that loses something."""
+    def _canonical_answer(self, value: Any) -> Answer | None:
+        """Return the answer with the JSON that the type writes for `value`, defaults included.
+
+        None if reading that JSON gives another value.
+        """
         try:
             plain = self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
             text = encode_canonical(plain)
@@ -154,8 +157,8 @@ class OutputType:
         except Exception:  # serializers, validators and `__eq__` of the type are its own code
             return None
 
-    def _words(self, document: Any, faults: list[Any]) -> str:
-        lines = list(dict.fromkeys(f"- {_line(document, fault)}" for fault in faults))
+    def _describe_faults(self, document: Any, faults: list[Any]) -> str:
+        lines = list(dict.fromkeys(f"- {_fault_line(document, fault)}" for fault in faults))
         rest = len(lines) - MOST_FAULTS
         shown = [*lines[:MOST_FAULTS], *([f"- … and {rest} more"] if rest > 0 else [])]
         return f"The answer is not a valid {self.name}:\n" + "\n".join(shown)
@@ -183,12 +186,12 @@ def _name(kind: Any) -> str:
     return str(getattr(kind, "__name__", None) or str(kind).removeprefix("typing."))
 
 
-def _adapter(kind: Any, name: str) -> Any:
+def _make_adapter(kind: Any, name: str) -> Any:
     """Return pydantic's adapter of a type. Raises UsageError."""
     from pydantic import TypeAdapter
 
-    if why := _unfit(kind):
-        raise UsageError(f"{why} The type of an answer is {_KINDS}.")
+    if why := _why_no_type(kind):
+        raise UsageError(f"{why} The type of an answer is {_SUPPORTED}.")
     load_plugins()
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(convert_typed_dicts(kind))
@@ -200,11 +203,11 @@ def _adapter(kind: Any, name: str) -> Any:
             f"The type {name} refers to something that is not defined ({error}). Define it first, at the top level."
         ) from None
     except Exception as error:  # pydantic raises many kinds, and annotations raise their own
-        raise UsageError(_no_schema(name, error)) from None
+        raise UsageError(_no_schema_message(name, error)) from None
     return adapter
 
 
-def _unfit(kind: Any) -> str:
+def _why_no_type(kind: Any) -> str:
     """Return why `kind` cannot be a type of answers, or ""."""
     if isinstance(kind, str | typing.ForwardRef):
         return f"{kind!r} is a text, not a type."
@@ -221,26 +224,24 @@ def _unfit(kind: Any) -> str:
     return f"This is an object of the class {type(kind).__name__}, not a type."
 
 
-def _no_schema(name: str, error: Exception) -> str:
+def _no_schema_message(name: str, error: Exception) -> str:
     reason = str(error).partition("\n")[0].rstrip(".")[:200]
     hint = (
         " For the rows of a table give list[Row] and read run.output_frame()."
         if name in ("DataFrame", "Series")
         else ""
     )
-    return (
-        f"The type {name} has no JSON schema ({reason}).{hint} The type of an answer is {_KINDS}."
-    )
+    return f"The type {name} has no JSON schema ({reason}).{hint} The type of an answer is {_SUPPORTED}."
 
 
-def _schema(adapter: Any, name: str) -> dict[str, Any]:
+def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
     """Return the JSON schema of a type, its root without `$ref`. Raises UsageError."""
     try:
-        generated = _plain(adapter.json_schema(schema_generator=_generator()))
-        schema = _inlined(remove_titles(generated))
+        generated = _to_json(adapter.json_schema(schema_generator=_generator()))
+        schema = _inline_root(remove_titles(generated))
         size = len(json.dumps(schema, ensure_ascii=False))
-    except Exception as error:  # as in `_adapter`
-        raise UsageError(_no_schema(name, error)) from None
+    except Exception as error:  # as in `_make_adapter`
+        raise UsageError(_no_schema_message(name, error)) from None
     if size > LARGEST_SCHEMA:
         raise UsageError(
             f"The JSON schema of {name} has {size:,} characters; at most {LARGEST_SCHEMA:,} are sent. Ask for a smaller type."
@@ -271,25 +272,28 @@ def _generator() -> Any:
     return Generator
 
 
-def _plain(schema: Any) -> Any:
-    """Return a schema as plain JSON, where the items of a tuple keep their names."""
+def _to_json(schema: Any) -> Any:
+    """Return a schema as plain JSON; names of a tuple's items become descriptions.
+
+    Titles are removed later.
+    """
     if isinstance(schema, list | tuple):
-        return [_plain(item) for item in schema]
+        return [_to_json(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    members = {str(key): _plain(held) for key, held in schema.items()}
+    members = {str(key): _to_json(held) for key, held in schema.items()}
     if isinstance(members.get("prefixItems"), list):
-        members["prefixItems"] = [_described(item) for item in members["prefixItems"]]
+        members["prefixItems"] = [_keep_name(item) for item in members["prefixItems"]]
     return members
 
 
-def _described(item: Any) -> Any:
+def _keep_name(item: Any) -> Any:
     if isinstance(item, dict) and isinstance(item.get("title"), str) and "$ref" not in item:
         return {"description": item["title"], **item}
     return item
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema whose root is not a `$ref`: recursive types have one."""
     seen: set[str] = set()
     while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
@@ -299,12 +303,12 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _document(text: str) -> Any:
+def _read_json(text: str) -> Any:
     """Return the JSON value in a model's text. Raises NotJson."""
     bare = text.strip()
     if not bare:
         raise NotJson("The answer is empty. Answer with JSON.")
-    fenced = _FENCED.findall(bare)
+    fenced = _CODE_FENCE.findall(bare)
     for candidate in (bare, *(fenced if len(fenced) == 1 else ())):
         try:
             return lenient_loads(candidate)
@@ -313,6 +317,6 @@ def _document(text: str) -> Any:
     raise NotJson(f"The answer is not JSON. It begins with {cut_end(bare, 80)!r}.")
 
 
-def _line(document: Any, fault: Any) -> str:
+def _fault_line(document: Any, fault: Any) -> str:
     line = explain_fault(document, fault)
     return line if not line.startswith(":") else f"the answer{line}"

@@ -52,7 +52,7 @@ _DEFS = "#/$defs/"
 
 
 class SchemaType(OutputType):
-    """The type called `name` with this JSON schema. Raises UsageError for a schema of no type."""
+    """The type called `name` with this JSON schema. Raises UsageError if no type can be made."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         super().__init__(_Reader(schema).kind)
@@ -60,8 +60,8 @@ class SchemaType(OutputType):
         self.schema = dict(schema)
         self.wrapped = self.schema.get("type") != "object"
 
-    def _pinned(self, value: Any) -> Answer | None:
-        return None
+    def _canonical_answer(self, value: Any) -> Answer | None:
+        return None  # the text stays the model's own JSON
 
 
 class _Reader:
@@ -69,7 +69,7 @@ class _Reader:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
-        self._named = as_dict(schema.get("$defs"))
+        self._definitions = as_dict(schema.get("$defs"))
         self._types: dict[str, Any] = {}
 
     @cached_property
@@ -78,7 +78,7 @@ class _Reader:
         return self._type(self._schema)
 
     def _type(self, schema: Any) -> Any:
-        """Return the type of a schema, `Any` for one that says nothing we know."""
+        """Return the type of a schema, `Any` if it has no keyword that is understood."""
         if not isinstance(schema, Mapping):
             return Any
         if str(ref := schema.get("$ref", "")).startswith(_DEFS):
@@ -94,37 +94,39 @@ class _Reader:
         kind = schema.get("type")
         if isinstance(kind, list):
             return _union([self._type({**schema, "type": each}) for each in kind])
-        return _bounded(self._of(kind, schema), schema, numbers=kind in ("integer", "number"))
+        return _with_bounds(
+            self._type_of_kind(kind, schema), schema, numbers=kind in ("integer", "number")
+        )
 
-    def _of(self, word: Any, schema: Mapping[str, Any]) -> Any:
+    def _type_of_kind(self, word: Any, schema: Mapping[str, Any]) -> Any:
         if word == "object":
-            return self._object(schema)
+            return self._object_type(schema)
         if word == "array":
-            return self._array(schema)
+            return self._array_type(schema)
         return (
             _FORMATS.get(str(schema.get("format")), str)
             if word == "string"
             else _PLAIN.get(word, Any)
         )
 
-    def _array(self, schema: Mapping[str, Any]) -> Any:
+    def _array_type(self, schema: Mapping[str, Any]) -> Any:
         if parts := as_list(schema.get("prefixItems")):
             return tuple[tuple(self._type(part) for part in parts)]  # type: ignore[misc]
         return list[self._type(schema.get("items"))]  # type: ignore[misc]
 
-    def _object(self, schema: Mapping[str, Any]) -> Any:
+    def _object_type(self, schema: Mapping[str, Any]) -> Any:
         more = schema.get("additionalProperties")
         if not (fields := as_dict(schema.get("properties"))):
             return dict[str, self._type(more)]  # type: ignore[misc]
         from pydantic import ConfigDict
         from typing_extensions import TypedDict
 
-        needed = as_list(schema.get("required"))
+        required = as_list(schema.get("required"))
         kinds = {name: self._type(held) for name, held in fields.items()}
         typed: Any = TypedDict
         class_ = typed(
             str(schema.get("title") or "Object"),
-            {n: k if n in needed else NotRequired[k] for n, k in kinds.items()},
+            {n: k if n in required else NotRequired[k] for n, k in kinds.items()},
         )
         class_.__pydantic_config__ = ConfigDict(extra="forbid" if more is False else "ignore")
         return class_
@@ -132,8 +134,8 @@ class _Reader:
     def _reference(self, name: str) -> Any:
         """Return the type of a definition; one that holds itself is checked one level deep."""
         if name not in self._types:
-            self._types[name] = Any
-            self._types[name] = self._type(self._named.get(name))
+            self._types[name] = Any  # for the definition inside itself
+            self._types[name] = self._type(self._definitions.get(name))
         return self._types[name]
 
 
@@ -146,7 +148,7 @@ def _union(kinds: list[Any]) -> Any:
     return Union[tuple(kinds)]  # noqa: UP007
 
 
-def _bounded(kind: Any, schema: Mapping[str, Any], *, numbers: bool) -> Any:
+def _with_bounds(kind: Any, schema: Mapping[str, Any], *, numbers: bool) -> Any:
     from pydantic import Field
 
     if kind is Any or kind in _FORMATS.values():

@@ -40,22 +40,22 @@ def convert_answer(log: Iterable[Event], kind: OutputType | None) -> Any:
     answer = find_answer(log)
     if answer is None or kind is None:
         return answer and answer[1]
-    return _value(answer, kind)
+    return _to_value(answer, kind)
 
 
 def output_as(log: Iterable[Event], kind: Any) -> Any:
     """Return the answer as a value of the type `kind`. Raises UsageError."""
-    return _value(_needed(log), OutputType(kind))
+    return _to_value(_require_answer(log), OutputType(kind))
 
 
 def make_frame(log: Iterable[Event]) -> pd.DataFrame:
     """Return the answer as a frame. Raises UsageError without an answer."""
     run = list(log)
     start = next((e for e in run if isinstance(e, RunStart) and not e.span), RunStart())
-    return make_answer_frame(_needed(run)[1], read_field_order(start.settings))
+    return make_answer_frame(_require_answer(run)[1], read_field_order(start.settings))
 
 
-def _needed(log: Iterable[Event]) -> tuple[str, Any]:
+def _require_answer(log: Iterable[Event]) -> tuple[str, Any]:
     answer = find_answer(log)
     if answer is None:
         raise UsageError(
@@ -64,7 +64,7 @@ def _needed(log: Iterable[Event]) -> tuple[str, Any]:
     return answer
 
 
-def _value(answer: tuple[str, Any], kind: OutputType) -> Any:
+def _to_value(answer: tuple[str, Any], kind: OutputType) -> Any:
     name, document = answer
     try:
         return kind.validate(document).value

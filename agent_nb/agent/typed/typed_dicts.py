@@ -15,31 +15,31 @@ from typing import Any
 
 from ...errors import UsageError
 
-_MARKS = (typing.Required, typing.NotRequired)
+_REQUIREMENTS = (typing.Required, typing.NotRequired)
 
 
 def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
-    """Return `kind` with each `typing.TypedDict` in it replaced by one that pydantic takes.
+    """Return the type `kind` with each `typing.TypedDict` in it replaced by one pydantic takes.
 
     `inside`: the TypedDicts around it. Raises UsageError for one that contains itself.
     """
     if typing.is_typeddict(kind):
-        return _rebuilt(kind, inside) if type(kind).__module__ == "typing" else kind
+        return _rebuild(kind, inside) if type(kind).__module__ == "typing" else kind
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if not args or origin is typing.Literal:
         return kind
     fields = kind.__metadata__ if origin is typing.Annotated else ()
-    own = [convert_typed_dicts(each, inside) for each in (args[:1] if fields else args)]
+    converted = [convert_typed_dicts(each, inside) for each in (args[:1] if fields else args)]
     if fields:
-        return typing.Annotated[(own[0], *fields)]
-    if all(one is other for one, other in zip(own, args, strict=True)):
+        return typing.Annotated[(converted[0], *fields)]
+    if all(one is other for one, other in zip(converted, args, strict=True)):
         return kind
     if origin in (typing.Union, types.UnionType):
-        return reduce(operator.or_, own)
-    return origin[tuple(own)]
+        return reduce(operator.or_, converted)
+    return origin[tuple(converted)]
 
 
-def _rebuilt(kind: Any, inside: tuple[Any, ...]) -> Any:
+def _rebuild(kind: Any, inside: tuple[Any, ...]) -> Any:
     import typing_extensions
 
     if kind in inside:
@@ -49,13 +49,13 @@ def _rebuilt(kind: Any, inside: tuple[Any, ...]) -> Any:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {}
     for name, hint in hints.items():
-        bare = typing.get_args(hint)[0] if typing.get_origin(hint) in _MARKS else hint
-        marked = typing.get_origin(hint) in _MARKS
+        inner = typing.get_args(hint)[0] if typing.get_origin(hint) in _REQUIREMENTS else hint
+        marked = typing.get_origin(hint) in _REQUIREMENTS
         needed = (
             typing.get_origin(hint) is typing.Required if marked else name in kind.__required_keys__
         )
         mark = typing.Required if needed else typing.NotRequired
-        fields[name] = mark[convert_typed_dicts(bare, (*inside, kind))]
+        fields[name] = mark[convert_typed_dicts(inner, (*inside, kind))]
     functional: Any = typing_extensions.TypedDict
     rebuilt = functional(kind.__name__, fields)
     rebuilt.__doc__ = kind.__doc__

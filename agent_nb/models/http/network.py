@@ -136,9 +136,8 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """Raise WriteError if the answer has begun, or the connection has ended."""
         # not with TLS: what the system has may be no data, such as tickets of the session
         while self._plain and not self._received and not self._over and self._poll():
-            await self._wait_for_change(
-                timeout, httpcore.WriteTimeout
-            )  # the event loop reads it now
+            # until the event loop has read it
+            await self._wait_for_change(timeout, httpcore.WriteTimeout)
         if self._over or (self._received and _is_answer(bytes(self._received))):
             raise httpcore.WriteError("the server answered before it had read everything")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-SPARE = 512  # files beside those that are asked for: the kernel's own, the user's
+SPARE = 512  # files beyond those that are needed: for the kernel and the user
 
 
 def allow_files(files: int) -> None:

@@ -3,7 +3,7 @@
 No clock and no lock: every method takes the time `now` in seconds, and `limiter` keeps the lock.
 
 Why: what a provider counts (requests a minute, requests at once) and what it says when it has had
-enough (429, `Retry-After`) are one queue, and a queue is easy to test while it is pure.
+enough (429, `Retry-After`) decide about one queue, and a queue without I/O is easy to test.
 
 Rules
 - A request draws a ticket, asks until it may enter (`enter`), and leaves.
@@ -36,9 +36,9 @@ from .retry import BUSY
 
 WINDOW = 60.0  # seconds that `rpm` counts over
 POLL = 0.05  # seconds between two questions of the first in line
-SLOW = 0.5  # the same while the window is closed for longer
-FAR = 2.0  # the longest time between two questions of those behind
-STALE = 5.0  # seconds without a question after which others go first
+SLOW = 0.5  # the same while it must wait for longer
+FAR = 2.0  # the longest time between two questions of a later ticket
+STALE = 5.0  # seconds without a question after which later tickets go first
 MEMORY = 60.0  # seconds that a lane remembers its last refusal
 
 Refusal = Literal["first", "shared", "final"]
@@ -76,9 +76,8 @@ class Places:
         self._lane_of: dict[int, Lane] = {}
         self._inside = 0
         self._unanswered: set[int] = set()  # tickets inside whose answers have not begun
-        self._begin_times: deque[float] = (
-            deque()
-        )  # when the other requests of the last window began
+        # when the other requests of the last window began
+        self._begin_times: deque[float] = deque()
 
     def join(self, now: float, lane: str = "") -> int:
         """Return a new ticket at the end of the queue; `now` in seconds."""
@@ -182,10 +181,11 @@ class Places:
         return bool(self.concurrency) and self._inside >= self.concurrency
 
     def _first(self, now: float) -> int | None:
-        """Return the first ticket of the open lanes that still asks."""
+        """Return the first ticket that still asks, of all open lanes; None if there is none."""
         return min(self._first_of_lanes(now), default=None)
 
     def _first_of_lanes(self, now: float) -> Iterator[int]:
+        """Yield the first ticket that still asks, of each open lane."""
         for lane in self._lanes.values():
             if lane.waiting and lane.shut_until <= now and len(lane.inside) < lane.limit:
                 for ticket, since in lane.waiting.items():

@@ -1,4 +1,4 @@
-"""An answer that streams in, with its time limits.
+"""The answer to one HTTP request as it arrives, with its time limits.
 
 Rules: every fault is a ModelError; leaving `chunks` closes the response.
 """
@@ -22,7 +22,11 @@ LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
 
 
 class Reply:
-    """An answer in progress: status, headers (names in lower case), bytes as they arrive."""
+    """An answer in progress: status, headers (names in lower case), bytes as they arrive.
+
+    `deadline`: when the first byte must have come, by the clock of the event loop; `host`: for the
+    wording of faults.
+    """
 
     def __init__(self, response: Response, timeouts: Timeouts, deadline: float, host: str) -> None:
         self.status = response.status_code
@@ -85,7 +89,7 @@ class Reply:
         """Return the readable beginning of the body, for an error message."""
         body = b""
         try:
-            with anyio.move_on_after(5):
+            with anyio.move_on_after(5):  # a slow error body is not worth a longer wait
                 async with aclosing(self.chunks()) as chunks:
                     async for data in chunks:
                         body += data

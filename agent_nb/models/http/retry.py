@@ -145,6 +145,7 @@ def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _duration(text: str) -> float | None:
-    """Return the seconds of a duration such as `7.66s`, `6m0s` or `850ms`."""
+    """Return the seconds of a duration such as `7.66s`, `6m0s` or `850ms`, else None."""
     parts = _DURATION.findall(text)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else None
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return seconds if parts and math.isfinite(seconds) else None

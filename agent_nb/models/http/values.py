@@ -95,7 +95,7 @@ def usage_part(usage: dict[str, Any]) -> Usage:
         cached=cached,
         cache_written=written,
         reasoning=thoughts,
-        cost=float(cost) if isinstance(cost, int | float) else None,
+        cost=_read_cost(cost),
         raw=usage,
     )
 
@@ -105,6 +105,13 @@ def _object_at(usage: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _read_cost(value: Any) -> float | None:
+    """Return a cost in US dollars, None for anything else: NaN would disable every budget."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
+    return float(value) if good else None
+
+
 def count_tokens(value: Any) -> int:
     """Return a count of tokens, 0 for anything else."""
-    return int(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
+    return int(value) if good else 0

@@ -149,7 +149,9 @@ class AnthropicDecoder(EventDecoder):
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
         """Keep a citation and add it to its block."""
-        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        citations = block.get("citations")
+        earlier = citations if isinstance(citations, list) else []
+        block["citations"] = [*earlier, delta.get("citation")]
         out.append(Extra(PROVIDER, "citation", delta.get("citation")))
 
     def on_other_delta(

@@ -32,8 +32,8 @@ ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell
 # s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
 # to show the question
 PATIENCE = 1.0
-ATTEMPTS = 3
-EDIT = ("e", "edit")
+ATTEMPTS = 3  # unclear answers after which the call is denied
+EDIT = ("e", "edit")  # the answers that ask for new arguments
 CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
 ANSWERS = {
     "y": Decision(True, by="stdin"),

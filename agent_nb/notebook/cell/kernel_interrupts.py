@@ -34,7 +34,7 @@ from .interrupts import Interrupts
 
 # code that may await a run: `await`, `async`, or `%agent attach`, which is rewritten to an await
 _MAY_AWAIT = re.compile(r"\b(?:await|async)\b|%agent\b")
-_HOOKS = ("pre_handler_hook", "post_handler_hook")
+_HOOKS = ("pre_handler_hook", "post_handler_hook")  # methods of an ipykernel
 
 
 class Request:

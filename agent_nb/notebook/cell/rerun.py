@@ -37,9 +37,9 @@ from ...tools import Compare
 from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes
 from ..identity import Cell
+from ..option_table import RERUNS
 from ..options import Options
 
-MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
 RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
@@ -92,7 +92,7 @@ def rerun_mode(option: str, cell: Cell) -> str:
     if read_launch().why_not_live:
         return "replay"
     by_rank = (cell.runner_options.get("rerun"), option, os.environ.get(Launch.RERUN))
-    return next((str(mode) for mode in by_rank if mode in MODES), DEFAULT)
+    return next((str(mode) for mode in by_rank if mode in RERUNS), DEFAULT)
 
 
 def trusted_records(cell: Cell) -> bool | frozenset[str]:
@@ -114,7 +114,7 @@ def decide_replay(
     path_advice: str = "",
     namespace: dict[str, Any] | None = None,
 ) -> ReplayChoice:
-    """Decide for one cell, in a mode of `MODES`, with its `records` and the `inputs` it has now.
+    """Decide for one cell, in a mode of `--rerun`, with its `records` and the `inputs` it has now.
 
     `can_ask`: the user can be asked about untrusted code. `path_advice`: what to do if the file of
     the notebook is unknown, for the error. `namespace`: the user's variables; those that the

@@ -19,7 +19,7 @@ from ...models import collect_secrets
 from ...wire import redact_value
 from ..notices import print_warning
 
-VERSION = 1
+VERSION = 1  # of the numbers
 LONGEST = 2000  # characters of a text in the metadata
 MOST = 50  # items of a list there
 

@@ -151,4 +151,5 @@ def _revoke(arguments: Sequence[str]) -> str:
     )
 
 
+# flags of `trust-folder` -> what they do with the other words
 FLAGS: dict[str, Callable[[Sequence[str]], str]] = {"--list": list_permissions, "--revoke": _revoke}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 MOST = 200  # names that are offered
-_OURS = __name__.partition(".")[0]
+_OURS = __name__.partition(".")[0]  # the name of this package
 ENTRIES = 2_000  # of a folder that is looked through
 FRAMES = tuple(f"{lib}.{kind}" for lib in ("pandas", "polars") for kind in ("DataFrame", "Series"))
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")

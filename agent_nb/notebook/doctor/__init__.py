@@ -30,7 +30,9 @@ from ..files.git import KEEP_ID, find_renumbering
 from . import environment
 from .environment import EXTRAS, HOOK, PACKAGE
 
+# packages of front ends and of what they need
 FRONT_ENDS = ("jupyterlab", "notebook", "jupyter_server", "ipywidgets", "jupyterlab_widgets")
+# by state of a finding, at the beginning of its line
 MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info": " "}
 # by kind of plug-in: the function that tries a plug-in, where loading it is not enough
 USES = {"tools": Toolset.of_plugin}

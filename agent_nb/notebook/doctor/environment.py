@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 PACKAGE = "jupyter-agent-nb"
-HOOK = "agent_nb.notebook.presave"
+HOOK = "agent_nb.notebook.presave"  # the server extension
 PATIENCE = 30.0  # seconds that another Python may take to answer
 # prints what the Python of a kernel has installed, as the JSON of KernelPython
 PROBE = f"""

@@ -47,12 +47,13 @@ from .cell_merge import add_ids, merge_notebooks, remove_ids
 from .run_diff import list_comparable_parts
 from .three_way_merge import merge_results
 
-DRIVER = "agent-nb"
+DRIVER = "agent-nb"  # the name of our drivers in git's configuration
 PATTERN = "*.ipynb"
 DEEPEST = 20  # levels of nested agents whose events are put in order
 ATTRIBUTES = ".gitattributes"
-KEEP_ID = "--keep-id"
-HOOKS = ".pre-commit-config.yaml"
+KEEP_ID = "--keep-id"  # the option with which nbstripout leaves the ids of cells
+HOOKS = ".pre-commit-config.yaml"  # may call nbstripout, too
+# the address in a repr, such as <A object at 0x7f…>
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 
@@ -83,6 +84,7 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
 
 
 def _run_lines(record: Record) -> Iterator[str]:
+    """Yield the comparable parts of a run as lines."""
     yield f"--- run, {record.get('status', '?')}"
     for item in list_comparable_parts(_order_by_call(events_of(record))):
         yield f"{item.head}:"

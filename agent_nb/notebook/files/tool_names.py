@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from ...record import agent_cell
 
+# a cell magic whose body is not run as Python in the kernel
 _OTHER_LANGUAGE = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
 _DEFINED = re.compile(
     r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)"  # a function

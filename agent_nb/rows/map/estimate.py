@@ -1,6 +1,6 @@
 """What a map will take, before its first request: tokens and dollars.
 
-    estimate(rows, basis).words     about 120,000 tokens in and 40,000 out, about $0.06 …
+    estimate_map(rows, basis).words     about 120,000 tokens in and 40,000 out, about $0.06 …
 
 Why: a thousand rows cost a thousand times as much as the prompt that was tried.
 
@@ -30,9 +30,9 @@ from ...models import Tariff
 from .budget import about_dollars, exceeded_limit
 from .row import Row
 
-SAMPLE = 1_000  # rows
+SAMPLE = 1_000  # rows whose tokens are counted
 ANSWER = 250  # tokens of an answer in plain text
-BASE, FIELD = 20, 15  # tokens of a typed answer, and of each of its fields
+BASE, FIELD = 20, 15  # tokens of a typed answer without fields, and of each of its fields
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,13 +2,13 @@
 
     run_start, user, state map.plan          what is asked
     delta map, …                             counts, live only, at most 5 a second
-    state map.scores                         what was made of the results (`finish`)
+    state map.scores                         the final state (`finish`), such as scores
     metric, state map, state map.rows        the counts, and the records of the rows of a small map
     error or interrupt, end
 
 Rules
 - Whatever happens, the counts stand in the log and `end` is its last event.
-- The clock comes in; a snapshot is written when there is news, and once a second without.
+- The caller gives the clock. A snapshot is written when a row has ended, else once a second.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .row import Row, RowResult
 from .sample import Sample
 from .tally import Tally
 
-TICK = 0.2  # s between two snapshots
-QUIET = 1.0  # s after which a snapshot without news shows that the map goes on
+TICK = 0.2  # s between two snapshots at least
+QUIET = 1.0  # s after which one without news shows that the map goes on
 PLAN = "map.plan"  # the kind of the state that says what is asked
 
 
@@ -65,7 +65,7 @@ class MapLog:
             self._log.append(user)
 
     def plan(self, payload: Mapping[str, Any]) -> None:
-        """Write what is known before the first request, with the rows found until now."""
+        """Write what is known before the first request, with how many rows were found."""
         known = {"found": self._tally.done}
         self._log.append(events.State(kind=PLAN, payload={**payload, **known}))
 
@@ -97,7 +97,7 @@ class MapLog:
                 self._log.append(events.Delta(of=COUNTS, text=text))
 
     def finish(self, kind: str, payload: Mapping[str, Any]) -> None:
-        """Write what was made of the results."""
+        """Write the final state."""
         self._log.append(events.State(kind=kind, payload=dict(payload)))
 
     def close(self, stop: Cancelled | None, error: events.Error | None) -> None:

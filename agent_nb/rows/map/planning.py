@@ -44,15 +44,15 @@ from .table.filling import Filling
 from .table.rows import Rows, rows_of
 from .table.template import Template
 
-TOKENS = "tokens"  # the limit
+TOKENS = "tokens"  # the name of the limit
 NAMED = 10  # rows that an error names
-COLUMNS = 100  # whose names stand in the log
+COLUMNS = 100  # columns whose names are logged
 UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
 MAP = "map"  # of the inputs: the digest of all rows; of `run_start`: what is known of the map
 
 
 class MapPlan(msgspec.Struct, frozen=True):
-    """A map that may begin: the data, its job, its inputs, and the filter of secrets.
+    """A map that is planned: the data, what to do (`job`), its inputs, and what removes secrets.
 
     `check` raises UsageError for what must not be asked; a record is played without it. `absent`:
     the name of the store that the user chose, if that file was not there ("": it was).
@@ -156,7 +156,7 @@ def _make_start(
     count: int,
     origin: Mapping[str, str],
 ) -> Callable[[], Mapping[str, Any]]:
-    """Return what gives the fields of `run_start`."""
+    """Return a function that returns the fields of `run_start`; it may look the model up."""
     setting = {"rows": count, **origin, **msgspec.to_builtins(options)}
     unknown: Mapping[str, Any] = {
         "model": run_inputs.model,
@@ -185,7 +185,7 @@ def _describe_unrecorded(left: Sequence[Row]) -> str:
 
 
 def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:
-    """Return what is known of a map at once; names of columns may be anything."""
+    """Return what is known of a map without its model; names of columns are redacted."""
     return {
         "rows": len(rows),
         "repeats": options.repeats,
@@ -199,7 +199,7 @@ def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) ->
 def _make_plan(
     facts: Mapping[str, Any], basis: Callable[[], Basis] | None, budget: Budget
 ) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
-    """Return what gives the facts that are known before the first request."""
+    """Return a function of the rows left to ask: what is known before the first request."""
     limits = Limits(tokens=budget.tokens, cost=budget.cost)
 
     def plan(left: Sequence[Row]) -> Mapping[str, Any]:

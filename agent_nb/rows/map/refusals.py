@@ -43,7 +43,7 @@ def _with_subagent_tools(tools: Iterable[Tool]) -> Iterator[Tool]:
 
 
 def _always_asks(tool: Tool, policy: Policy) -> bool:
-    """Return whether every call of a tool would be asked about."""
+    """Return whether a policy asks about every call of a tool, whatever its arguments."""
     if policy.judge(tool, {})[0] != "ask" or KERNEL_PERMISSIONS.allows(tool):
         return False
     allowing = (rule for rule in policy.rules if rule.verdict == "allow")

@@ -12,12 +12,12 @@ ENOUGH = 10  # rows
 
 
 class RepeatedFailure:
-    """Compares the rows of a map as they end."""
+    """Compares the errors of the first rows of a map as they end."""
 
     def __init__(self) -> None:
         self._first: tuple[str, str] | None = None
         self._count = 0
-        self._differs = False
+        self._differs = False  # a row ended well, or with another error: nothing to do any more
 
     def add(self, result: RowResult) -> str:
         """Take a row that was asked; return why the map should end, or ""."""

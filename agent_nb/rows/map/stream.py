@@ -1,6 +1,6 @@
 """A map in progress: await it for the frame, iterate it for the rows as they finish.
 
-Why a `Stream`: to cells, cards, journal, hub and Stop a map is a run.
+Why a `Stream`: cells, cards, the journal, the hub and Stop treat a map as they treat a run.
 
 Rules
 - What is done is kept: `results` and `frame` hold it while the map goes on, after Stop and after an
@@ -175,7 +175,7 @@ class MapStream(Stream):
         return [row for row in left if row.key not in have]
 
     def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
-        """Return the rows that the store has, as a record is played: whoever signed them."""
+        """Return the stored rows for a record that is played, those of strangers too."""
         with self._store() as store:
             return [] if store is None else list(find_stored_rows(store, rows, live=False))
 

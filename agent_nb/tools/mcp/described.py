@@ -58,7 +58,7 @@ def read_listed_tool(tool: Any) -> ListedTool | None:
     )
 
 
-def as_tool(server: Server, listed: ListedTool, name: str) -> Tool:
+def make_tool(server: Server, listed: ListedTool, name: str) -> Tool:
     """Return the tool under the name that models call it by."""
 
     async def call(**values: Any) -> Any:

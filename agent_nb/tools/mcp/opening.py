@@ -20,7 +20,7 @@ from ...errors import UsageError, did_you_mean
 from ..base import Tool
 from ..decorator import clean_name
 from . import permissions
-from .described import LARGEST, ListedTool, as_tool, read_listed_tool
+from .described import LARGEST, ListedTool, make_tool, read_listed_tool
 from .hub import HUB
 from .references import Reference
 from .server import Server, quote_ascii
@@ -73,7 +73,7 @@ async def open_references(
     ]
     names = _names(chosen, taken)
     tools = [
-        as_tool(server, listed_tool, name)
+        make_tool(server, listed_tool, name)
         for (server, listed_tool), name in zip(chosen, names, strict=True)
     ]
     lists = [

@@ -43,7 +43,7 @@ from ..state.text import Text
 LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
 #: What an installed card draws of a call: its result, its progress, or all of it.
-Part = Literal["tool", "progress", "call"]
+CallPart = Literal["tool", "progress", "call"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ def draw(state: Any, context: Context, kind: str = "") -> Node | None:
     return card(state, context)
 
 
-def custom(part: Part, state: CallCard, context: Context) -> Node | None:
+def custom(part: CallPart, state: CallCard, context: Context) -> Node | None:
     """Return what the card `PART-NAME` (see the head of this file) draws of a call.
 
     Returns None if there is no such card, or if it leaves the part to the built-in card.

@@ -61,6 +61,7 @@ def _head(state: CallCard) -> tuple[T, ...]:
 
 
 def _open(state: CallCard, context: Context) -> Node:
+    """Return a call without a result."""
     parts: list[Node] = [Row(_head(state), _state(state, context))]
     if state.status == "writing" and len(state.raw):
         parts.append(Pre(streaming_arguments(state.raw.tail(800))))
@@ -269,6 +270,7 @@ def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return the result of a call, as a card `tool-NAME` draws it, if there is one."""
     mine = custom("tool", state, context)
     if mine is not None:
         return (mine,)

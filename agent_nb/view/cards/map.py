@@ -20,7 +20,7 @@ from ..format import (
     join_parts,
 )
 from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
-from ..state.map import STOPPED, Counts, Line, MapCard, MapPlan
+from ..state.map import STOPPED, Line, MapCard, MapCounts, MapPlan
 from .base import Context
 
 SHOWN = 12  # rows of the table
@@ -96,7 +96,7 @@ def estimate(plan_: MapPlan) -> str:
     return join_parts(tokens, f"about {_price(guess.cost)}" if guess.cost is not None else "")
 
 
-def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
+def pace(state: MapCard, counts: MapCounts, *, over: bool) -> str:
     """Return how far a map is, its speed, the time left and its cost; `over`: only how far."""
     rows = f"{counts.ok if over else counts.done:,} of {_asked(state)}"
     if over:
@@ -187,7 +187,7 @@ def _price(dollars: float) -> str:
     return f"{cents:.2g} cents" if cents >= LEAST else f"less than {LEAST} cents"
 
 
-def _failures(counts: Counts) -> tuple[Node, ...]:
+def _failures(counts: MapCounts) -> tuple[Node, ...]:
     """Return the failures by kind, in one line."""
     failures = [(kind, number) for kind, number in counts.failures.items() if kind != STOPPED]
     if not failures:

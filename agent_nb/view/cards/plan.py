@@ -79,7 +79,7 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
 
 
 class _Drawing:
-    """Draws the thoughts of one plan, at most SHOWN of them."""
+    """Draws the thoughts of one plan, at most `SHOWN` of them, and counts them."""
 
     def __init__(self, state: PlanCard) -> None:
         self._graph, self._over = state.shape == "graph", state.over
@@ -97,14 +97,15 @@ class _Drawing:
         return self._all - self._drawn
 
     def branch(self, thought: Thought, depth: int) -> Branch:
+        """Return a thought with its children, as many as may still be drawn."""
         self._drawn += 1
         mark, tone, word = MARKS[
             "lost" if self._over and thought.status == "running" else thought.status
         ]
         on_path = id(thought) in self._path
         text: Tone = "muted" if tone == "muted" else ""
-        said = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
-        left = (T(f"{mark} ", tone=tone, label=word or thought.status), said)
+        line = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
+        left = (T(f"{mark} ", tone=tone, label=word or thought.status), line)
         below = tuple(
             self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.has_room()
         )

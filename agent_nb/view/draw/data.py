@@ -45,6 +45,7 @@ def _tree(value: Any, depth: int) -> str:
 
 
 def _entry(key: Any, item: Any, depth: int) -> str:
+    """Return a member as a line, or as a fold if it has members itself."""
     name = f"<code{style(theme.MONO, theme.syntax('name'))}>{text(str(key))}</code>"
     if not isinstance(item, dict | list) or not item:
         return f"<div>{name} {_leaf(item)}</div>"

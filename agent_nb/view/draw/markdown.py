@@ -19,7 +19,7 @@ from .. import nodes, visible
 from ..markdown import tex
 from ..nodes import Node
 from . import text
-from .walk import Pieces, each, structure
+from .walk import DrawFunction, each, structure
 
 ZERO = "\u200b"  # a space of no width: it divides what a parser would join
 # an underscore within a word has no meaning
@@ -233,7 +233,7 @@ def _outside(text: str, *, maths: bool) -> str:
 
 
 # node type: the function that draws it
-DRAW: dict[type[Node], Pieces] = {
+DRAW: dict[type[Node], DrawFunction] = {
     **structure(blocks),
     nodes.T: lambda node: [inline(node)],
     nodes.Row: row,

@@ -14,7 +14,7 @@ from ...wire import size_words
 from .. import nodes, visible
 from ..format import count_noun
 from ..nodes import Node
-from .walk import Pieces, each, structure
+from .walk import DrawFunction, each, structure
 
 INDENT = "    "
 CLOSED, OPENED = 8, 40  # lines that are shown of the body of a closed and of an open fold
@@ -151,7 +151,7 @@ def prose(node: nodes.Prose) -> list[str]:
 
 
 # node type: the function that draws it
-DRAW: dict[type[Node], Pieces] = {
+DRAW: dict[type[Node], DrawFunction] = {
     **structure(lines),
     nodes.T: lambda node: [words((node,))],
     nodes.Row: row,

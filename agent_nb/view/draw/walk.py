@@ -9,15 +9,15 @@ from .. import nodes
 from ..nodes import Node
 
 #: A function that draws a node as lines of text, or as blocks of markdown.
-Pieces = Callable[[Any], list[str]]
+DrawFunction = Callable[[Any], list[str]]
 
 
-def each(pieces: Pieces, children: Iterable[Node]) -> list[str]:
+def each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
     """Return the pieces of several nodes, one after the other."""
     return [piece for child in children for piece in pieces(child)]
 
 
-def structure(pieces: Pieces) -> dict[type[Node], Pieces]:
+def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
     """Return the part of a drawer's table that does not depend on its format.
 
     Nodes that only hold others are drawn by `pieces`; those of the live view are not drawn.

@@ -23,12 +23,14 @@ from .. import visible
 if TYPE_CHECKING:
     import nh3
 
+# elements that may be shown; any other tag is removed
 TAGS = """
     a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
     pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
 """
 # elements that are removed with their content; of others that are not allowed, the content stays
 REMOVED = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
+# element ("*": every one): its attributes, whose values `_attribute` checks
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .mathml import Formulas
 
 CARET = "▍"  # where the text will continue
+# a text without any of these has no formula
 _OPENER = re.compile(r"\$|\\[(\[]|\\begin\{")
 
 
@@ -207,6 +208,7 @@ def _display(source: str) -> str:
     )
 
 
+# opener of a formula: its end
 _CLOSE = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 # a display formula that is open to the end
 _DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)

@@ -19,8 +19,9 @@ from .html import selectors
 
 _TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
 _BLOCKS = "p|h[1-6]|ul|ol|li|blockquote|pre|table|thead|tbody|tr|th|td"
+# a line end after the tag of a block
 _BREAK = re.compile(rf"(</(?:{_BLOCKS})>|<(?:ul|ol|li|blockquote|table|thead|tbody|tr|hr)>)\n")
-ROOT = ".agent-nb-prose"
+ROOT = ".agent-nb-prose"  # the class of the widget that holds a text
 
 
 def compact(html: str) -> str:

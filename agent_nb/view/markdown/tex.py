@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-TIGHT = 8
-DEEPEST = 60
+TIGHT = 8  # how often a formula may use `\!`
+DEEPEST = 60  # nested braces
 _SYMBOLS = """
     And Arrowvert Bbbk Box Bumpeq Cap Cup Delta Diamond Doteq Downarrow Finv Game Gamma Im Join Lambda Leftarrow Leftrightarrow
     Lleftarrow Longleftarrow Longleftrightarrow Longrightarrow Lsh Omega P Phi Pi Psi Re Rightarrow Rrightarrow Rsh S Sigma Subset Supset

@@ -57,7 +57,9 @@ class Span(NamedTuple):
 
 
 class RunView:
-    """The state of one run's view: `cards` in order, and what the header and the footer show.
+    """The state of a run as people see it: `cards`, and what the header and the footer show.
+
+    It is folded from events and draws nothing; a `LiveView` is the display of one.
 
     `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov";
     `recorded`: its times are past; `span`: where it is, if it shows a span of another view.
@@ -247,6 +249,7 @@ class RunView:
         self._thoughts.think(event, self.log_start, self._previous)
 
     def _node(self, event: e.Node) -> None:
+        """Take the start or end of a request, or the end of the span that this view shows."""
         if event.name in INTERNAL_NODES:
             self._retries.request(event)
             if isinstance(event.data, dict) and isinstance(last := event.data.get("last"), str):

@@ -69,6 +69,7 @@ def _fields(
 
 
 def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Change]:
+    """Yield the changes between the common beginning and the common end of two lists."""
     shorter = min(len(before), len(after))
     head = next((i for i in range(shorter) if not same(before[i], after[i])), shorter)
     tail = next(

@@ -66,7 +66,7 @@ class Line(msgspec.Struct, frozen=True):
     seconds: Figure = 0.0
 
 
-class Counts(msgspec.Struct, frozen=True):
+class MapCounts(msgspec.Struct, frozen=True):
     """A map at one moment, as `rows.map.tally.Snapshot` says it.
 
     `known`: rows answered before this map; `left`: seconds; `rate`: rows a second; `cost` and
@@ -117,8 +117,8 @@ class MapCard(Card):
     def __init__(self, key: str, total: int) -> None:
         super().__init__(key)
         self.plan: MapPlan | None = None
-        self.counts = Counts(total)
-        self.quarters: list[Counts] = []
+        self.counts = MapCounts(total)
+        self.quarters: list[MapCounts] = []
 
 
 class Maps:
@@ -140,7 +140,7 @@ class Maps:
             return self.card is not None
         if event.kind == "map.plan":
             return self._take_plan(_read(event.payload, MapPlan))
-        return event.kind == "map" and self._take_end(_read(event.payload, Counts))
+        return event.kind == "map" and self._take_end(_read(event.payload, MapCounts))
 
     def delta(self, event: Delta) -> None:
         """Take the counts of a map that runs."""
@@ -167,7 +167,7 @@ class Maps:
         self._cards.touch(card)
         return True
 
-    def _take_end(self, counts: Counts | None) -> bool:
+    def _take_end(self, counts: MapCounts | None) -> bool:
         if counts is None:
             return False
         card = self._open(counts.total)
@@ -190,8 +190,8 @@ def _read(payload: Any, kind: Any) -> Any:
         return None
 
 
-def _decoded(text: str) -> Counts | None:
+def _decoded(text: str) -> MapCounts | None:
     try:
-        return msgspec.json.decode(text, type=Counts)
+        return msgspec.json.decode(text, type=MapCounts)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None

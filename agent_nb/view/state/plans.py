@@ -10,7 +10,7 @@ Rules
 - A graph has nodes by id. An expansion may only say how many nodes it adds; nodes that no plan
   named take these positions in order of appearance, below the latest expansion first.
 - Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
-- A score that is no number counts as unknown; an index out of range becomes a remark.
+- A score that is not a number counts as unknown; an index out of range becomes a remark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...events import Extension
 from ..format import short
 from .cards import Card, CardList
 
-NAMESPACE = "loom"
+NAMESPACE = "loom"  # of the events
 LARGEST = 1e15  # of a number; a larger one is ignored
 Obj = dict[str, Any]  # the payload of an event
 #: A candidate is open, passed, chosen or left; a node of a graph planned, running, ok or error.
@@ -52,7 +52,7 @@ class PlanCard(Card):
     """A tree or a graph of thought.
 
     `remarks`: sentences that belong to no branch; `counts`: the numbers of nodes and of edges that
-    the plan announced.
+    a graph announced, edges of its expansions included; `expanded`: the number of expansions.
     """
 
     kind = "plan"
@@ -83,7 +83,7 @@ class Plans:
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
-        self._plans: dict[str, PlanCard] = {}
+        self._plans: dict[str, PlanCard] = {}  # the newest of each shape
 
     def extension(self, event: Extension) -> bool:
         """Fold an extension event into its plan; return False if it belongs to none."""
@@ -92,6 +92,7 @@ class Plans:
             return False
         shape: Literal["tree", "graph"] = "tree" if event.name.startswith("tot_") else "graph"
         card = self._plans.get(shape)
+        # another plan of a graph is another graph
         if card is None or (event.name == "got_plan" and card.nodes):
             card = PlanCard(self._cards.new_key("plan"), shape)
             if not handler(card, event.payload, event.ts):
@@ -124,6 +125,7 @@ def _expand(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
+    """Score the candidates; the chosen one extends the path, the others are passed."""
     listed = payload.get("scores")
     scores = [read_number(s) for s in listed] if isinstance(listed, list) else []
     index = read_number(payload.get("chosen"))
@@ -164,6 +166,7 @@ def _candidates(card: PlanCard, count: int) -> list[Thought]:
 
 
 def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
+    """Cut the path; what was on it, and unscored candidates, are given up."""
     depth, reason = read_number(payload.get("to_depth")), payload.get("reason")
     if depth is None and not isinstance(reason, str):
         return False
@@ -224,6 +227,7 @@ def _over(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field:
 
 
 def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
+    """Add nodes below a node: by name, or only their number."""
     node = _node(card, payload)
     if node is None:
         return False
@@ -291,10 +295,11 @@ def read_number(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int:
-    found = read_number(value)
-    return int(found) if found is not None and found >= 0 else 0
+    count = read_number(value)
+    return int(count) if count is not None and count >= 0 else 0
 
 
+# name of an event: its handler
 HANDLERS: dict[str, Callable[[PlanCard, Obj, float], bool]] = {
     "tot_expand": _expand,
     "tot_evaluate": _evaluate,

@@ -34,12 +34,12 @@ def beside_cell(widget: Any) -> Callable[[], None]:
     cell = kernel.get_parent("shell")  # the message that runs the cell
     widget.comm._reply_subshell_for = None  # noqa: SLF001  (None: on the subshell of the message)
 
-    def heard() -> None:
+    def acknowledge() -> None:
         with suppress(Exception):
             kernel.shell.set_parent(cell)
             kernel._publish_status("idle", "shell")  # noqa: SLF001
 
-    return heard
+    return acknowledge
 
 
 def _kernel(widget: Any) -> Any:

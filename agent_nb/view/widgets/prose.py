@@ -31,10 +31,10 @@ SHORT = 300  # characters of an open end that is a line or two
 FAN = 20  # parts of one level that are merged into one of the next
 # recent HTML with formulas moves to its own widget when it exceeds 1/SHARE of what moved before
 SHARE = 8
-MERGED = ("agent-nb-merged",)
+MERGED = ("agent-nb-merged",)  # class of parts that `live.css` always lays out
 
 
-class Part(msgspec.Struct, frozen=True):
+class FinishedPart(msgspec.Struct, frozen=True):
     """Finished HTML in a widget.
 
     `level`: how often it was merged; -1: never, because it has formulas.
@@ -50,7 +50,7 @@ class Prose(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._text: Any = None
-        self._parts: list[Part] = []  # one per widget but the last
+        self._parts: list[FinishedPart] = []  # one per widget but the last
         self._placed = 0  # pieces of the stream's `frozen` that are in `_parts`
         self._formulas = 0  # characters of the parts with formulas
 
@@ -104,7 +104,7 @@ class Prose(Slot):
         box, last = self.widgets[0], self._end
         typeset = has_formula(recent)
         self._formulas += len(recent) if typeset else 0
-        merges = self._add(Part(recent, -1 if typeset else 0))
+        merges = self._add(FinishedPart(recent, -1 if typeset else 0))
         value = self._wrapped(self._parts[-1].html)
         self._end = self.kit.html(self._wrapped(tail))
         before = box.children[: len(self._parts) - 1]
@@ -120,14 +120,16 @@ class Prose(Slot):
             self.kit.set(box, "children", (*before, last, self._end))
             self.kit.set(last, "value", value)
 
-    def _add(self, part: Part) -> int:
+    def _add(self, part: FinishedPart) -> int:
         """Add a part and merge while `FAN` share a level; return the number of merges."""
         self._parts.append(part)
         merged = 0
         while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [
             level
         ] * FAN:
-            self._parts[-FAN:] = [Part("".join(p.html for p in self._parts[-FAN:]), level + 1)]
+            self._parts[-FAN:] = [
+                FinishedPart("".join(p.html for p in self._parts[-FAN:]), level + 1)
+            ]
             merged += 1
         return merged
 

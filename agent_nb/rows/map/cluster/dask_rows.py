@@ -142,7 +142,11 @@ class DaskRows:
             name = await self._free_worker()
             if not name:
                 return self._failed(row, "worker_lost", self._down)
-            answer = await self._submit(name, row, attempt)
+            try:
+                answer = await self._submit(name, row, attempt)
+            finally:
+                self._shares.give_back(name)
+                self._freed.set()
             if isinstance(answer, bytes):
                 return self._messages.read(row, answer, max(self._begun[row.key], 1))
             if answer is not None and self._client.status != "running":
@@ -164,8 +168,6 @@ class DaskRows:
 
     async def _submit(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
         """Return the answer of a worker, what it raised, or None if it went away."""
-        from distributed import KilledWorker
-
         ticket = f"{attempt} {row.key}"
         rpm, issue = self._shares[name].rpm, self._shares.issue
         future: Future[bytes] = self._client.submit(
@@ -181,21 +183,16 @@ class DaskRows:
         leaving = asyncio.create_task(self._gone(name))
         try:
             await asyncio.wait({getting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return getting.result() if getting.done() else None
-        except KilledWorker:
-            return None
-        except (Exception, asyncio.CancelledError) as fault:
-            if getting.done():
-                return fault
-            self._dropped.append((name, ticket))  # this row was cancelled
+        except asyncio.CancelledError:  # of this row; one of `getting` is the worker's answer
+            self._dropped.append((name, ticket))
             self._stopping = self._stopping or asyncio.create_task(self._stop())
             raise
+        else:
+            return _outcome(getting) if getting.done() else None
         finally:
             leaving.cancel()
             future.release()  # ends `getting`; a cancellation would reach what others gather
             getting.add_done_callback(lambda task: task.cancelled() or task.exception())
-            self._shares.give_back(name)
-            self._freed.set()
 
     async def _gone(self, name: str) -> None:
         while name in self._shares and not self._down:
@@ -279,6 +276,18 @@ class DaskRows:
 def _count(begun: Counter[str], event: tuple[float, str]) -> None:
     """Count that a row begins; not a method, as the client keeps its handlers."""
     begun[event[1].partition(" ")[2]] += 1
+
+
+def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
+    """Return what a task returned or raised, None if its worker died."""
+    from distributed import KilledWorker
+
+    try:
+        return getting.result()
+    except KilledWorker:
+        return None
+    except (Exception, asyncio.CancelledError) as fault:
+        return fault
 
 
 def _reason(fault: BaseException) -> str:

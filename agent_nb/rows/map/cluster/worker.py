@@ -91,11 +91,11 @@ class ProcessWorker:
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.maps: dict[str, WorkerMap] = {}  # the one that asked last is the last
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def ask(self, work: Work, begun: Begun | None) -> Answered:
         """Ask a row and wait for it, on any thread."""
-        with self._lock:
+        with self.lock:
             loop = self.loop = self.loop or _start_loop()
             current = self.maps.pop(work.map) if work.map in self.maps else WorkerMap(work.spec)
             self.maps[work.map] = current
@@ -104,28 +104,6 @@ class ProcessWorker:
             for name in idle[:-KEPT]:
                 asyncio.run_coroutine_threadsafe(self.maps.pop(name).aclose(), loop)
         return asking.result()
-
-    def stop(self, name: str, tickets: Collection[str]) -> None:
-        """Stop rows of a map; return at once."""
-        if (stopping := self.maps.get(name)) is not None and self.loop is not None:
-            self.loop.call_soon_threadsafe(stopping.stop, tickets)
-
-    def forget(self, name: str) -> None:
-        """Stop a map and close its connections; without maps, end the loop. Return at once."""
-        with self._lock:
-            closing, loop = self.maps.pop(name, None), self.loop
-            if closing is None or loop is None:
-                return
-            last = not self.maps
-            self.loop = None if last else loop
-
-        async def close() -> None:
-            with suppress(Exception):  # a connection that does not close
-                await closing.aclose()
-            if last:
-                loop.call_soon(loop.stop)
-
-        asyncio.run_coroutine_threadsafe(close(), loop)
 
 
 def _start_loop() -> asyncio.AbstractEventLoop:
@@ -161,10 +139,29 @@ def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
 
 
 def stop_rows(name: str, tickets: Collection[str]) -> None:
-    """Stop rows of a map in this process."""
-    process_worker().stop(name, tickets)
+    """Stop rows of a map in this process; return at once."""
+    here = process_worker()
+    if (stopping := here.maps.get(name)) is not None and here.loop is not None:
+        here.loop.call_soon_threadsafe(stopping.stop, tickets)
 
 
 def forget_map(name: str) -> None:
-    """Stop a map in this process and close what it holds."""
-    process_worker().forget(name)
+    """Stop a map in this process and close its connections; without maps, end the loop.
+
+    Return at once.
+    """
+    here = process_worker()
+    with here.lock:
+        closing, loop = here.maps.pop(name, None), here.loop
+        if closing is None or loop is None:
+            return
+        last = not here.maps
+        here.loop = None if last else loop
+
+    async def close() -> None:
+        with suppress(Exception):  # a connection that does not close
+            await closing.aclose()
+        if last:
+            loop.call_soon(loop.stop)
+
+    asyncio.run_coroutine_threadsafe(close(), loop)

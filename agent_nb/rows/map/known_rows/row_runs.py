@@ -26,9 +26,9 @@ Read = Callable[[Sequence[str]], Mapping[str, Record]]
 
 
 class RowRuns(Sequence[Run]):
-    """The runs of the rows with these `keys`, in their order.
+    """The runs of the rows with these `keys`, in this order.
 
-    `read` returns the records of some keys; `output` is the type of the answers.
+    `read` returns the records of some keys, `BATCH` at a time; `output` is the type of the answers.
     """
 
     def __init__(self, keys: Sequence[str], read: Read, output: OutputType | None) -> None:

@@ -1,0 +1,53 @@
+"""Parameters of `run -p NAME=VALUE` and the cell that sets them."""
+
+import math
+
+import pytest
+
+from agent_nb.cli.parameters import inject_parameters, parse_parameters
+from agent_nb.errors import UsageError
+
+
+def injected(*texts):
+    """Return the variables that the cell of these parameters sets."""
+    notebook, names = {"cells": []}, {}
+    inject_parameters(notebook, parse_parameters(texts))
+    exec(notebook["cells"][0]["source"], names)
+    return {name: value for name, value in names.items() if not name.startswith("__")}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("n=41", 41),
+        ("on=true", True),
+        ("word=a: b: c", "a: b: c"),
+        ("rows=[1, {a: null}]", [1, {"a": None}]),
+        ("day=2024-01-01", "2024-01-01"),
+        ("at=2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"),
+        ("days=[2024-01-01]", ["2024-01-01"]),
+        ("most={a: .inf}", {"a": math.inf}),
+    ],
+)
+def test_the_cell_sets_the_value_without_an_import(text, value):
+    assert injected(text) == {text.partition("=")[0]: value}
+
+
+def test_a_value_that_is_not_a_number_is_set_without_an_import():
+    assert math.isnan(injected("x=.nan")["x"])
+
+
+@pytest.mark.parametrize("text", ["1x", "a b=1", "=1"])
+def test_a_text_that_is_no_parameter_is_refused(text):
+    with pytest.raises(UsageError, match="A parameter is NAME=VALUE"):
+        parse_parameters([text])
+
+
+def test_the_cell_follows_the_one_that_is_tagged_and_replaces_an_older_one():
+    def cell(source, *tags):
+        return {"source": source, "metadata": {"tags": list(tags)}}
+
+    cells = [cell("a"), cell("b", "parameters"), cell("n = 1", "injected-parameters"), cell("c")]
+    notebook = {"cells": cells}
+    inject_parameters(notebook, {"n": 2})
+    assert [each["source"] for each in notebook["cells"]] == ["a", "b", "n = 2", "c"]
