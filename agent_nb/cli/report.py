@@ -11,6 +11,7 @@ from .terminal import print_complaint, print_lines, show_json, write_output
 
 # columns that fit a terminal
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
+# the format of a table by the ending of the file it goes into
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 

@@ -51,10 +51,11 @@ def run(arguments: Arguments) -> int:
         kernel=arguments.kernel,
     )
 
-    def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+    def run_reported(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+        """Run a notebook; of several, one that cannot be run does not end the others."""
         path, target = pair
         try:
-            return whole(path, target, on_cell)
+            return run_notebook(path, target, on_cell)
         except AgentError as fault:
             if len(targets) == 1:
                 raise
@@ -67,7 +68,7 @@ def run(arguments: Arguments) -> int:
                 "runs": [],
             }
 
-    def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
+    def run_notebook(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts
         from ..runner import execute_notebook
 
@@ -95,7 +96,8 @@ def run(arguments: Arguments) -> int:
     with EarlyKernels(
         paths, lambda path: choose_kernel(path, load_notebook(path), options)
     ) as early_kernels:
-        reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
+        named = [(path.name, (path, target)) for path, target in targets]
+        reports = in_parallel(run_reported, named, arguments.jobs)
     if arguments.json:
         show_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED
@@ -248,6 +250,7 @@ def shard(path: Path, part: tuple[int, int]) -> bool:
 
 
 def _shard(text: str) -> tuple[int, int]:
+    """Parse the value of `--shard`: the number of a part from 1, and the number of parts."""
     number, _, parts = text.partition("/")
     if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a part such as 2/5")
@@ -291,6 +294,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
 
 
 def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
+    """Return what `--json` prints of an executed notebook."""
     runs = [
         {"cell": number, **{k: v for k, v in numbers.items() if k != "version"}}
         for number, numbers in outcome.runs

@@ -1,6 +1,8 @@
 """What the commands share: exit codes, named files, common options.
 
-Rules: files are checked before anything is done; a problem with them is a UsageError.
+Rules
+- Files are checked before anything is done; a problem with them is a UsageError.
+- The docstring of a command is its help text; a command returns its exit code.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2
-TICK = 0.2  # s between looks for a signal
+TICK = 0.2  # seconds between looks for a signal
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Arguments = argparse.Namespace
-Describe = Callable[[argparse.ArgumentParser], None]
-Command = Callable[[Arguments], int]
+Describe = Callable[[argparse.ArgumentParser], None]  # adds the options of a command
+Command = Callable[[Arguments], int]  # returns the exit code
 
 
 def existing_files(names: Sequence[str]) -> list[Path]:
@@ -81,6 +83,7 @@ def in_parallel(
 
 
 def _failed(work: Future[Any]) -> bool:
+    """Return whether a piece of work has raised."""
     return work.done() and work.exception() is not None
 
 
@@ -132,12 +135,14 @@ def file_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _jobs(text: str) -> int:
+    """Parse the value of `--jobs`."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
 
 
 def _seconds(text: str) -> float:
+    """Parse the value of `--timeout`."""
     value = float(text)
     if not value > 0:
         raise argparse.ArgumentTypeError("it must be more than 0")

@@ -16,7 +16,7 @@ from .terminal import print_complaint, print_lines, write_checked
 if TYPE_CHECKING:
     from ..record import PrivateKey
 
-KEY = "~/.ssh/id_ed25519"
+KEY = "~/.ssh/id_ed25519"  # the default of --key
 NOBODY = (
     "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
 )
@@ -144,7 +144,7 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
 
 
 def _said_yes(runs: int, calls: int, clipped: int) -> bool:
-    """Ask whether to sign."""
+    """Ask whether to sign. `clipped`: how many arguments were not shown in full."""
     from ..notebook import ask_yes_no
 
     hidden = (

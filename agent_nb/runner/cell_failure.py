@@ -36,7 +36,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> Failure:
-    """Return the failure of a cell that raised an exception."""
+    """Return the failure of a cell that raised an exception; `number` counts from 1."""
     tracebacks = [
         o.get("traceback") or []
         for o in cell.get("outputs") or []

@@ -29,7 +29,9 @@ CHUNK = 1 << 20  # bytes
 class Relay:
     """Translates the events of one notebook's runs to the format `codec`; a context manager.
 
-    `path` is the option `stream` of `client.execute`. Raises UsageError on an unknown codec.
+    Entering it makes the file `path`, to which the runs write (`ExecutionOptions.stream`), and
+    starts the thread that reads it. `write` receives text, under `lock` if several relays share an
+    output. Raises UsageError on an unknown codec.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 ENDING = ".ipynb"
-LEFT_OUT = (".run.ipynb", "-checkpoint.ipynb")
+LEFT_OUT = (".run.ipynb", "-checkpoint.ipynb")  # ends of names that are not tested
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

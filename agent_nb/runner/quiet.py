@@ -42,7 +42,7 @@ LANGUAGE = "language_info"
 
 
 def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Restore in the executed notebook `nb` the cells, as in `before`, that brought nothing new.
+    """Give the cells of the executed notebook `nb` that brought nothing new their form in `before`.
 
     Return the ids of the live runs that were dropped.
     """

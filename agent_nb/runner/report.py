@@ -19,21 +19,24 @@ import msgspec
 
 from ..notebook import make_printable
 
+#: Characters that XML 1.0 does not allow.
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-
+#: What is wrong: no record; a record of other inputs; a call that gave another result; code or a
+#: picture that changed; a missing signature; how the run ended; an error, a dead kernel or a
+#: timeout of a cell; a notebook that cannot be tested.
 Kind = Literal[
     "unrecorded", "stale", "drift", "changed", "picture", "untrusted", "status", "error", "kernel",
     "timeout", "notebook",
 ]  # fmt: skip
-# what `run` without --live does not notice, so that it would play the record again
+# kinds that `run` without --live does not notice, so that it would play the record again
 UNNOTICED: tuple[Kind, ...] = ("changed", "picture")
 AGAIN = "To record it again: jupyter agent-nb run{live} --inplace {notebook}"
 SIGN = "To let its calls run again, read and sign them: jupyter agent-nb sign {notebook}"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem of a notebook."""
+    """One problem of a notebook, or a warning."""
 
     text: str  # one or more lines
     cell: int = 0  # its number, from 1; 0: the whole notebook

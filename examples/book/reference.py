@@ -428,6 +428,14 @@ def _as_rst(
     lines[:] = as_rst(lines)
 
 
+_FILE = re.compile(r"^<!-- file: (\S+) -->\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _name_files(_app: Any, _page: str, source: list[str]) -> None:
+    """Show the name of a file above its fence; `<!-- file: NAME -->` has it for the tests."""
+    source[0] = _FILE.sub(r"```{code-block} \2\n:caption: \1\n\n\3```", source[0])
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Add the directive to Sphinx."""
     from docutils import nodes
@@ -446,4 +454,5 @@ def setup(app: Any) -> dict[str, bool]:
 
     app.add_directive("reference", Reference)
     app.connect("autodoc-process-docstring", _as_rst)
+    app.connect("source-read", _name_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -52,7 +52,7 @@ async def _call(host: Host, function: Callable[[], Any]) -> Any:
 
 async def answer_elicitation(server: str, params: Any, asking: Asking | None) -> Any:
     """Ask the user what `server` asks; return the SDK's answer. `asking`: of the server's call."""
-    import_sdk()  # first: a file of the notebook's folder may be called `mcp_types`
+    import_sdk()  # first: without the SDK it says what to install
     from mcp_types import ElicitResult
 
     schema = getattr(params, "requested_schema", None)

@@ -43,7 +43,7 @@ def cluster(**options):
     """Yield the client of a cluster of two processes with one thread each."""
     from distributed import Client, LocalCluster
 
-    given = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, **options}
+    given = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", **options}
     with LocalCluster(**given) as made, Client(made) as client:
         yield client
 
@@ -200,7 +200,7 @@ def test_an_asynchronous_client_works_in_the_loop_of_the_map(server):
     from distributed import Client, LocalCluster
 
     async def main():
-        options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+        options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
         async with (
             LocalCluster(asynchronous=True, **options) as made,
             Client(made, asynchronous=True) as client,

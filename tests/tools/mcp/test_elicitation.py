@@ -1,12 +1,13 @@
 """Questions of MCP servers at the keyboard: what counts as an answer, and what is asked again."""
 
+import asyncio
 import json
-import subprocess
 import sys
 
 import pytest
 
-from agent_nb.tools.mcp.elicitation import ask_at_keyboard
+from agent_nb.errors import MissingExtra
+from agent_nb.tools.mcp.elicitation import answer_elicitation, ask_at_keyboard
 
 
 @pytest.fixture
@@ -46,13 +47,8 @@ def test_three_unclear_answers_cancel(answer):
     assert answer({"type": "integer"}, "a", "b", "c")[0] == "cancel"
 
 
-def test_a_file_called_mcp_types_in_the_folder_is_not_imported(tmp_path):
-    pytest.importorskip("mcp")
-    (tmp_path / "mcp_types.py").write_text("print('IMPORTED')")
-    code = (
-        "import asyncio; from agent_nb.tools.mcp.elicitation import answer_elicitation as a;"
-        "print(asyncio.run(a('small', None, None)).action)"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("decline\n", 0), done.stderr
+def test_without_the_sdk_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp_types", None)  # importing it raises
+    monkeypatch.setattr("agent_nb.tools.mcp.sdk.import_library", lambda name: None)
+    with pytest.raises(MissingExtra, match="pip install"):
+        asyncio.run(answer_elicitation("small", None, None))

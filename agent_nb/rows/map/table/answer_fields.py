@@ -39,9 +39,9 @@ _SCALARS: dict[type, Kind] = {
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The shape of JSON values: `item` of a list, `members` of a struct by name.
+    """The shape of JSON values: `item`: that of a list's items; `members`: a struct's, by name.
 
-    A `count` is an int that is never null.
+    A `count` is an int that is never null; `any` are values without a common shape.
     """
 
     kind: Kind
@@ -54,7 +54,10 @@ TEXT = Shape("text")
 
 
 class Fields(msgspec.Struct, frozen=True):
-    """The columns of an answer by name; `whole`: the answer itself is the only one."""
+    """The columns of an answer by name; `whole`: the answer itself is the only one.
+
+    `order`: the fields as the type has them; an answer may have them in another order.
+    """
 
     shapes: Mapping[str, Shape]
     whole: bool = True

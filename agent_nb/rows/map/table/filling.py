@@ -24,7 +24,7 @@ HELD = 64_000_000  # characters of base64 that the rows of a map hold
 
 
 class Filling:
-    """Fills in the prompts of `rows`."""
+    """Fills in the prompts of `rows` from a template, and redacts them."""
 
     def __init__(self, rows: Rows, template: Template, redaction: Redaction) -> None:
         self._rows, self._template, self._redaction = rows, template, redaction
