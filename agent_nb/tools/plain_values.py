@@ -158,9 +158,7 @@ def _sized(word: str) -> Callable[[Any, Clean], str]:
 
 
 def _items(value: Any, clean: Clean) -> str:
-    """Return the length of a container and the types of its first items, such as `2 items
-    (str)`.
-    """
+    """Return the length of a container and the types of its first items: `2 items (str)`."""
     kinds: Iterable[str]
     if type(value) is dict:
         pairs = [(type(key), type(item)) for key, item in take_items(dict.items(value), KINDS)]

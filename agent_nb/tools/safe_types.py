@@ -108,8 +108,7 @@ def own_fields(value: Any) -> dict[Any, Any] | None:
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
     """Return the value of the slot `name`: what its descriptor written in C returns, else ABSENT.
 
-    `find` looks a name up in the dictionary of a class: `_get`, the fast way, if the class is
-    known.
+    `find` looks a name up in the dictionary of a class; `_get` is fast, for known classes only.
     """
     for owner in _MRO.__get__(type(value)):
         slot = find(_SPACE.__get__(owner), name)
@@ -124,9 +123,7 @@ def _get(space: types.MappingProxyType[str, Any], name: str) -> Any:
 
 
 def find_entry(space: dict[Any, Any] | types.MappingProxyType[Any, Any], name: str) -> Any:
-    """Return the entry `name` of a dictionary (no subclass) or of a class's dictionary; or
-    ABSENT.
-    """
+    """Return the entry `name` of a plain dictionary or of a class's dictionary, or ABSENT."""
     if all(map(is_, map(type, space), repeat(str))):
         return space.get(name, ABSENT)
     return next((v for k, v in text_entries(space) if k == name), ABSENT)
@@ -166,8 +163,7 @@ def type_name(kind: type) -> str:
 
 
 def is_imported(name: str, value: Any) -> bool:
-    """Return whether `value` was imported: a module has it as its function, class or other
-    callable.
+    """Return whether `value` is a function, class or other callable that a module offers.
 
     A class or function is looked up under its own name in its own module. Another callable, such as
     a ufunc of NumPy, is looked up under `name` in the package of its type.
