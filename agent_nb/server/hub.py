@@ -52,9 +52,9 @@ class Hub:
         """Publish a run: the events in its log and all that follow.
 
         Attaching a log again adds a conversation if there was none, and replaces the functions that
-        are given. `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers an
-        approval and returns whether one was waiting. Raises UsageError if another run with this id
-        is published.
+        are given. `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers
+        an approval and returns whether one was waiting. Raises UsageError if another run with this
+        id is published.
         """
         with self.shared.lock:
             new = log.run not in self._channels

@@ -8,8 +8,9 @@ the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle 
 Rules
 - A decoder reads one response. `feed` and `close` never raise; a fault becomes a Fault, the last
   part of its chunk.
-- Reasoning that a server sends twice (as text and as details) is passed on once. If it must go back
-  with the calls (`opaque`, Resend), the name of its field is kept.
+- Reasoning that a server sends twice (as text and as details) is passed on once.
+- Some servers want their reasoning back with the next request. The first Thought has the name of
+  its field (`opaque`); details and other fields of the calls are a Resend.
 - Unknown fields become Extra parts (`extras`).
 - A call is complete when the server says so; after a cut it is closed as incomplete, with a fault.
 """
@@ -32,33 +33,42 @@ PROVIDER = "openai"
 _TOO_LONG = "The call was cut off at the limit of tokens."
 # fields of a call that are read; others go back with it
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
-MISSES = 3  # chunks in a row that are not plain, after which the fast path is not tried
+# after so many chunks in a row that the fast path cannot read, it is not tried again: it costs a
+# second parse
+MISSES = 3
 
 
 class ChatDecoder(FrameDecoder):
-    """Decodes one response; `status` is its HTTP status."""
+    """Decodes one response; `status` is its HTTP status. Methods append their parts to `out`."""
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
         self._calls = CallTable()
         self._details = Details()
-        self._halves = SurrogatePairs()
+        self._halves = SurrogatePairs()  # half a character at the end of a piece, for the next one
         self._head = False  # the head was emitted
         self._tail = False  # the last chunk, with nothing but usage, has come
         self._choice: Any = None  # index of the one choice that is read
         self._reason = ""  # why the answer ended
         self._usage: dict[str, Any] | None = None  # as emitted last
         self._field = ""  # name of the field that reasoning comes in
-        self._misses = 0
+        self._misses = 0  # chunks in a row that were not plain
         self._extras = Extras(PROVIDER)
         self._call_extras: dict[str, dict[str, Any]] = {}  # call id -> its other fields
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the answer is missing: it is done, has its reason, or its usage."""
+        """Whether nothing of the answer is missing, though more may come.
+
+        `[DONE]`, a reason to finish, or the chunk with the usage alone shows that.
+        """
         return self.done or bool(self._reason) or self._tail
 
     def _finish(self, out: list[Part]) -> None:
+        """End the body: emit what was held back, and the open calls.
+
+        They are incomplete if the stream broke off or the tokens ran out.
+        """
         self._release(out)
         broken = "" if self.complete and not self.failed else CUT
         self._resend(out)
@@ -82,7 +92,9 @@ class ChatDecoder(FrameDecoder):
         return True
 
     def _frame(self, frame: Frame, out: list[Part]) -> None:
+        """Read a frame: on the fast path if it is plain, `[DONE]`, a chunk, or an error."""
         data = frame.data
+        # not the first chunk, which is the head, nor one that may continue half a character
         if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
             choice = read_plain_choice(data)
             if choice is not None and self._read_plain(choice, out):
@@ -106,11 +118,13 @@ class ChatDecoder(FrameDecoder):
             self._error(error, out)
 
     def _chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+        """Read any chunk; with `failed` it came in a frame named `error`."""
         choices = chunk.get("choices") or ()
         if not self._head and (chunk.get("model") or chunk.get("id") or choices):
             self._head = True
             out.append(Head(self._status, to_text(chunk.get("model")), to_text(chunk.get("id"))))
         error = error_object(chunk) or (chunk if failed else None)
+        # the parts of a chunk come before its error, which ends the answer
         if isinstance(choices, list | tuple):
             for choice in choices:
                 if isinstance(choice, dict):
@@ -166,12 +180,13 @@ class ChatDecoder(FrameDecoder):
             self._say(to_text(delta["refusal"]), out)
         if calls := delta.get("tool_calls"):
             self._fragments(calls, out, whole=whole)
+        # the older form of a call, one for each answer
         if isinstance(legacy := delta.get("function_call"), dict):
             self._fragments([{"index": 0, "function": legacy}], out, whole=False)
         out.extend(self._extras.take(delta))
 
     def _say(self, text: str, out: list[Part]) -> None:
-        """Emit text, without half a character at its end."""
+        """Emit text; half a character at its end waits for the next piece."""
         text = self._halves.feed("text", text)
         if text:
             out.append(Text(text))
@@ -191,7 +206,7 @@ class ChatDecoder(FrameDecoder):
             out.append(Thought(text))
 
     def _content(self, content: Any, out: list[Part]) -> None:
-        """Read content in the form of a list of pieces (Mistral and others)."""
+        """Read content that is a list of pieces (Mistral and others), or one piece."""
         for piece in content if isinstance(content, list) else [content]:
             kind = piece.get("type") if isinstance(piece, dict) else "text"
             if kind in ("thinking", "reasoning"):
@@ -206,7 +221,11 @@ class ChatDecoder(FrameDecoder):
                 out.append(Extra(PROVIDER, "content", piece))
 
     def _fragments(self, calls: Any, out: list[Part], *, whole: bool) -> None:
-        """Read fragments of calls; in a whole message a call without an index has its position."""
+        """Read fragments of calls.
+
+        `whole`: they are complete calls of a message; one without an index has its position as
+        such.
+        """
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if not isinstance(call, dict):
                 continue
@@ -241,13 +260,13 @@ class ChatDecoder(FrameDecoder):
     def _finished(self, reason: str, out: list[Part]) -> None:
         """Emit the reason, and before it the calls if all are complete.
 
-        Otherwise they stay open for further fragments, until the body ends.
+        Otherwise they stay open until the body ends: some servers send fragments after the reason.
         """
-        whole = self._calls.finish()
-        if whole:
+        complete_calls = self._calls.finish()
+        if complete_calls:
             self._release(out)
             self._resend(out)
-            out.extend(whole)
+            out.extend(complete_calls)
         if reason != self._reason:
             self._reason = reason
             out.append(Finish(reason))
@@ -263,11 +282,12 @@ class ChatDecoder(FrameDecoder):
             out.append(Resend(PROVIDER, payload))
 
     def _use(self, usage: Any, out: list[Part]) -> None:
-        """Emit usage that differs from the one before."""
+        """Emit usage, unless it equals the one before."""
         if isinstance(usage, dict) and usage and usage != self._usage:
             self._usage = usage
             out.append(usage_part(usage))
 
     def _release(self, out: list[Part]) -> None:
+        """Emit the halves of characters that still wait: the other halves do not come."""
         for kind, text in self._halves.close():
             out.append(Text(text) if kind == "text" else Thought(text))
