@@ -6,9 +6,9 @@ Rules
   or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - One JSON object follows `§CALL:`; a § in its strings is text, and the call is complete when the
-  object closes. Other text after it is answer text (rule 3 of the seed), without the marker, and
-  the next `§EXECUTE` says what is wrong with the first such call; an object that a cut left open is
-  an incomplete call.
+  object closes. If something else follows, the marker is dropped and the text is answer text (rule
+  3 of the seed); the fault of the first such call comes with `§EXECUTE`. An object that a cut left
+  open is an incomplete call.
 - `§EXECUTE` and `§END` stop the turn. Calls without `§EXECUTE` yield no Execute and do not run.
 - Only the system writes `[SYSTEM: …]`: from the model, in an answer, it is the Fault
   `forged_results` up to its bracket.

@@ -8,7 +8,8 @@ Rules
   near a run if that stretch touches the run, or `AROUND` seconds before or after it.
 - A value with an offset or UTC is read there; any other both in UTC and in the run's local time.
 - Digits such as 03/04/2026 are read as day first and as month first; one of them is enough.
-- Every form stands once in `_FORMS`, the longer ones first; the first match is taken.
+- Every form stands once in `_FORMS`, the longer ones first: of two values that overlap, `masks`
+  takes the one that was found first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MONTH_NAME = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
 _MONTH_DAY_YEAR = rf"{_WEEKDAY}{_MONTH_NAME} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})"
 _DAY_MONTH_YEAR = rf"{_WEEKDAY}(?P<day>\d{{1,2}})[ -]{_MONTH_NAME}[ -](?P<year>\d{{4}})"
-_NUMBER_DATES = (
+_NUMERIC_DATES = (
     # 27.11.2026, 27/11/26; `_days` also reads the month first
     r"(?P<day>\d\d?)(?P<separator>[./-])(?P<month_number>\d\d?)(?P=separator)(?P<year>\d{4}|\d\d)",
     # 2026/11/27
@@ -54,7 +55,8 @@ _STRUCT_TIME = ", ".join(
         ("isdst", r"-?\d"),
     )
 )
-# Each form with an example. None begins or ends inside a longer number, version or time.
+# Each form with an example. The pattern around them keeps a form from matching inside a longer
+# number, version or time.
 _FORMS = tuple(
     re.compile(rf"(?<![\d.:]){form}(?![\d:]|\.\d)")
     for form in (
@@ -64,7 +66,7 @@ _FORMS = tuple(
         rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) {_TIME}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}})",
         *(
             rf"{day},? {_TIME}{_OFFSET}"  # 27 Nov 2026, 12:30 · 11/27/2026 12:30 PM
-            for day in (_DAY_MONTH_YEAR, _MONTH_DAY_YEAR, *_NUMBER_DATES)
+            for day in (_DAY_MONTH_YEAR, _MONTH_DAY_YEAR, *_NUMERIC_DATES)
         ),
         rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) +{_TIME}",  # Nov 27 12:30: a new file in `ls -l`
         rf"{_MONTH_NAME} +(?P<day>\d{{1,2}})  (?P<year>\d{{4}})",  # Nov 27  2025: an older one
@@ -75,7 +77,7 @@ _FORMS = tuple(
         rf"{_ISO}",
         _MONTH_DAY_YEAR,
         _DAY_MONTH_YEAR,
-        *_NUMBER_DATES,
+        *_NUMERIC_DATES,
         rf"{_TIME}{_OFFSET}",  # 12:30, 12:30:05 UTC
         r"(?P<date_digits>(?:19|20)\d{6})",  # 20261127
         # seconds since 1970, perhaps with a fraction; milli-, micro- and nanoseconds
@@ -86,7 +88,7 @@ _EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value ->
 _DAY_PARTS = ("date", "month_number", "datetime_digits", "date_digits", "arguments")
 # parts that may be there on one side only; `_zones` reads the offset, nothing the other three
 _NOT_IN_SHAPE = ("fraction", "tzinfo", "offset", "zone_letters")
-Parts = dict[str, str | None]
+Parts = dict[str, str | None]  # name of a group -> its text
 
 
 class Clock(msgspec.Struct, frozen=True, kw_only=True):
