@@ -14,7 +14,7 @@ from typing import Any
 
 from ..run_builder import Obj
 
-_NAMES = (
+_WIRE_NAMES = (
     "activityType",
     "cacheWriteTokens",
     "cachedInputTokens",
@@ -40,24 +40,29 @@ _NAMES = (
     "toolCalls",
     "totalTokens",
 )
-_CAMEL = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
+# snake case -> name on the wire
+_TO_WIRE = {
+    re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _WIRE_NAMES
+}
 # fields whose objects also have AG-UI's names
 _NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
 
 def use_wire_names(obj: Obj) -> Obj:
-    """Return an object with the names of the wire."""
-    if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
+    """Return an object with its snake-case names as on the wire; one that has both keeps both."""
+    if not obj.keys() & _TO_WIRE.keys() and not obj.keys() & _NESTED:
         return obj
     return {
-        _CAMEL.get(k, k) if _CAMEL.get(k) not in obj else k: _within(v) if k in _NESTED else v
+        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _convert_nested(v)
+        if k in _NESTED
+        else v
         for k, v in obj.items()
     }
 
 
-def _within(value: Any) -> Any:
+def _convert_nested(value: Any) -> Any:
     if isinstance(value, list):
-        return [_within(v) for v in value]
+        return [_convert_nested(v) for v in value]
     return use_wire_names(value) if isinstance(value, dict) else value
 
 

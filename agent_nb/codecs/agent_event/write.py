@@ -38,28 +38,28 @@ from ..passthrough import restore_object
 from ..provenance import note_of
 from ..writing import Live, imported_line, restore_block, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
-from .nested import unwrap_line
+from .nested import restore_outer_lines
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
 class AgentEventWriter:
-    """Events of any number of runs."""
+    """Writes events of any number of runs."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._ids = options.form == "ids"
         self._live = Live()
         self._last_error = LastError(losses, _NOT_LAST)
-        self._why = ""
-        self._names: dict[str, str] = {}
+        self._interrupt_reason = ""
+        self._tools: dict[str, str] = {}  # call id -> tool, of open calls
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
         note = note_of(event, NAME)
         if note is not None:
             lines = self._imported(event, note)
-            return [Item(unwrap_line(obj) if event.span else obj) for obj in lines]
+            return [Item(restore_outer_lines(obj) if event.span else obj) for obj in lines]
         if event.span:
             return [Item(obj) for obj in self._nested(event)]
         handler = self.HANDLERS.get(type(event))
@@ -81,8 +81,9 @@ class AgentEventWriter:
         return imported_line(event, note, DRAW)
 
     def _tool(self, call_id: str, name: str = "") -> Obj:
+        """Return the fields of a line that name its tool and, in the form `ids`, its call."""
         return {
-            "toolName": name or self._names.get(call_id, ""),
+            "toolName": name or self._tools.get(call_id, ""),
             **({"callId": call_id} if self._ids else {}),
         }
 
@@ -90,7 +91,7 @@ class AgentEventWriter:
         """Write a sub-agent's answer as progress of the call that runs it."""
         if isinstance(event, Node):
             return []
-        call_id, name = event.span, self._names.get(event.span, "")
+        call_id, name = event.span, self._tools.get(event.span, "")
         text = (
             event.text
             if isinstance(event, Delta) and event.of == "respond"
@@ -127,7 +128,7 @@ class AgentEventWriter:
         )
 
     def _call(self, event: Call) -> list[Obj]:
-        self._names[event.call_id] = event.name
+        self._tools[event.call_id] = event.name
         raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
         return [
             {
@@ -149,7 +150,7 @@ class AgentEventWriter:
     def _result(self, event: Result) -> list[Obj]:
         check_result(self._losses, event, text="an output")
         drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
-        self._names.pop(event.call_id, None)
+        self._tools.pop(event.call_id, None)
         return [drawn]
 
     def _error(self, event: Error) -> list[Obj]:
@@ -157,11 +158,11 @@ class AgentEventWriter:
         return []
 
     def _interrupt(self, event: Interrupt) -> list[Obj]:
-        self._why = event.detail or event.reason
+        self._interrupt_reason = event.detail or event.reason
         return []
 
     def _end(self, event: End) -> list[Obj]:
-        why, self._why = self._why, ""
+        reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
             error = self._last_error.take() or Error(
                 message=event.finish_reason or "the run failed"
@@ -171,7 +172,7 @@ class AgentEventWriter:
         if event.status == "ok":
             return [DRAW[End](event)]
         self._losses.add("end.status", "a run is either final or ends in an error")
-        message = f"{event.status}: {why}" if why else event.status
+        message = f"{event.status}: {reason}" if reason else event.status
         return [DRAW[Error](Error(message=message))]
 
     def _extension(self, event: Extension) -> list[Obj]:
