@@ -21,11 +21,11 @@ import msgspec
 
 from ..events import Call, Delta, Event, Respond, Think, User
 from .blocks import Blocks, OpenBlock
-from .call_matching import Correlator
+from .call_matching import CallMatcher
 from .foreign_values import object_of, parse_json, text_of
 from .passthrough import note_difference, restore_object
 from .run_builder import Obj, RunBuilder
-from .writing import Live, line_texts
+from .writing import LiveBlocks, delta_lines
 
 _CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
 
@@ -52,7 +52,7 @@ class BlockForm(msgspec.Struct, frozen=True):
 class BlockReader:
     """Reads the blocks of one stream; `calls` are those of its run."""
 
-    def __init__(self, run: RunBuilder, blocks: Blocks, calls: Correlator) -> None:
+    def __init__(self, run: RunBuilder, blocks: Blocks, calls: CallMatcher) -> None:
         self._run, self._blocks, self._calls = run, blocks, calls
 
     def start(self, form: BlockForm, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
@@ -122,7 +122,7 @@ def _wire_id(block: OpenBlock) -> str:
 class BlockWriter:
     """Writes imported blocks as they came. `forms`: kind of event -> how it is written."""
 
-    def __init__(self, forms: Mapping[str, BlockForm], live: Live) -> None:
+    def __init__(self, forms: Mapping[str, BlockForm], live: LiveBlocks) -> None:
         self._forms, self._live = forms, live
 
     def delta(self, event: Delta, note: Obj) -> list[Obj]:
@@ -144,6 +144,6 @@ class BlockWriter:
             out = [restore_object({"type": form.start}, start)] if isinstance(start, dict) else []
             out += [
                 restore_object({"type": form.delta, form.text: text}, n)
-                for text, n in line_texts(event, note, {})
+                for text, n in delta_lines(event, note, {})
             ]
         return [*out, restore_object({"type": form.end}, end)] if isinstance(end, dict) else out

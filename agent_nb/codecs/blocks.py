@@ -253,7 +253,7 @@ class Blocks:
         name: str = "",
         frame: Mapping[str, Any] = _ROOT,
     ) -> OpenBlock:
-        self._run.model_speaks()
+        self._run.begin_model_output()
         self._count += 1
         number = f"{self._prefix}{self._run.codec}-{self._count}"
         return OpenBlock(of, key, number, self._run.turn, where, name=name, frame=frame)

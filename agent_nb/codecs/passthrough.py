@@ -5,8 +5,9 @@ Why: canonical fields do not determine all of a foreign object. The rest (unknow
 envelope, null for absent) is kept in `extra[codec]`, the note, and nothing else is: the canonical
 fields stay the only home of what they carry.
 
-Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions; `restore(drawn,
-diff(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true are three different values.
+Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions;
+`restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true
+are three different values.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from ...events import (
 )
 from ..block_protocol import BlockReader
 from ..blocks import Blocks
-from ..call_matching import Correlator
+from ..call_matching import CallMatcher
 from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
@@ -55,7 +55,7 @@ class AgUiReader:
 
     def __init__(self, _losses: Losses) -> None:
         self._run = RunBuilder(NAME, drawn_by(DRAW), _envelope)
-        self._calls = Correlator()
+        self._calls = CallMatcher()
         self._open_blocks = Blocks(self._run)
         self._blocks = BlockReader(self._run, self._open_blocks, self._calls)
         self._runs = 0

@@ -42,7 +42,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, imported_line, split_block
+from ..writing import LiveBlocks, imported_line, split_block
 from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
@@ -55,7 +55,7 @@ class AgUiWriter:
         self._losses = losses
         self._thread = options.conversation
         self._user_is_known = options.asked
-        self._live = Live()
+        self._live = LiveBlocks()
         self._imported_blocks = BlockWriter(FORM_OF, self._live)
         self._message_count = 0
         self._block_ids: dict[str, str] = {}  # open block -> id of its message

@@ -33,9 +33,9 @@ from ...events import (
     result_fields,
 )
 from ..blocks import Blocks
-from ..call_matching import Correlator, Match
+from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, object_of, text_of
-from ..run_builder import RunBuilder, Spans, drawn_by, handler_of
+from ..run_builder import RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .nested import OUTER_LINE, child_event
@@ -58,12 +58,12 @@ class RunReader:
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
-        self._calls = Correlator(prefix)
+        self._calls = CallMatcher(prefix)
         self._view = WholeView()
         self._answers_replaced = 0  # how often a view has rewritten the answer
         self._view_questions: set[tuple[str, str]] = set()  # (call id, prompt) read so far
         self._awaits_input = False  # as the newest view says
-        self._spans = Spans()
+        self._spans = UniqueSpans()
         self._children: dict[tuple[str, str], _Child] = {}  # by call and run
 
     def read(self, obj: Obj) -> list[Event]:
@@ -88,7 +88,7 @@ class RunReader:
         return self._run.implicit_call(match, wire_id, **self._where, name=name)
 
     def _nested(self, call_id: str, child_run: str, obj: Obj) -> list[Event]:
-        """Read an event of a sub-agent; the first opens the sub-agent's node, the last closes it."""
+        """Read an event of a sub-agent; the first opens its node, the last closes it."""
         out: list[Event] = []
         child = self._children.get((call_id, child_run))
         if child is None:

@@ -36,7 +36,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
-from ..writing import Live, imported_line, restore_block, split_block
+from ..writing import LiveBlocks, imported_line, restore_block, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
 from .nested import restore_outer_lines
 
@@ -49,7 +49,7 @@ class AgentEventWriter:
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._ids = options.form == "ids"
-        self._live = Live()
+        self._live = LiveBlocks()
         self._last_error = LastError(losses, _NOT_LAST)
         self._interrupt_reason = ""
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls

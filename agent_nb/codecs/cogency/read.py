@@ -22,7 +22,7 @@ from ...events import (
     User,
 )
 from ..blocks import Blocks
-from ..call_matching import Correlator
+from ..call_matching import CallMatcher
 from ..foreign_values import arguments_of, object_of, parse_json, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
@@ -52,7 +52,7 @@ class CogencyReader:
         self._run = RunBuilder(NAME, draw_line, lambda obj: {"ts": time_of(obj)})
         self._thoughts = Blocks(self._run, SHIFTS)
         self._first_line: Obj | None = None  # the first line of a thought, until the next line
-        self._calls = Correlator()
+        self._calls = CallMatcher()
         self._batch: list[str] = []  # our ids of the calls since the last `execute`
         self._runs = 0
         # the line of the end, its time, and how many metrics came just before it

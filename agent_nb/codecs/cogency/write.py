@@ -14,7 +14,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import is_derived, note_of
-from ..writing import noted_pieces
+from ..writing import pieces_with_notes
 from .lines import (
     DRAW,
     NAME,
@@ -105,7 +105,7 @@ class CogencyWriter:
             self._batch, self._batch_size = [event], batch_size
             return [*metrics, *(self._release_batch() if batch_size == 1 else [])]
         if isinstance(event, Think) and note:
-            pieces = noted_pieces(event, note, SHIFTS)
+            pieces = pieces_with_notes(event, note, SHIFTS)
             return [*metrics, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
         return [*metrics, Item(self._line(event))]
 

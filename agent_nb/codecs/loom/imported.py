@@ -9,14 +9,14 @@ from __future__ import annotations
 from ...events import Answer, Call, Delta, End, Event, Interrupt, Respond, Think
 from ..foreign_values import text_of
 from ..passthrough import restore_object
-from ..writing import Block, Live, imported_line, restore_block
+from ..writing import Block, LiveBlocks, imported_line, restore_block
 from .lines import CANCELS, DRAW, SHIFTS, Obj, draw_chunk, draw_frame, draw_reply
 
 
 class ImportedFrames:
     """Write the events of one run that have a note of Loom; `answer` is the run's answer so far."""
 
-    def __init__(self, live: Live, answer: Answer) -> None:
+    def __init__(self, live: LiveBlocks, answer: Answer) -> None:
         self._live, self._answer = live, answer
 
     def write(self, event: Event, note: Obj) -> list[Obj]:

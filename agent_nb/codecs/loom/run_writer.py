@@ -41,7 +41,7 @@ from ..checks import check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..stream_encoder import NO_KIND
-from ..writing import Live, split_block
+from ..writing import LiveBlocks, split_block
 from .imported import ImportedFrames
 from .lines import NAME, STOPS, Obj, draw_chunk, draw_frame, draw_reply
 
@@ -62,7 +62,7 @@ class RunWriter:
         self._run = run
         self._session = session
         self._counts = counts
-        self._live = Live()
+        self._live = LiveBlocks()
         self._start: RunStart | None = None  # until the user message that its frame includes
         self._node = ""  # the think or act node that is open
         self._in_request = False  # the open node is a model request of ours

@@ -40,8 +40,8 @@ from ..blocks import Blocks
 from ..foreign_values import object_of, run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import RunBuilder, Spans, handler_of
-from ..usage import PROMPT, counts_of
+from ..run_builder import RunBuilder, UniqueSpans, handler_of
+from ..usage import CHAT_NAMES, counts_of
 from .lines import (
     CANCELS,
     NAME,
@@ -59,7 +59,7 @@ from .tools import KINDS, ToolFrames
 _STATUS = {word: status for status, word in STOPS.items()}
 # types whose frames may continue an open text or call; any other closes the text
 _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
-_COUNTS = PROMPT | {"cached": "cached_tokens"}
+_COUNTS = CHAT_NAMES | {"cached": "cached_tokens"}
 
 
 class Session:
@@ -70,7 +70,7 @@ class Session:
         self._run = RunBuilder(NAME, draw_frame, self._locate)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
-        self._spans = Spans()
+        self._spans = UniqueSpans()
         self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
         self._newest_node = ("", "")  # its node_id and span
         self._nodes_entered = 0
@@ -129,7 +129,8 @@ class Session:
             self._first_run_id if self.runs == 1 else f"{self._first_run_id}#{self.runs}"
         )
         self._tools.clear()
-        self._spans, self._nodes, self._newest_node, self._nodes_entered = Spans(), [], ("", ""), 0
+        self._spans, self._nodes_entered = UniqueSpans(), 0
+        self._nodes, self._newest_node = [], ("", "")
         self._total, self._awaiting = Counts(), set()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
         self._begun, self._has_run_start, self._cancelled = True, False, False

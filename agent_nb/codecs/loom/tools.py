@@ -18,7 +18,7 @@ import msgspec
 
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ..blocks import Blocks, OpenBlock
-from ..call_matching import Correlator, Match
+from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, object_of, parse_json, text_of
 from ..passthrough import note_difference
 from ..run_builder import RunBuilder
@@ -32,7 +32,7 @@ class ToolFrames:
     def __init__(self, run: RunBuilder, blocks: Blocks) -> None:
         self._run, self._blocks = run, blocks
         self._arguments = ArgumentBlocks(blocks)
-        self._calls = Correlator()
+        self._calls = CallMatcher()
 
     def clear(self) -> None:
         """Begin another run."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from ...events import Delta, Event, Extension, Respond
 from ..passthrough import restore_object
-from ..writing import Live, imported_line, restore_block
+from ..writing import LiveBlocks, imported_line, restore_block
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
 
 class ImportedEvents:
     """Writes the events of one run that have a note of Looopy."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveBlocks) -> None:
         self._live = live
         self._texts: dict[str, str] = {}  # by span: the text since its last `content-complete`
 

@@ -33,8 +33,8 @@ from ...events import (
 )
 from ..foreign_values import object_of
 from ..passthrough import Shift, count_on
-from ..times import later_iso
-from ..usage import PROMPT, counts_of, draw_prompt_counts
+from ..times import shift_iso
+from ..usage import CHAT_NAMES, counts_of, draw_prompt_counts
 from ..writing import as_text
 
 NAME = "looopy"
@@ -65,7 +65,7 @@ def _shift_id(value: Any, lines: int, _ms: int) -> Any:
 
 
 #: Fields that count on from one delta of a text to the next (see `passthrough`).
-SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": later_iso, "#id": _shift_id}
+SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": shift_iso, "#id": _shift_id}
 
 
 def strip_envelope(obj: Mapping[str, Any]) -> Obj:
@@ -204,7 +204,7 @@ def read_counts(obj: Obj) -> Counts:
         "cached": obj.get("cache_read_input_tokens") or object_of(prompt).get("cached_tokens"),
         "cache_written": obj.get("cache_creation_input_tokens"),
     }
-    return counts_of(counted, PROMPT | {n: n for n in ("reasoning", "cached", "cache_written")})
+    return counts_of(counted, CHAT_NAMES | {n: n for n in ("reasoning", "cached", "cache_written")})
 
 
 def _state(event: State) -> Obj:

@@ -13,7 +13,7 @@ from ...events import Event, Result
 from ..foreign_values import object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..run_builder import Spans
+from ..run_builder import UniqueSpans
 from .lines import NAME, Obj
 from .task import Task
 
@@ -31,7 +31,7 @@ class LooopyReader:
         self._run_ids: dict[str, str] = {}  # our id of each run that is open
         self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, the key around it
         self._agent_names: dict[str, str] = {}  # subtask -> its agent, from `subtask-created`
-        self._spans: dict[str, Spans] = {}
+        self._spans: dict[str, UniqueSpans] = {}
         self._root = ""  # the newest outermost task
 
     def read(self, item: Item) -> list[Event]:
@@ -104,7 +104,7 @@ class LooopyReader:
         name = name or text_of(object_of(obj.get("metadata")), "agentId")
         used = {task.call for (other, _), task in self._tasks.items() if other == run}
         call = parent.caller(name, _tool(obj), used) if parent else ""
-        span = self._spans.setdefault(run, Spans()).take(call or key)
+        span = self._spans.setdefault(run, UniqueSpans()).take(call or key)
         return Task(run_id, span, parent=parent.span if parent else "", name=name or key, call=call)
 
     def _run_id(self, task: str, obj: Obj) -> str:

@@ -40,7 +40,7 @@ from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..times import format_iso
-from ..writing import Live, split_block
+from ..writing import LiveBlocks, split_block
 from .imported import ImportedEvents
 from .lines import DRAW, NAME, Obj, draw_complete, draw_delta, plain_prompt, strip_envelope
 
@@ -54,7 +54,7 @@ class RunWriter:
     def __init__(self, losses: Losses, run: str, conversation: str) -> None:
         self._losses = losses
         self._ids: Obj = {"contextId": conversation or run, "taskId": run}
-        self._live = Live()
+        self._live = LiveBlocks()
         self._text = ""  # written since the last `content-complete`
         self._text_is_cut_off = False  # its newest block is open, or incomplete
         self._imported = ImportedEvents(self._live)

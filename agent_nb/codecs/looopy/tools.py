@@ -15,8 +15,8 @@ from collections.abc import Callable, Container
 from typing import Any, ClassVar
 
 from ...events import Approval, Call, Event, Progress, Result, Started
-from ..call_matching import Correlator, Match
-from ..foreign_values import arguments_of, object_of, share_of, text_of
+from ..call_matching import CallMatcher, Match
+from ..foreign_values import arguments_of, fraction_of, object_of, text_of
 from ..run_builder import RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
@@ -28,7 +28,7 @@ class ToolEvents:
 
     def __init__(self, run: RunBuilder, prefix: str) -> None:
         self._run = run
-        self._calls = Correlator(prefix)
+        self._calls = CallMatcher(prefix)
         self._started_calls: OrderedDict[str, None] = OrderedDict()  # calls that have started
         self.questions: dict[str, Obj] = {}  # the line of each open question, by call id
 
@@ -105,7 +105,7 @@ class ToolEvents:
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit, data = self._implicit_call(obj, match), obj.get("metadata")
         fields: Obj = {
-            "fraction": share_of(obj.get("progress")),
+            "fraction": fraction_of(obj.get("progress")),
             "message": text_of(obj, "message"),
             "data": data if isinstance(data, dict) else None,
         }

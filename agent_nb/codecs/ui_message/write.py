@@ -37,7 +37,7 @@ from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, imported_line, split_block
+from ..writing import LiveBlocks, imported_line, split_block
 from .lines import (
     BROKEN_OFF,
     CAUSES,
@@ -57,7 +57,7 @@ class UiMessageWriter:
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._sse = options.framing == "sse"
-        self._live = Live()
+        self._live = LiveBlocks()
         self._imported_blocks = BlockWriter(FORM_OF, self._live)
         self._block_count = 0
         self._block_ids: dict[str, str] = {}
