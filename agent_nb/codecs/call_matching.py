@@ -58,9 +58,9 @@ class CallMatcher:
         self._past: OrderedDict[str, int] = OrderedDict()
         self._count = 0
 
-    def open_call(self, name: str, call_id: str = "") -> tuple[str, bool]:
+    def open_call(self, name: str, wire_id: str = "") -> tuple[str, bool]:
         """Open a call; return our id of it, and whether that is synthetic (generated here)."""
-        wire_id, call_id = call_id, self._unused_id(call_id) or self._generate_id()
+        call_id = self._unused_id(wire_id) or self._generate_id()
         if call_id not in self._names:
             self._names[call_id] = name
             self._open.setdefault(name, []).append(call_id)
@@ -68,25 +68,25 @@ class CallMatcher:
                 self._ids[wire_id] = call_id
         return call_id, not wire_id
 
-    def state_of(self, call_id: str) -> CallState:
+    def state_of(self, wire_id: str) -> CallState:
         """Return whether the call with a wire id is open, over, or unknown ("")."""
-        return "open" if call_id in self._ids else "over" if call_id in self._past else ""
+        return "open" if wire_id in self._ids else "over" if wire_id in self._past else ""
 
-    def match_line(self, name: str, call_id: str = "") -> Match:
+    def match_line(self, name: str, wire_id: str = "") -> Match:
         """Return the call to `name` that a line is about; open one if there is none."""
-        waiting = () if call_id else self._open.get(name, ())
-        if waiting:
-            return Match(waiting[0], guess=len(waiting) > 1)
-        if self.own_id(call_id) in self._names:
-            return Match(self.own_id(call_id))
-        if self.state_of(call_id) == "over":
-            uses = self._past[call_id]
-            return Match(call_id if uses == 1 else f"{call_id}#{uses}")
-        return Match(self.open_call(name, call_id)[0], implicit=True)
+        candidates = () if wire_id else self._open.get(name, ())
+        if candidates:
+            return Match(candidates[0], guess=len(candidates) > 1)
+        if self.own_id(wire_id) in self._names:
+            return Match(self.own_id(wire_id))
+        if self.state_of(wire_id) == "over":  # a late line is about the newest call of that id
+            uses = self._past[wire_id]
+            return Match(wire_id if uses == 1 else f"{wire_id}#{uses}")
+        return Match(self.open_call(name, wire_id)[0], implicit=True)
 
-    def match_result(self, name: str, call_id: str = "") -> Match:
+    def match_result(self, name: str, wire_id: str = "") -> Match:
         """Return the call to `name` that a result ends; it is not open afterwards."""
-        match = self.match_line(name, call_id)
+        match = self.match_line(name, wire_id)
         self._end(match.call_id)
         return match
 

@@ -87,6 +87,7 @@ class CanonicalDecoder:
         return []
 
     def _decode_block(self, block: bytes) -> list[Event]:
+        """Return the events of whole lines, all at once if each is exactly one canonical event."""
         try:
             events: list[Event] = list(_decoder.decode_lines(block))
         except (ValueError, RecursionError):
@@ -98,6 +99,7 @@ class CanonicalDecoder:
         return events if whole_lines else self._decode_each_line(block)
 
     def _decode_each_line(self, block: bytes) -> list[Event]:
+        """Return the events of whole lines, one by one; count those that are not JSON objects."""
         out: list[Event] = []
         for line in block.split(b"\n"):
             if not line.strip():
@@ -167,6 +169,7 @@ class CanonicalEncoder:
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is a canonical event, from 0 to 1."""
     obj = item.obj
     if obj.get("type") not in TYPES:
         return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0

@@ -78,6 +78,7 @@ class ItemCoercer:
         return [held] if held else []
 
     def _feed_text(self, data: bytes) -> list[Piece]:
+        """Return a text completed to a line; hold the first that may be an SSE line without end."""
         if self._held is not None:
             return self._decide(data)
         if (
@@ -190,6 +191,7 @@ def _draw_frame(item: Any) -> bytes:
 
 
 def _to_object(item: Any) -> Any:
+    """Return a model, dataclass or struct as JSON values; None if it is none of these."""
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
         return _with_defaults(

@@ -1,4 +1,4 @@
-"""Build the events of one imported run: envelope, turns, and notes of what fields do not say.
+"""Build the events of one imported run: envelope, turns and notes.
 
 Rules
 - Every event is `origin: imported`; `extra[codec]` marks its format and holds what the canonical

@@ -30,7 +30,7 @@ _FOREIGN = "unknown fields of another format"
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What a format can say; see `base.Codec`."""
+    """What a format can carry; the fields are those of `base.Codec`."""
 
     name: str
     carries: Mapping[str, frozenset[str]]
@@ -66,6 +66,7 @@ class StreamEncoder:
         if event is None:
             return self._writer.close()
         inner = bool(event.span) and type(event) is not Node
+        # how the text relates to what came before is asked for the run itself, not for sub-agents
         step = "" if inner or (event.span and event.parent) else self._texts.add(event)
         if inner and not self._format.nests and note_of(event, self._format.name) is None:
             self.losses.add("nested events", _NESTED)

@@ -36,6 +36,7 @@ def split_block(event: Block) -> list[tuple[str, int]]:
         lengths = list(decode_chunks(event.chunks))
     except ValueError:
         lengths = []
+    # an edited text is not what its deltas add up to
     if not lengths or sum(n for n, _ in lengths) != len(text):
         return [(text, 0)]
     for length, gap in lengths:
@@ -63,6 +64,7 @@ def delta_lines(
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return
+    # a user's message has no field for `chunks`: they are in its note
     block = Respond(content=event.content, chunks=str(chunks)) if isinstance(event, User) else event
     yield from pieces_with_notes(block, note, shifts)
 

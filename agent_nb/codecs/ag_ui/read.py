@@ -100,6 +100,7 @@ class AgUiReader:
         return [self._run.line(RunStart, obj)]
 
     def _finished(self, obj: Obj) -> list[Event]:
+        """Read the end of a run, with its outcome and usage."""
         out = [*self.close(), *self._usage(obj)]
         outcome = obj.get("outcome")
         kind = outcome.get("type") if isinstance(outcome, dict) else None
@@ -192,6 +193,7 @@ class AgUiReader:
         return self._blocks.end(FORMS[obj["type"]], obj)
 
     def _chunk(self, obj: Obj) -> list[Event]:
+        """Read a `…_CHUNK` line: it opens its text, or continues the open one."""
         of = _CHUNKS[obj["type"]]
         text, form = obj.get("delta"), TEXT if of == "respond" else REASONING
         if not isinstance(text, str) or obj.get("role", "assistant") != "assistant":
@@ -210,6 +212,7 @@ class AgUiReader:
     # The rest.
 
     def _result(self, obj: Obj) -> list[Event]:
+        """Read a result; a call that is still open has all its arguments then."""
         wire_id = text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
@@ -236,6 +239,7 @@ class AgUiReader:
         return [self._run.line(Node, obj, **fields)]
 
     def _subagent(self, obj: Obj) -> list[Event]:
+        """Read the start, end or error of a sub-agent as its node."""
         enter = obj["type"] == "SUBAGENT_STARTED"
         message = text_of(obj, "message")
         result = "" if enter else f"error: {message}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
@@ -248,6 +252,7 @@ class AgUiReader:
         return [self._run.line(Node, obj, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
+        """Read a state; a snapshot of the messages also brings the prompt, unless it has come."""
         kind = _STATE_KINDS[obj["type"]]
         state = self._run.line(State, obj, kind=kind, payload=obj.get(kind))
         if kind != "messages" or state.span:

@@ -157,6 +157,7 @@ class AgUiWriter:
         return [*wrap, {"type": form.start, form.id: message_id, **role}]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
+        """Write the end of a block and, unless its deltas have been written, the whole of it."""
         form, message_id = FORM_OF[event.type], self._message_id(event)
         wrap = [{"type": "REASONING_END", form.id: message_id}] if form is REASONING else []
         ending = [{"type": form.end, form.id: message_id}, *wrap]
@@ -192,6 +193,7 @@ class AgUiWriter:
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
     def _on_node(self, event: Node) -> list[Obj]:
+        """Write a sub-agent, or any other node but a model request as a step."""
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
             return []
@@ -237,6 +239,7 @@ class AgUiWriter:
         return []
 
     def _on_end(self, event: End) -> list[Obj]:
+        """Write RUN_ERROR for a failed run, else RUN_FINISHED with the outcome."""
         if event.span:
             return []
         total, self._total = self._total, None
@@ -276,6 +279,7 @@ class AgUiWriter:
 
 
 def _usage(total: Counts) -> Obj:
+    """Draw the token counts of a run; optional ones only if they are not 0."""
     counts = {
         "inputTokens": total.input,
         "outputTokens": total.output,

@@ -42,6 +42,7 @@ _LIKELY = {
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is an AgentEvent, from 0 to 1."""
     obj = item.obj
     kind = obj.get("type")
     if not isinstance(kind, str):

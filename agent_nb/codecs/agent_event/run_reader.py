@@ -131,6 +131,7 @@ class RunReader:
         ]
 
     def _progress(self, obj: Obj) -> list[Event]:
+        """Read progress of a tool, or the event of a sub-agent in it."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         match = self._calls.match_line(name, wire_id or ("" if name else self._calls.oldest()))
         implicit = self._implicit_call(match, wire_id, name)
@@ -177,6 +178,7 @@ class RunReader:
         ]
 
     def _cancelled(self, obj: Obj) -> list[Event]:
+        """Read the end of a run that was stopped: by the user, or by a limit."""
         self.over = True
         detail = text_of(obj, "reason")
         cause: Any = detail if detail in _CAUSES else "user"

@@ -71,6 +71,7 @@ class AgentEventWriter:
         return []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        """Write an event that was read from this format as it came."""
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
@@ -92,26 +93,23 @@ class AgentEventWriter:
         if isinstance(event, Node):
             return []
         call_id, name = event.span, self._tools.get(event.span, "")
-        text = (
-            event.text
-            if isinstance(event, Delta) and event.of == "respond"
-            else event.content
-            if isinstance(event, Respond)
-            else ""
-        )
+        text = ""
         if isinstance(event, Delta):
-            if name:  # the block of a delta that is dropped is counted
+            text = event.text if event.of == "respond" else ""
+            if name:  # without a call its deltas are dropped, and the whole block is counted
                 self._live.add(event)
         elif self._live.take(event):
             return []
-        if not name or not text:
-            if not isinstance(event, Delta):
-                self._losses.add(
-                    "nested events",
-                    "of a sub-agent only the answer travels, as progress of its call",
-                )
-            return []
-        return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
+        elif isinstance(event, Respond):
+            text = event.content
+        if name and text:
+            return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
+        if not isinstance(event, Delta):
+            self._losses.add(
+                "nested events",
+                "of a sub-agent only the answer travels, as progress of its call",
+            )
+        return []
 
     def _thought(self, event: Think) -> list[Obj]:
         return [DRAW[Think](event)]
@@ -128,6 +126,7 @@ class AgentEventWriter:
         )
 
     def _call(self, event: Call) -> list[Obj]:
+        """Write a call, with the model's text of the arguments if that says the same."""
         self._tools[event.call_id] = event.name
         raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
         return [
@@ -162,6 +161,7 @@ class AgentEventWriter:
         return []
 
     def _end(self, event: End) -> list[Obj]:
+        """Write the end; a run that was stopped ends with an error that names the reason."""
         reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
             error = self._last_error.take() or Error(

@@ -75,7 +75,7 @@ def choose_outcome(event: Result) -> Any:
         frames = [
             number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))
         ]
-        text = "\n".join(lines[frames[-1] + 1 :])  # below the last frame stands the message
+        text = "\n".join(lines[frames[-1] + 1 :])  # the message is below the last frame
     return text.strip() if isinstance(text, str) and text.strip() else OUTCOMES["error"]
 
 

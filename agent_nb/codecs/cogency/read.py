@@ -92,6 +92,7 @@ class CogencyReader:
         self._batch = []
 
     def _release_end(self) -> list[Event]:
+        """Return the end that was held back for its metrics."""
         end, self._held_end = self._held_end, None
         if end is None:
             return []
@@ -127,6 +128,7 @@ class CogencyReader:
         return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
+        """Read a call; a content that is not JSON is kept as the text of its arguments."""
         content = obj.get("content")
         body = object_of(content if isinstance(content, dict) else parse_json(content))
         args = body.get("args")
@@ -153,6 +155,7 @@ class CogencyReader:
         return [self._run.line(Execute, obj, calls=calls)]
 
     def _result(self, obj: Obj) -> list[Event]:
+        """Find the shape of a result, and read it."""
         # the shapes that a result has had: an array of a batch (or one entry of it) as JSON text or
         # value, a payload, stored JSON text, plain text
         payload, content = obj.get("payload"), obj.get("content")
@@ -172,6 +175,7 @@ class CogencyReader:
         return self._single_result(obj, "text", {"content": text_of(obj, "content")})
 
     def _single_result(self, obj: Obj, form: str, body: Obj) -> list[Event]:
+        """Read the result of one call; `body` holds outcome, content and error."""
         call_id, name, implicit = self._end_call("", obj)
         error, outcome = body.get("error"), body.get("outcome")
         status: ResultStatus = "error" if error else "ok"
@@ -192,6 +196,7 @@ class CogencyReader:
         return self._run.line(cls, obj, note, draw=lambda event: draw_line(event, form), **fields)
 
     def _batch_results(self, obj: Obj, items: list[Obj]) -> list[Event]:
+        """Read the results of a batch; the first one's note restores the line of all."""
         out: list[Event] = []
         results: list[Result] = []
         for entry in items:

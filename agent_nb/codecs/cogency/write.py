@@ -63,7 +63,7 @@ class CogencyWriter:
         return self._write_after_metrics(event)
 
     def _end_unfinished(self, event: End, before: Event | None) -> list[Item]:
-        """End a run that is not done; only the event before can say why."""
+        """End a run that failed or was stopped; only the error or interrupt before shows that."""
         reason = {"error": Error, "interrupted": Interrupt}.get(event.status)
         if reason is None or not isinstance(before, reason):
             self._losses.add(
@@ -79,7 +79,8 @@ class CogencyWriter:
         elif isinstance(event, Result):
             self._tools.pop(event.call_id, None)
 
-    def _line(self, event: Event) -> Obj:
+    def _line_with_tool(self, event: Event) -> Obj:
+        """Return the line of an event; an error of ours also names the tool of its open call."""
         line = _line(event)
         tool = (
             self._tools.get(event.call_id, "")
@@ -94,12 +95,13 @@ class CogencyWriter:
         return [*self._release_batch(), *metrics]
 
     def _write_after_metrics(self, event: Event) -> list[Item]:
+        """Return the held metrics and the lines of an event."""
         metrics, self._held_metrics = self._held_metrics, []
         note = note_of(event, NAME) or {}
         if isinstance(event, End):
             before = note.get("held", 0)
             first = before if isinstance(before, int) else 0
-            return [*metrics[:first], Item(self._line(event)), *metrics[first:]]
+            return [*metrics[:first], Item(self._line_with_tool(event)), *metrics[first:]]
         batch_size = note.get("batch")
         if isinstance(event, Result) and isinstance(batch_size, int):
             self._batch, self._batch_size = [event], batch_size
@@ -107,7 +109,7 @@ class CogencyWriter:
         if isinstance(event, Think) and note:
             pieces = pieces_with_notes(event, note, SHIFTS)
             return [*metrics, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
-        return [*metrics, Item(self._line(event))]
+        return [*metrics, Item(self._line_with_tool(event))]
 
     def _release_batch(self) -> list[Item]:
         results, self._batch = self._batch, []
@@ -118,7 +120,7 @@ class CogencyWriter:
         )
 
     def _count_losses(self, event: Event) -> None:
-        """Count what of carried fields has no place."""
+        """Count the parts of carried fields that the format cannot hold."""
         if note_of(event, NAME) is not None:
             return
         if isinstance(event, Result):
@@ -148,6 +150,7 @@ class CogencyWriter:
 
 
 def _line(event: Event) -> Obj:
+    """Return the line of an imported event as it came, of one of ours with its timestamp."""
     note = note_of(event, NAME)
     if note is not None:
         form = note.get("form")

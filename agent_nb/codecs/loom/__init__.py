@@ -77,7 +77,7 @@ codec = Codec(
     nests=True,
     interleaves=True,
     replies=True,
-    may_lack_end=True,  # the reply is one program's; an open node says that more was to come
+    may_lack_end=True,  # only one program sends the reply; a run with an open node is still cut off
     adds=frozenset({"node"}),
     carries={
         "run_start": frozenset({"agent"}),

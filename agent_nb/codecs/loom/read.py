@@ -12,7 +12,7 @@ from .order import FrameOrder
 from .session import Session
 
 _REMEMBERED = 256  # sessions; beyond it, the oldest that are over are forgotten
-#: Fields of the reply that stand beside `reply` where a whole run is one object.
+#: Fields of the reply that are beside it where a whole run is one object.
 _REPLY_FIELDS = ("stop_reason", "reasoning_content", "usage", "total_usage")
 
 

@@ -130,6 +130,7 @@ class RunWriter:
         return self._frame({"type": "node_enter", "id": name})
 
     def _leave(self, error: str = "") -> list[Obj]:
+        """Leave the open node, if any; `error`: why it failed."""
         name, self._node, self._in_request, self._request_error = self._node, "", False, None
         return (
             [
@@ -169,6 +170,7 @@ class RunWriter:
         return [self._frame(draw_frame(event), event.span)]
 
     def _on_request(self, event: Node) -> list[Obj]:
+        """Open a think node for a model request; at its end, wait for the usage."""
         if event.phase == "enter":
             out = [*self._leave(), self._open("think")]
             self._in_request = True
@@ -180,6 +182,7 @@ class RunWriter:
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
+        """Write a delta of a text or of a call's arguments."""
         if event.of not in ("think", "respond", "call"):
             return []
         self._live.add(event)
@@ -190,6 +193,7 @@ class RunWriter:
         return [*before, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
+        """Write a block, unless its deltas have been written or the reply replaces it."""
         if self._live.take(event) or read_repetition(event) == "instead":  # the reply has it
             return []
         before, node_id = self._enter_for(event, "think")
@@ -202,6 +206,7 @@ class RunWriter:
         ]
 
     def _call(self, event: Call) -> list[Obj]:
+        """Write a call; first its chunks, unless they have been written."""
         key = (event.span, event.call_id)
         self._names[key] = event.name
         before, node_id = self._enter_for(event, "think")
@@ -244,6 +249,7 @@ class RunWriter:
         ]
 
     def _state(self, event: State) -> list[Obj]:
+        """Write values, updates or a checkpoint."""
         if event.kind not in _STATES or (
             event.kind == "checkpoint" and not isinstance(event.payload, dict)
         ):

@@ -1,7 +1,7 @@
 """Read the frames of one Loom session, in order (seed 002 § 4.2, § 5, § 7.2).
 
 Rules
-- What the canonical fields do not say of a frame, its envelope included, stays in the event's note.
+- What the canonical fields do not hold of a frame, its envelope included, is in the event's note.
 - A text block ends where anything but its next piece comes.
 - The reply adds to the answer, the thoughts and the usage only what was not streamed: all of it,
   or the rest. Its `total_usage` is the run's total, whatever the frames before add up to.
@@ -114,10 +114,11 @@ class Session:
         return out
 
     def _implied_status(self) -> EndStatus:
-        """Return how a run ends that has no reply, or whose reply does not say it."""
+        """Return the status of a run without a reply, or whose reply has no stop reason."""
         return "interrupted" if self._cancelled else "awaiting" if self._awaiting else "ok"
 
     def _begin(self, frame: Obj) -> None:
+        """Begin a run with its first frame."""
         self.runs += 1
         self._first_run_id = (
             self._first_run_id
@@ -172,6 +173,7 @@ class Session:
         return out
 
     def _enter(self, frame: Obj) -> list[Event]:
+        """Read the start of a node run; a repeated `node_id` gets another span."""
         name = text_of(frame, "id")
         wire = text_of(frame, "node_id") or f"run-{name}-{self._nodes_entered}"
         self._nodes_entered += 1
@@ -186,6 +188,7 @@ class Session:
         ]
 
     def _exit(self, frame: Obj) -> list[Event]:
+        """Read the end of the newest open node run of that name."""
         name, result = text_of(frame, "id"), frame.get("result")
         node = next((n for n in reversed(self._nodes) if n[0] == name), None)
         if node:
@@ -205,6 +208,7 @@ class Session:
         return [*self._tools.unfinished_calls(), self._run.line(Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
+        """Read the reply: what it adds to the streamed text and usage, and the end of the run."""
         out = self._observe([*self._texts.close(), *self._tools.unfinished_calls()])
         out += self._observe(self._thoughts_in_reply(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")

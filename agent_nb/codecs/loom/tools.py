@@ -83,6 +83,7 @@ class ToolFrames:
         return [*before, *self._blocks.call_delta(key, name, text, frame, drawn, where=where)]
 
     def _call(self, frame: Obj) -> list[Event]:
+        """Read a whole call; chunks that came before are its text."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         args, raw = arguments_of(frame.get("arguments"))
         if self._calls.state_of(wire_id) == "open":
@@ -118,6 +119,7 @@ class ToolFrames:
         return [*out, self._run.line(Started, frame, match.note, **fields)]
 
     def _output(self, frame: Obj) -> list[Event]:
+        """Read output of a tool; without an id it is of the running call, not of open chunks."""
         if not isinstance(frame.get("content"), str):
             return self._unknown(frame)
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
@@ -129,6 +131,7 @@ class ToolFrames:
         return [*out, self._run.line(Progress, frame, match.note, **fields)]
 
     def _ended(self, frame: Obj) -> list[Event]:
+        """Read the result of a tool; a second one is an extension."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(frame)
@@ -146,6 +149,7 @@ class ToolFrames:
         return [*out, self._run.line(Result, frame, match.note, **fields)]
 
     def _approval(self, frame: Obj) -> list[Event]:
+        """Read a question whether a call may run."""
         args, name, wire_id = (
             frame.get("arguments"),
             text_of(frame, "name"),

@@ -54,6 +54,7 @@ class LoomWriter:
         return [Item(self._in_form(frame)) for frame in frames]
 
     def _in_form(self, frame: Obj) -> Obj:
+        """Return a frame in the chosen form, without its notes."""
         if self._form == "export":
             return to_export(frame)
         wrap = frame.get("#ws")

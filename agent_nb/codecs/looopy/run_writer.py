@@ -152,6 +152,7 @@ class RunWriter:
         return {**draw_delta(text), "index": index}
 
     def _respond(self, event: Respond) -> list[Obj]:
+        """Write a text, unless its deltas have been written."""
         self._text_is_cut_off = event.incomplete if not event.span else self._text_is_cut_off
         if read_repetition(event) == "instead" and not event.span:
             self._text = event.content
@@ -175,6 +176,7 @@ class RunWriter:
         return [DRAW[Call](event)]
 
     def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
+        """Write an event of a call, with what only the call knows."""
         call = self._calls.get(event.call_id)
         obj = DRAW[type(event)](event)
         if isinstance(event, Started):
@@ -223,6 +225,7 @@ class RunWriter:
         return [DRAW[State](event)]
 
     def _node(self, event: Node) -> list[Obj]:
+        """Write a model request, or the start of a sub-agent."""
         data = event.data or {}
         if event.name == "llm":
             numbers = {"iteration": event.turn, "messageCount": data.get("messages", 0)}
@@ -265,6 +268,7 @@ class RunWriter:
         return [{"kind": "task-status", **self._final_status(event)}]
 
     def _final_status(self, event: End) -> Obj:
+        """Return the status that ends a task which did not complete."""
         if event.status == "error":
             error = self._last_error.take()
             message = error.message if error is not None else event.finish_reason

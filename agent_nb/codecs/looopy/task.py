@@ -4,7 +4,7 @@ Rules
 - `content-delta` streams a block, a thought separates blocks. `content-complete` belongs to the
   open block, is a block itself where nothing was streamed, and an extension otherwise; with other
   words than were streamed it replaces the text (see `events.text`).
-- Every status stays as a state; one that says how the task ended is also an error, interrupt or
+- Every status stays as a state; one that ends the task is also an error, interrupt or
   `end`. The end itself comes with `task-complete`, or when the task is over without one.
 - `internal:*` events are read like any other.
 - A task with an open question about a call, or for the user, waits for its answer (`awaiting`).
@@ -171,6 +171,7 @@ class Task:
         ]
 
     def _status(self, obj: Obj) -> list[Event]:
+        """Read a status; `failed` and `canceled` are also an error and an interrupt."""
         payload = strip_envelope(obj)
         out: list[Event] = [self._run.line(State, obj, kind="status", payload=payload)]
         self._state, self._cause, message = read_status(payload)
@@ -188,6 +189,7 @@ class Task:
         )
 
     def _complete_task(self, obj: Obj) -> list[Event]:
+        """Read the end of a task; its content may hold more than was streamed."""
         out = self._end_request()
         text = text_of(obj, "content")
         if not self._answer.includes(text):
@@ -217,6 +219,7 @@ class Task:
         return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=where)
 
     def _complete(self, obj: Obj) -> list[Event]:
+        """Read the end of a text: close the block, or read the text that was not streamed."""
         streamed, self._streamed_text = self._streamed_text, ""
         text = obj.get("content")
         note = {"complete": note_difference(obj, draw_complete(streamed))}
@@ -227,7 +230,7 @@ class Task:
             out = [self._run.make(Respond, whole, content=text, **self._envelope(obj))]
         else:
             out = self._unknown(obj)
-        # other words than were streamed: they replace the text
+        # another text than was streamed replaces it
         if streamed and isinstance(text, str) and text.strip() not in ("", streamed.strip()):
             out.append(self._unstreamed_text(text))
         return [*out, *self._end_request()]
@@ -261,6 +264,7 @@ class Task:
         return [self._run.line(Metric, obj, step=step, total=self._total)]
 
     def _request(self, obj: Obj) -> list[Event]:
+        """Read the start of a model request; it ends with the text or with the next request."""
         out = self._end_request()
         self._request_count += 1
         self._request_span = (
@@ -274,6 +278,7 @@ class Task:
         return [*out, self._run.line(Node, obj, name="llm", phase="enter", **fields)]
 
     def _end_request(self) -> list[Event]:
+        """Return the end of the open model request, if any."""
         span, self._request_span = self._request_span, ""
         data = {"internal": True}
         return (

@@ -92,6 +92,7 @@ class ToolEvents:
         return True
 
     def _started(self, obj: Obj) -> list[Event]:
+        """Read the start of a call; a second one is an extension."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
@@ -112,6 +113,7 @@ class ToolEvents:
         return [*implicit, self._run.line(Progress, obj, call_id=match.call_id, **fields)]
 
     def _ended(self, obj: Obj) -> list[Event]:
+        """Read the result of a call; without `success`, an error alone means that it failed."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)

@@ -88,6 +88,7 @@ class UiMessageReader:
         return [self._run.line(RunStart, obj)]
 
     def _finish(self, obj: Obj) -> list[Event]:
+        """Read the end of a message."""
         out = self._blocks.cut_off()
         reason = text_of(obj, "finishReason")
         self._over = True
@@ -112,6 +113,7 @@ class UiMessageReader:
         return [self._run.line(Error, obj, message=text_of(obj, "errorText"))]
 
     def _on_step(self, obj: Obj) -> list[Event]:
+        """Read the start or end of a step; an end without a start gets a span too."""
         enter = obj["type"] == "start-step"
         self._step_count += enter
         if enter or not self._step_span:
@@ -175,6 +177,7 @@ class UiMessageReader:
     # Outputs.
 
     def _output(self, obj: Obj) -> list[Event]:
+        """Read an output: a preliminary one is progress, any other the result."""
         wire_id = text_of(obj, "toolCallId")
         if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
             match = self._calls.match_line("", wire_id)

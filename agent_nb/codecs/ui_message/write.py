@@ -138,6 +138,7 @@ class UiMessageWriter:
         return [{"type": form.start, "id": block_id}, *content, end]
 
     def _call(self, event: Call) -> list[Obj]:
+        """Write a call; an incomplete one is an input error."""
         if event.incomplete:
             ids = {"toolCallId": event.call_id, "toolName": event.name}
             return [
@@ -169,6 +170,7 @@ class UiMessageWriter:
         ]
 
     def _progress(self, event: Progress) -> list[Obj]:
+        """Write progress as a preliminary output; count it if that would be read otherwise."""
         fields = {
             "text": event.text,
             "fraction": event.fraction,
@@ -217,6 +219,7 @@ class UiMessageWriter:
         return []
 
     def _end(self, event: End) -> list[Obj]:
+        """Write `abort` for a run that was stopped, else `finish`."""
         why, self._abort_reason = self._abort_reason, ""
         if event.status in ("interrupted", "limit"):
             if event.status == "limit":
