@@ -4,7 +4,8 @@ Why: a figure that is drawn again is rarely the same file.
 
 Rules
 - Equal files are the same. If both figures carry data of what they show (`figure_data`), and the
-  same version of a library drew them, these data are compared.
+  same version of a library drew them, these data are compared; if they are incomplete, the pixels
+  are compared too.
 - Otherwise two figures are the same if their sizes are equal, and in at most one pixel of a hundred
   red, green, blue or opacity differs by more than 16 of 255. Other pictures must also be the same
   in each tile of 16 × 16 pixels; there a pixel may have any value between its neighbours, because

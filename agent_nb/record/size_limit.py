@@ -98,6 +98,7 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
                 marked.append((obj, field, weight))
     # if the excess is not cut yet, whole events go; events that were cut may be among them
     dropped = list(_remove_events(packed, excess))
+    # the positions after the removal
     seqs = {id(obj): position for position, obj in enumerate(packed, 1)}
     cuts = [
         Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight)
@@ -123,7 +124,10 @@ def _find_used_keys(value: Any, payloads: dict[str, Any]) -> set[str]:
 def _find_large_values(
     packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Return (bytes, event) of the large values of a field, the largest first."""
+    """Return (bytes, event) of the large values of a field, the largest first.
+
+    A payload counts in full for each value that refers to it, so that the sizes are estimates.
+    """
     weighed = []
     for obj in packed:
         if obj.get("type") == kind and field in obj:
@@ -138,7 +142,7 @@ def _find_large_values(
 def _replace_by_mark(
     obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
 ) -> int:
-    """Replace a value by a mark; return the bytes of the mark."""
+    """Replace a value by a mark, after the beginning of a text; return the bytes of both."""
     value = obj[field]
     # a long text is a payload: its beginning is kept
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):

@@ -58,6 +58,7 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
             if old_id is not None:
                 unmatched_ids.remove(old_id)
                 moved[cell] = old_id
+    # runs whose id another cell took stay under an id that no cell has
     unmoved = {
         f"{i}{HOMELESS}" if i in moved else i: listed
         for i, listed in runs.items()
@@ -88,6 +89,7 @@ def _newest(listed: Sequence[Record]) -> Sequence[Record]:
 
 
 def _all(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return all records, as `_newest` returns one."""
     return listed
 
 
