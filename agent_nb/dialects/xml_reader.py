@@ -102,6 +102,7 @@ class XmlParser(MarkerParser):
             self._close_block()
             self._mode = self._read_json
             return
+        # an empty block and a code fence are read up to the closing tag, however far away it is
         self._mention = bool(first) and first != "```"
         self._mode = self._read_raw
 
@@ -110,7 +111,8 @@ class XmlParser(MarkerParser):
         scan, buf = self._scan, self._buf
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
-        # "sigil": a "<" outside strings; "done": the JSON is complete, the closing tag must follow
+        # "sigil": a "<" outside strings; "done": the outermost bracket closed. Neither ends the
+        # block: only its closing tag does, and `_read_calls` checks the text before it.
         while stop in ("sigil", "done"):
             if stop == "sigil":
                 if buf.startswith(self._closing, pos):

@@ -140,7 +140,8 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
 def differ_at_random(one: str, other: str) -> bool:
     """Return whether two names differ only in the characters that `tempfile` or `mktemp` makes up.
 
-    That is: 8 neighbouring characters of the alphabet, of which at least 5 differ.
+    That is: both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring
+    characters of `tempfile`'s alphabet, in at least 5 of them.
     """
     if _MKTEMP.fullmatch(one) and _MKTEMP.fullmatch(other):
         return True
@@ -172,6 +173,7 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
 
 
 def _path_starts(text: str) -> list[int]:
+    """Return the positions where an absolute path, or a part of one, may begin."""
     return [match.start() for match in _ABSOLUTE.finditer(text)]
 
 

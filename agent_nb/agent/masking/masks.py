@@ -247,7 +247,10 @@ class _Comparison:
         return True
 
     def _matching_rule(self, old: Piece, new: Piece, recorded: str, fresh: str) -> str:
-        """Return the name of the rule by which two pieces may differ, "" if there is none."""
+        """Return the name of the rule by which two pieces may differ, "" if there is none.
+
+        `recorded`, `fresh`: their texts.
+        """
         if isinstance(old, Clock) and isinstance(new, Clock):
             if self._same_clock(old, new):
                 return "clock"
