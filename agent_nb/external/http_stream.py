@@ -55,8 +55,8 @@ class Frames:
         self.last_id = ""
         self._buffer = bytearray()  # the beginning of a frame
         self._held: list[tuple[bytes, int]] = []  # frames since the newest id, with their hashes
-        self._taken = array("q")  # hashes of the frames passed on, in order; 8 bytes for each frame
-        self._resume = 0  # how many of them came up to the newest id, where a server resumes
+        self._passed = array("q")  # hashes of the frames passed on, in order; 8 bytes for each
+        self._resume_at = 0  # how many of them came up to the newest id, where a server resumes
         self._repeats: _Repeats | None = None  # set while a new connection may repeat frames
 
     def feed(self, chunk: bytes) -> bytes:
@@ -66,7 +66,7 @@ class Frames:
         out: list[bytes] = []
         start = 0
         for end in _FRAME_ENDS.finditer(bytes(self._buffer[seen:])):
-            self._take(bytes(self._buffer[start : seen + end.end()]), out)
+            self._hold_frame(bytes(self._buffer[start : seen + end.end()]), out)
             start = seen + end.end()
         del self._buffer[:start]
         if len(self._buffer) > SSEDecoder.FRAME_LIMIT:
@@ -76,27 +76,27 @@ class Frames:
             )
         return b"".join(out)
 
-    def _take(self, frame: bytes, out: list[bytes]) -> None:
+    def _hold_frame(self, frame: bytes, out: list[bytes]) -> None:
         """Hold back a frame that is not a repeat; pass on all of them when one has an id."""
         decoder = SSEDecoder()
         decoded = decoder.feed(frame)  # none if the frame has no data
         # a frame with an id and no data cannot be compared, so it counts only after the repeats
         number = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
-        mark = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
+        frame_hash = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
         if decoded and self._repeats is not None:
-            if self._repeats.knows(mark, numbered=bool(number)):
+            if self._repeats.is_repeat(frame_hash, has_id=bool(number)):
                 return
             self._repeats = None
-        self._held.append((frame, mark))
+        self._held.append((frame, frame_hash))
         if number or not self.last_id:
             self.last_id = number or self.last_id
             out.append(self._pass_held())
-            self._resume = len(self._taken)
+            self._resume_at = len(self._passed)
 
     def _pass_held(self) -> bytes:
         """Return the frames that were held back; remember the hashes of those with data."""
         held, self._held = self._held, []
-        self._taken.extend(mark for _, mark in held if mark)
+        self._passed.extend(frame_hash for _, frame_hash in held if frame_hash)
         return b"".join(frame for frame, _ in held)
 
     def end_connection(self) -> bytes:
@@ -112,31 +112,31 @@ class Frames:
     def drop_held(self) -> None:
         """Drop the frames held back, as a connection has broken: they come again."""
         self._held, self._buffer = [], bytearray()
-        self._repeats = _Repeats(self._taken, self._resume)
+        self._repeats = _Repeats(self._passed, self._resume_at)
 
 
 class _Repeats:
     """Recognises, at the beginning of a new connection, the frames that came on an earlier one.
 
-    `taken`: the hashes of those frames. A repetition has their order and begins at the first one,
-    at number `resume` (after the newest id), or, if its first frame with an id is among them,
+    `passed`: the hashes of those frames. A repetition has their order and begins at the first one,
+    at number `resume_at` (after the newest id), or, if its first frame with an id is among them,
     there. Several beginnings are possible as long as the frames fit them all.
     """
 
-    def __init__(self, taken: array[int], resume: int) -> None:
-        self._taken = taken
-        # positions in `taken` where a repetition may begin; None after a frame with an id
-        self._starts: set[int] | None = {0, resume}
-        # positions in `taken` of the next frame, for each repetition that fits so far
+    def __init__(self, passed: array[int], resume_at: int) -> None:
+        self._passed = passed
+        # positions in `passed` where a repetition may begin; None after a frame with an id
+        self._starts: set[int] | None = {0, resume_at}
+        # positions in `passed` of the next frame, for each repetition that fits so far
         self._next: set[int] = set()
 
-    def knows(self, mark: int, *, numbered: bool) -> bool:
+    def is_repeat(self, frame_hash: int, *, has_id: bool) -> bool:
         """Return whether a frame, with this hash, repeats an earlier one."""
         positions = self._next | (self._starts or set())
-        if numbered and self._starts is not None:
-            positions, self._starts = set(range(len(self._taken))), None
-        size = len(self._taken)
-        self._next = {at + 1 for at in positions if at < size and self._taken[at] == mark}
+        if has_id and self._starts is not None:
+            positions, self._starts = set(range(len(self._passed))), None
+        size = len(self._passed)
+        self._next = {at + 1 for at in positions if at < size and self._passed[at] == frame_hash}
         return bool(self._next)
 
 
@@ -170,7 +170,7 @@ class _Reader:
     def __init__(self, url: str, where: Target, headers: dict[str, str], backoff: Backoff) -> None:
         self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
         self._frames = Frames()
-        self._over = False  # the server has answered 204
+        self._ended = False  # the server has answered 204
         self._in_address = True  # send the newest id in the address too
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
@@ -190,7 +190,7 @@ class _Reader:
                         f"{self._where.place} broke off: {why}", code="attach"
                     ) from fault
                 self._frames.drop_held()
-            if self._over or not self._frames.last_id or done():
+            if self._ended or not self._frames.last_id or done():
                 return
             if self._frames.last_id != before:
                 patience.renew()
@@ -216,7 +216,7 @@ class _Reader:
             ) as response,
         ):
             await self._accept(response, again=bool(after))
-            if self._over:
+            if self._ended:
                 return
             is_sse = response.headers.get("content-type", "").startswith("text/event-stream")
             async with aclosing(stream_body(response)) as source:
@@ -232,7 +232,7 @@ class _Reader:
         `again`: the stream has begun, so that this request resumes it. A refusal that may pass, a
         404, and one that the id in the address may have caused count as a break then.
         """
-        self._over = response.status_code == 204
+        self._ended = response.status_code == 204
         if response.status_code < 300:
             return
         reason = (await read_beginning(response, 300)).decode("utf-8", "replace")

@@ -51,7 +51,7 @@ class OpenAIChat(Remote):
         super().__init__(model, options)
         self.grammar = grammar
         self.shots = shots
-        self._usage = True  # ask for usage in the stream
+        self._ask_usage = True  # ask for usage in the stream
         # the name of the token limit that this server takes
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
@@ -69,15 +69,15 @@ class OpenAIChat(Remote):
             self.model,
             grammar=self.grammar,
             router="openrouter" in self._http.host,
-            usage=self._usage,
+            usage=self._ask_usage,
             limit=self._limit,
         )
 
     def _adapt(self, fault: ModelError) -> bool:
         """Leave out or rename the field that a fault names; return whether to send again."""
         message = f"{fault} {fault.raw}"
-        if self._usage and re.search("stream_options|include_usage", message):
-            self._usage = False
+        if self._ask_usage and re.search("stream_options|include_usage", message):
+            self._ask_usage = False
             return True
         other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
             self._limit

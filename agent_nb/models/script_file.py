@@ -33,7 +33,7 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
 
     Raises UsageError if the file does not exist or is not a script.
     """
-    path = _find(name, [Path(), *([Path(folder)] if folder else [])])
+    path = _find_file(name, [Path(), *([Path(folder)] if folder else [])])
     script, lines = _read(path)
     if isinstance(script, list):
         script = {"turns": script}
@@ -50,14 +50,14 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
     if not isinstance(cases, list):
         raise UsageError(f"{path}: `cases` is a list of objects with `when` and `turns`.")
     return Script(
-        turns=_turns(script.get("turns", []), str(path), lines),
-        cases=tuple(_case(case, f"{path}: case {n}") for n, case in enumerate(cases, 1)),
+        turns=_read_turns(script.get("turns", []), str(path), lines),
+        cases=tuple(_read_case(case, f"{path}: case {n}") for n, case in enumerate(cases, 1)),
         delay=float(delay),
         dialect=dialect,
     )
 
 
-def _turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
+def _read_turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
     """Return the checked turns; messages begin with `where` and the turn's number and line."""
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
@@ -68,7 +68,7 @@ def _turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple
     )
 
 
-def _case(case: Any, where: str) -> Case:
+def _read_case(case: Any, where: str) -> Case:
     """Return the checked case; messages begin with `where`."""
     if (
         not isinstance(case, dict)
@@ -79,10 +79,10 @@ def _case(case: Any, where: str) -> Case:
         raise UsageError(
             f"{where}: a case has `when`, a text that the prompt holds, and a list `turns`."
         )
-    return Case(when=case["when"], turns=_turns(case["turns"], where))
+    return Case(when=case["when"], turns=_read_turns(case["turns"], where))
 
 
-def _find(name: str, folders: Sequence[Path]) -> Path:
+def _find_file(name: str, folders: Sequence[Path]) -> Path:
     """Return the first file with this name, perhaps with an ending. Raises UsageError."""
     tried = [
         Path(str(folder / Path(name).expanduser()) + ending)
@@ -118,10 +118,10 @@ def _parse(path: Path, text: str) -> tuple[Any, dict[int, str]]:
             raise UsageError(
                 f"{path}, line {error.lineno}, column {error.colno}: {error.msg}."
             ) from None
-    return _yaml(path, text)
+    return _parse_yaml(path, text)
 
 
-def _yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
+def _parse_yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
     import yaml  # here, since most runs read no script
 
     try:

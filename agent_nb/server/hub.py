@@ -72,22 +72,22 @@ class Hub:
         UsageError if the id belongs to another log.
         """
         with self.shared.lock:
-            found = self._channels.get(run)
-            if found is None:
+            channel = self._channels.get(run)
+            if channel is None:
                 self._forget_old()
-                found = self._channels[run] = Channel(self.shared, run, log)
-            elif log is not None and found.log is not log:
+                channel = self._channels[run] = Channel(self.shared, run, log)
+            elif log is not None and channel.log is not log:
                 raise UsageError(
                     f"A run with the id {run} is published already; ids are never used again."
                 )
-            if conversation and not found.conversation:
-                before = [
-                    channel.earlier
-                    for channel in self._channels.values()
-                    if channel.conversation == conversation
+            if conversation and not channel.conversation:
+                positions = [
+                    other.earlier
+                    for other in self._channels.values()
+                    if other.conversation == conversation
                 ]
-                found.join(conversation, max(before, default=-1) + 1)
-            return found
+                channel.join(conversation, max(positions, default=-1) + 1)
+            return channel
 
     def channel(self, run: str) -> Channel:
         """Return the channel of a run. Raises UsageError if this process does not publish it."""

@@ -100,12 +100,12 @@ def _is_field(line: str) -> bool:
 def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
     """Return the title, whether its form is NumPy's, and the lines below, of each section."""
     starts = [i for i in range(len(lines)) if _heading(lines, i)]
-    out = []
+    sections = []
     for at, end in pairwise([*starts, len(lines)]):
         numpy = not lines[at].strip().endswith(":")
         # a NumPy title has its line of dashes below, which is skipped too
-        out.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
-    return out
+        sections.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
+    return sections
 
 
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
@@ -122,8 +122,8 @@ def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
         if match:
             names = [name.strip().lstrip("*") for name in match["names"].split(",")]
         for name in names:  # several in NumPy's form: `x, y : int`
-            added = match.groupdict().get("text") or "" if match else line.strip()
-            entries[name] = f"{entries.get(name, '')} {added}".strip()
+            piece = match.groupdict().get("text") or "" if match else line.strip()
+            entries[name] = f"{entries.get(name, '')} {piece}".strip()
     return entries
 
 
@@ -138,6 +138,6 @@ def _fields(lines: list[str]) -> dict[str, str]:
             terms = (match["rest"] or "").split()
             name = terms[-1].lstrip("*") if terms and match["field"] in _PARAM_FIELDS else ""
         if name:
-            added = match["text"] if match else line
-            fields[name] = f"{fields.get(name, '')} {added.strip()}".strip()
+            piece = match["text"] if match else line
+            fields[name] = f"{fields.get(name, '')} {piece.strip()}".strip()
     return fields

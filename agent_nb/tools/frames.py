@@ -214,7 +214,7 @@ def _find_store(values: Any) -> Any:
     if public_name(values) in ("numpy.ndarray", "pyarrow.ChunkedArray"):
         return values
     inner = (read_field(values, name) for name in _STORAGE_FIELDS)
-    return next((_find_store(held) for held in inner if held is not ABSENT), None)
+    return next((_find_store(array) for array in inner if array is not ABSENT), None)
 
 
 def _read_polars_frame(frame: Any) -> Table:

@@ -73,7 +73,7 @@ def write_literal(value: Any, clean: Clean = str) -> str:
     write = find_by_type(_WRITERS, value) or _LIBRARY_WRITERS.get(name)
     # every other NumPy scalar (numbers, bools) has a `__str__` of NumPy's own
     if write is None and (
-        (name.startswith("numpy.") and name != "numpy.ndarray") or _missing(value)
+        (name.startswith("numpy.") and name != "numpy.ndarray") or _is_missing(value)
     ):
         write = str
     try:
@@ -98,20 +98,20 @@ def round_float(value: Any) -> Any:
     return float(round(number)) if whole else float(f"{number:.6g}")
 
 
-def _missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     """Return whether a value is NaT or NA of pandas."""
     # their classes have no public name; both are singletons
     pandas = module_space("pandas")
     return bool(pandas) and (value is pandas.get("NaT") or value is pandas.get("NA"))
 
 
-def _integer(value: int) -> str:
+def _write_integer(value: int) -> str:
     """Return an integer as text, of a very large one its size."""
     bits = value.bit_length()
     return str(value) if bits <= _MOST_BITS else f"an integer of {bits:,} bits"
 
 
-def _time(value: Any) -> str:
+def _write_time(value: Any) -> str:
     """Return a time as text, "" if its zone may run code of the user's."""
     return str(value) if is_exactly(value.tzinfo, _SAFE_ZONES) else ""
 
@@ -120,13 +120,13 @@ def _time(value: Any) -> str:
 _WRITERS: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys((type(None), bool, float, complex), repr),
     **dict.fromkeys((datetime.date, datetime.timedelta), str),
-    **dict.fromkeys((datetime.datetime, datetime.time), _time),
-    int: _integer,
+    **dict.fromkeys((datetime.datetime, datetime.time), _write_time),
+    int: _write_integer,
 }
 _LIBRARY_WRITERS: dict[str, Callable[[Any], str]] = {
     "numpy.datetime64": lambda value: _ZERO_FRACTION.sub("", str(value)).replace("T", " "),
     "numpy.timedelta64": lambda value: str(value.astype("m8[us]").item()),
-    "pandas.Timestamp": _time,
+    "pandas.Timestamp": _write_time,
     "pandas.Timedelta": str,
 }
 
@@ -152,12 +152,12 @@ def take_set(items: Any) -> list[Any]:
     return take_items(items, SET) if len(items) <= SET else []
 
 
-def _sized(word: str) -> Callable[[Any, Clean], str]:
+def _describe_size(word: str) -> Callable[[Any, Clean], str]:
     """Return a function that describes a value by its length, such as `3 items` for "item"."""
     return lambda value, _: f"{len(value):,} {word}{'' if len(value) == 1 else 's'}"
 
 
-def _items(value: Any, clean: Clean) -> str:
+def _describe_items(value: Any, clean: Clean) -> str:
     """Return the length of a container and the types of its first items: `2 items (str)`."""
     kinds: Iterable[str]
     if type(value) is dict:
@@ -170,11 +170,11 @@ def _items(value: Any, clean: Clean) -> str:
         distinct = {id(type(item)): type(item) for item in take_set(value)}.values()
         kinds = sorted({class_name(kind, clean) for kind in distinct})[:KINDS]
     inside = ", ".join(dict.fromkeys(kinds))
-    size = _sized("item")(value, clean)
+    size = _describe_size("item")(value, clean)
     return f"{size} ({inside})" if inside else size
 
 
-def _range(value: range, _: Clean) -> str:
+def _describe_range(value: range, _: Clean) -> str:
     """Return the length of a range, which `len` cannot count if it is larger than an index."""
     try:
         return f"{len(value):,} items"
@@ -211,14 +211,14 @@ def _signature(value: types.FunctionType, clean: Clean) -> str:
     return clean_text(f"{str.__str__(value.__name__)}({', '.join(parts)})", clean, _SIGNATURE)
 
 
-def _method(value: types.MethodType, clean: Clean) -> str:
+def _describe_method(value: types.MethodType, clean: Clean) -> str:
     """Return the signature of a bound method and the class of its object."""
     function = value.__func__
     own = _signature(function, clean) if type(function) is types.FunctionType else ""
     return f"{own} of {class_name(type(value.__self__), clean)}".strip()
 
 
-def _module(value: types.ModuleType, clean: Clean) -> str:
+def _describe_module(value: types.ModuleType, clean: Clean) -> str:
     """Return the name that a module has in its own namespace."""
     named = find_entry(own_fields(value) or {}, "__name__")
     return clean_text(named, clean) if type(named) is str else ""
@@ -233,12 +233,12 @@ NAMES: dict[type, str] = {
 }
 # how objects are described, by their exact type
 _DESCRIBERS: dict[type, Callable[[Any, Clean], str]] = {
-    **dict.fromkeys((bytes, bytearray), _sized("byte")),
-    **dict.fromkeys((list, tuple, set, frozenset, dict), _items),
-    str: _sized("character"),
-    range: _range,
+    **dict.fromkeys((bytes, bytearray), _describe_size("byte")),
+    **dict.fromkeys((list, tuple, set, frozenset, dict), _describe_items),
+    str: _describe_size("character"),
+    range: _describe_range,
     types.FunctionType: _signature,
-    types.MethodType: _method,
+    types.MethodType: _describe_method,
     types.BuiltinFunctionType: lambda value, clean: clean_text(str.__str__(value.__name__), clean),
-    types.ModuleType: _module,
+    types.ModuleType: _describe_module,
 }

@@ -23,7 +23,7 @@ from ..host import Offer
 from .policy import VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file
-_MakeFault = Callable[[Any, str], UsageError]  # from a YAML node, for its line, and the problem
+_FaultMaker = Callable[[Any, str], UsageError]  # from a YAML node, for its line, and the problem
 
 
 def load_policy(mode: str, folder: str = ".") -> Policy:
@@ -40,7 +40,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
         raise UsageError(
             f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
         )
-    content = _read(path, mode)
+    content = _read_bytes(path, mode)
     policy = _decode(content, mode)
     if (
         not is_of_folder(path, folder, written=mode)
@@ -67,7 +67,7 @@ def read_policy_offer(path: Path) -> Offer | None:
 
     Raises UsageError if it is faulty.
     """
-    content = _read(path, path.name)
+    content = _read_bytes(path, path.name)
     return make_offer(_decode(content, path.name), path, content)
 
 
@@ -88,7 +88,7 @@ def _describe_rule(rule: Rule) -> str:
     return f"{', '.join(rule.tools)}{f' ({args})' if args else ''}"
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read_bytes(path: Path, name: str) -> bytes:
     """Return the content of a file that messages call `name`. Raises UsageError."""
     try:
         if path.stat().st_size > _LARGEST:
@@ -117,46 +117,46 @@ def parse(text: str, name: str = "policy.yaml") -> Policy:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it is not YAML"
         raise UsageError(f"{name}, line {mark.line + 1 if mark else 1}: {problem}.") from None
-    return _policy(root, name) if root is not None else Policy(name=name)
+    return _read_policy(root, name) if root is not None else Policy(name=name)
 
 
-def _policy(root: Any, name: str) -> Policy:
+def _read_policy(root: Any, name: str) -> Policy:
     """Return the policy in the YAML node `root`."""
-    fault = partial(_fault, name)
-    top = _mapping(root, ("default", "rules"), fault)
+    fault = partial(_make_fault, name)
+    top = _read_mapping(root, ("default", "rules"), fault)
     default: Verdict = "ask"
     if "default" in top:
-        default = _verdict(top["default"], fault)
+        default = _read_verdict(top["default"], fault)
     rules = top.get("rules")
     if rules is not None and rules.id != "sequence" and rules.value:  # `rules:` alone is empty
         raise fault(rules, "`rules` must be a list of rules, each beginning with `- `")
     return Policy(
         default,
-        tuple(_rule(node, name, fault) for node in (rules.value if rules is not None else ())),
+        tuple(_read_rule(node, name, fault) for node in (rules.value if rules is not None else ())),
         f"default of {name}",
     )
 
 
-def _rule(node: Any, name: str, fault: _MakeFault) -> Rule:
+def _read_rule(node: Any, name: str, fault: _FaultMaker) -> Rule:
     """Return the rule in a YAML node of the file `name`."""
-    fields = _mapping(node, (*VERDICTS, "args", "reason"), fault)
+    fields = _read_mapping(node, (*VERDICTS, "args", "reason"), fault)
     verdicts = [v for v in VERDICTS if v in fields]
     if len(verdicts) != 1:
         raise fault(
             node,
             "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob",
         )
-    args = _mapping(fields["args"], (), fault) if "args" in fields else {}
+    args = _read_mapping(fields["args"], (), fault) if "args" in fields else {}
     return Rule(
         verdicts[0],
-        _texts(fields[verdicts[0]], fault),
-        {key: _texts(value, fault) for key, value in args.items()},
-        _texts(fields["reason"], fault)[0] if "reason" in fields else "",
+        _read_texts(fields[verdicts[0]], fault),
+        {key: _read_texts(value, fault) for key, value in args.items()},
+        _read_texts(fields["reason"], fault)[0] if "reason" in fields else "",
         f"{name}, line {node.start_mark.line + 1}",
     )
 
 
-def _mapping(node: Any, known: tuple[str, ...], fault: _MakeFault) -> dict[str, Any]:
+def _read_mapping(node: Any, known: tuple[str, ...], fault: _FaultMaker) -> dict[str, Any]:
     """Return the YAML nodes of a mapping by key; with an empty `known` every key is allowed."""
     if node.id != "mapping":
         raise fault(
@@ -173,7 +173,7 @@ def _mapping(node: Any, known: tuple[str, ...], fault: _MakeFault) -> dict[str, 
     return fields
 
 
-def _texts(node: Any, fault: _MakeFault) -> tuple[str, ...]:
+def _read_texts(node: Any, fault: _FaultMaker) -> tuple[str, ...]:
     """Return the texts of a node that is one text or a list of texts, none of them empty."""
     nodes = node.value if node.id == "sequence" else [node]
     if not nodes or any(n.id != "scalar" or not n.value for n in nodes):
@@ -181,13 +181,13 @@ def _texts(node: Any, fault: _MakeFault) -> tuple[str, ...]:
     return tuple(n.value for n in nodes)
 
 
-def _verdict(node: Any, fault: _MakeFault) -> Verdict:
+def _read_verdict(node: Any, fault: _FaultMaker) -> Verdict:
     for verdict in VERDICTS:
         if node.value == verdict:
             return verdict
     raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
 
 
-def _fault(name: str, node: Any, problem: str) -> UsageError:
+def _make_fault(name: str, node: Any, problem: str) -> UsageError:
     """Return the error of a node in the file `name`, with its line."""
     return UsageError(f"{name}, line {node.start_mark.line + 1}: {problem}.")

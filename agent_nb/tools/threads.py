@@ -49,7 +49,7 @@ class Worker:
     def __init__(self, function: Callable[[], Any], name: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._over = False  # the function has ended, so `stop` must not raise in the thread's end
+        self._ended = False  # the function has ended, so `stop` must not raise in the thread's end
         self.future: asyncio.Future[Caught] = self._loop.create_future()
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -59,9 +59,9 @@ class Worker:
 
     def stop(self) -> None:
         """Raise SystemExit in the function if it is still running; do not wait for it."""
-        # under the lock `_over` cannot change between the check and the raise
+        # under the lock `_ended` cannot change between the check and the raise
         with self._lock:
-            if not self._over and self._thread.ident is not None:
+            if not self._ended and self._thread.ident is not None:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
                 )
@@ -69,7 +69,7 @@ class Worker:
     def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
         caught = catch_outcome(lambda: context.run(function))
         with self._lock:
-            self._over = True
+            self._ended = True
         with suppress(RuntimeError):  # the loop is closed and nothing waits
             self._loop.call_soon_threadsafe(self._deliver, caught)
 

@@ -26,15 +26,15 @@ LEVELS = 40  # programs behind one command; of a longer chain each word counts a
 _WINDOW = 20  # most words of a program in `cut_windows`
 
 # `NAME=value` before a program
-_assigned = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
+_assignment = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
 # a redirection; group 1 is its target, empty if the target is the next word
-_redirected = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
+_redirection = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
 # words of a shell that may stand before a program
 _KEYWORDS = frozenset(("!", "{", "then", "do", "else", "elif", "if", "while", "until", "coproc"))
 _QUOTES = re.compile(r"[\"'\\]")
 # `$'…'` and `$"…"`, which shlex reads with the `$`; and `$IFS`, which a shell turns into a space
-_dollar_quotes = re.compile(r"\$(?=[\"'])")
-_field_separator = re.compile(r"\$(?:IFS\b|\{IFS\})")
+_DOLLAR_QUOTES = re.compile(r"\$(?=[\"'])")
+_FIELD_SEPARATOR = re.compile(r"\$(?:IFS\b|\{IFS\})")
 
 
 class Wrapper(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
         name = tokens[0].rpartition("/")[2] or tokens[0]
         programs.append([name, *tokens[1:]])
         if (wrapper := WRAPPERS.get(name.lower())) is not None:
-            scripts += _scripts(wrapper, tokens[1:])
+            scripts += _scripts_of(wrapper, tokens[1:])
             unread += _programs_of(wrapper, tokens[1:])
     return programs, scripts
 
@@ -137,7 +137,7 @@ def _split_words(command: str) -> list[str]:
 
     An open quote is closed at the end; if that does not help, quotes are removed.
     """
-    text = _field_separator.sub(" ", _dollar_quotes.sub("", command))
+    text = _FIELD_SEPARATOR.sub(" ", _DOLLAR_QUOTES.sub("", command))
     for ending in ("", "'", '"', "\\"):
         try:
             return shlex.split(text + ending)
@@ -157,9 +157,9 @@ def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
     at = 0
     while at < len(tokens):
         word = tokens[at]
-        if redirected := _redirected(word):
+        if redirected := _redirection(word):
             at += 1 if redirected[1] else 2
-        elif word.lower() in _KEYWORDS or _assigned(word):
+        elif word.lower() in _KEYWORDS or _assignment(word):
             at += 1
         else:
             break
@@ -171,7 +171,7 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
     if wrapper.after:
         starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]
     else:
-        at = _past_options(wrapper, tokens)
+        at = _skip_options(wrapper, tokens)
         starts = [] if at is None or wrapper.joined or wrapper.file else [at + wrapper.skipped]
     for start in starts:
         ends = (";", "+", *wrapper.after) if wrapper.after else ()
@@ -181,7 +181,7 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
             yield [*program, "{}"] if wrapper.more else program
 
 
-def _past_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
+def _skip_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
     """Return the position of the first argument after the options; None if the wrapper starts
     nothing.
     """
@@ -194,7 +194,7 @@ def _past_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
             if not word.startswith("--") and any(letter in word for letter in wrapper.listing):
                 return None
             at += 2 if _takes_next(wrapper, word) else 1
-        elif _assigned(word):
+        elif _assignment(word):
             at += 1
         else:
             break
@@ -216,13 +216,13 @@ def _takes_next(wrapper: Wrapper, option: str) -> bool:
     return False
 
 
-def _scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
+def _scripts_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
     """Yield the scripts that a wrapper runs: the value of a script option, or all its arguments.
 
     For `-c TEXT NAME ARGS…`, ARGS are yielded too, as one script: TEXT may run them as `"$@"`.
     """
     if wrapper.joined:
-        yield " ".join(tokens[_past_options(wrapper, tokens) or 0 :])
+        yield " ".join(tokens[_skip_options(wrapper, tokens) or 0 :])
     for n, word in enumerate(tokens) if wrapper.scripts else ():
         name, equals, value = word.lstrip("-").partition("=")
         if word.startswith("--"):

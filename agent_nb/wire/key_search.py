@@ -149,7 +149,7 @@ def _fits(pattern: Pattern, body: str) -> bool:
 
 
 # the key in the tree of `_beginnings` that marks the end of a word; longer words need no branch
-_WHOLE = ""
+_WORD_END = ""
 
 
 def _boundary_before(length: int) -> str:
@@ -172,7 +172,7 @@ def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "
         node = tree
         for char in word:
             node = node.setdefault(char, {})
-        node[_WHOLE] = {}
+        node[_WORD_END] = {}
     patterns = []
     for first, below in sorted(tree.items()):
         seconds = [
@@ -185,7 +185,7 @@ def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "
 
 def _branches(node: dict[str, Any]) -> str:
     """Return a pattern for what may follow a node of the tree."""
-    if _WHOLE in node:
+    if _WORD_END in node:
         return ""
     return (
         r"(?:\Z|"

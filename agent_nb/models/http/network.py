@@ -48,63 +48,63 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()  # what arrived and was not read yet
-        self._over = False  # nothing more arrives
+        self._ended = False  # nothing more arrives
         self._error: Exception | None = None
-        self._full = False  # asyncio takes nothing more to write for now
-        self._paused = False  # nothing is read for now: the server has to wait
-        self._plain = True  # without TLS
-        self._sent = False  # a request was sent, at least in part
-        self._read = False  # the answer of the newest request is being read, or was
+        self._writing_paused = False  # asyncio takes nothing more to write for now
+        self._reading_paused = False  # nothing is read for now: the server has to wait
+        self._without_tls = True
+        self._request_sent = False  # a request was sent, at least in part
+        self._answer_begun = False  # the answer of the newest request is being read, or was
         self._change: asyncio.Future[None] | None = None  # done when anything happens
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport (asyncio calls this and the next five methods)."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._plain = transport.get_extra_info("ssl_object") is None
+        self._without_tls = transport.get_extra_info("ssl_object") is None
         self._poll = _make_poll(transport.get_extra_info("socket").fileno())
 
     def data_received(self, data: bytes) -> None:
         """Keep what arrived until it is read."""
         self._received += data
-        if len(self._received) > MOST and not self._paused:
-            self._paused = True
+        if len(self._received) > MOST and not self._reading_paused:
+            self._reading_paused = True
             self._transport.pause_reading()
         self._wake()
 
     def eof_received(self) -> None:
         """Note the end."""
-        self._over = True
+        self._ended = True
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end, and why."""
-        self._over, self._error = True, exc
+        self._ended, self._error = True, exc
         self._wake()
 
     def pause_writing(self) -> None:
         """Write nothing more for now."""
-        self._full = True
+        self._writing_paused = True
 
     def resume_writing(self) -> None:
         """Go on writing."""
-        self._full = False
+        self._writing_paused = False
         self._wake()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return at most `max_bytes` of what arrived; wait for some; b"" at the end."""
         # an error is raised only after everything before it was read
-        self._read = True
+        self._answer_begun = True
         while not self._received:
             if self._error is not None:
-                raise httpcore.ReadError(_reason(self._error)) from self._error
-            if self._over:
+                raise httpcore.ReadError(_loss_reason(self._error)) from self._error
+            if self._ended:
                 return b""
             await self._wait_for_change(timeout, httpcore.ReadTimeout)
         data = bytes(self._received[:max_bytes])
         del self._received[:max_bytes]
-        if self._paused and not self._received:
-            self._paused = False
+        if self._reading_paused and not self._received:
+            self._reading_paused = False
             self._transport.resume_reading()
         return data
 
@@ -114,22 +114,22 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         Raises ConnectionNotAvailable before a later request if something can be read already.
         """
         # the answer of a request was read, so this begins the next request
-        if self._sent and self._read:
+        if self._request_sent and self._answer_begun:
             if self.is_readable:
                 raise httpcore.ConnectionNotAvailable
-            self._read = False
-        self._sent = True
+            self._answer_begun = False
+        self._request_sent = True
         view = memoryview(buffer)
         for start in range(0, len(view), PIECE):
             await self._check_unanswered(timeout)
             self._transport.write(view[start : start + PIECE])
-            while self._full:
+            while self._writing_paused:
                 await self._wait_for_change(timeout, httpcore.WriteTimeout)
                 await self._check_unanswered(timeout)
 
     async def aclose(self) -> None:
         """Close at once; bytes that are not written yet are discarded."""
-        self._over = True
+        self._ended = True
         self._transport.abort()
 
     def get_extra_info(self, info: str) -> Any:
@@ -139,15 +139,15 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     @property
     def is_readable(self) -> bool:
         """Whether bytes or the end have arrived, here or in the socket."""
-        return bool(self._received) or self._over or bool(self._poll())
+        return bool(self._received) or self._ended or bool(self._poll())
 
     async def _check_unanswered(self, timeout: float | None) -> None:
         """Raise WriteError if the answer has begun, or the connection has ended."""
         # not with TLS: the bytes in the socket may be TLS messages without data (session tickets)
-        while self._plain and not self._received and not self._over and self._poll():
+        while self._without_tls and not self._received and not self._ended and self._poll():
             # until the event loop has read it
             await self._wait_for_change(timeout, httpcore.WriteTimeout)
-        if self._over or (self._received and _is_answer(bytes(self._received))):
+        if self._ended or (self._received and _is_answer(bytes(self._received))):
             raise httpcore.WriteError("the server answered before it had read everything")
 
     async def _wait_for_change(self, timeout: float | None, fault: type[Exception]) -> None:
@@ -212,7 +212,7 @@ def _is_answer(received: bytes) -> bool:
     return len(received) - start >= len("HTTP/1.1 1")  # fewer bytes may become an interim one
 
 
-def _reason(error: Exception) -> str:
+def _loss_reason(error: Exception) -> str:
     """Return in words why a connection was lost."""
     if isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE):
         return "the server closed it"

@@ -54,16 +54,17 @@ class ResponsesDecoder(EventDecoder):
         self._halves = SurrogatePairs()  # half a character at the end of a piece, by block
         self._head: Head | None = None  # as emitted last
         self._items = Items()
-        self._open: dict[str, tuple[Item, type[Text | Thought]]] = {}  # block -> its item and kind
+        # block -> its item and kind
+        self._open_blocks: dict[str, tuple[Item, type[Text | Thought]]] = {}
         self._unknown_kinds: set[str] = set()  # kept as Extra, once each
-        self._broken = CUT  # the fault of a call that is still open at the end
+        self._call_fault = CUT  # the fault of a call that is still open at the end
 
     def _finish(self, out: list[Part]) -> None:
         """End the body: close open blocks and calls, as incomplete if the response is not done."""
-        for block in tuple(self._open):
+        for block in tuple(self._open_blocks):
             self._close_block(block, out, incomplete=not self.done)
         for item in self._items.open(CALL):
-            self._end_call({}, item, out, broken=self._broken)
+            self._end_call({}, item, out, broken=self._call_fault)
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         """Read an event; a bare response (the server does not stream) is its own end."""
@@ -100,27 +101,27 @@ class ResponsesDecoder(EventDecoder):
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of text or of a refusal."""
-        self._say(Text, "content_index", event, out)
+        self._emit_piece(Text, "content_index", event, out)
 
     def on_reasoning(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of reasoning."""
-        self._say(Thought, "content_index", event, out)
+        self._emit_piece(Thought, "content_index", event, out)
 
     def on_summary(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of a reasoning summary."""
-        self._say(Thought, "summary_index", event, out)
+        self._emit_piece(Thought, "summary_index", event, out)
 
     def on_text_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Close a text."""
-        self._done(Text, "content_index", event, out)
+        self._end_block(Text, "content_index", event, out)
 
     def on_reasoning_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Close a piece of reasoning."""
-        self._done(Thought, "content_index", event, out)
+        self._end_block(Thought, "content_index", event, out)
 
     def on_summary_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Close a summary."""
-        self._done(Thought, "summary_index", event, out)
+        self._end_block(Thought, "summary_index", event, out)
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
@@ -144,7 +145,7 @@ class ResponsesDecoder(EventDecoder):
             kind, names
         )
         if not entry.done:
-            self._complete(item, entry, out)
+            self._complete_item(item, entry, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
         """Keep a source of the text."""
@@ -166,7 +167,7 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(to_text(response.get("status")) or "completed"))
         self.done = True
-        self._broken = _TOO_LONG if response.get("incomplete_details") else ""
+        self._call_fault = _TOO_LONG if response.get("incomplete_details") else ""
         if response.get("error"):
             self._error(response["error"], out)
 
@@ -189,11 +190,11 @@ class ResponsesDecoder(EventDecoder):
                 entry = self._items.begin(kind, names)
                 missing -= kind == CALL
             if entry is not None and not entry.done and (fresh or kind in (MESSAGE, CALL)):
-                self._complete(item, entry, out)
+                self._complete_item(item, entry, out)
 
-    def _complete(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
+    def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Close an item and its blocks; pass on its content if none was streamed."""
-        for block in [b for b, (owner, _) in self._open.items() if owner is entry]:
+        for block in [b for b, (owner, _) in self._open_blocks.items() if owner is entry]:
             self._close_block(block, out)
         entry.end()
         if entry.kind == CALL:
@@ -210,13 +211,14 @@ class ResponsesDecoder(EventDecoder):
         """Pass on the texts of a message, or of reasoning, that was not streamed."""
         if entry.kind == MESSAGE:
             parts: list[Text | Thought] = [
-                Text(text, f"{entry.block}.{n}") for n, text in enumerate(_pieces(item, "content"))
+                Text(text, f"{entry.block}.{n}")
+                for n, text in enumerate(_piece_texts(item, "content"))
             ]
         elif entry.kind == REASONING:
             name = "content" if item.get("content") else "summary"
             parts = [
                 Thought(text, f"{entry.block}.{name[0]}{n}")
-                for n, text in enumerate(_pieces(item, name))
+                for n, text in enumerate(_piece_texts(item, name))
             ]
         else:
             return
@@ -244,23 +246,23 @@ class ResponsesDecoder(EventDecoder):
             call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
 
-    def _say(
-        self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
+    def _emit_piece(
+        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Emit a piece of text or reasoning.
 
-        `number`: the field of `event` with the block's number in its item (`content_index`).
+        `number_field`: the field of `event` with the number of the block (`content_index`).
         """
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
-        block = _block(item, event, number)
+        block = _block(item, event, number_field)
         text = self._halves.feed(block, to_text(event.get("delta")))
-        self._open[block] = (item, kind)
+        self._open_blocks[block] = (item, kind)
         item.stream()
         if text:
             out.append(kind(text, block))
 
-    def _done(
-        self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
+    def _end_block(
+        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
         item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
@@ -272,19 +274,19 @@ class ResponsesDecoder(EventDecoder):
         if item is None:
             return
         if not item.streamed:
-            self._say(
+            self._emit_piece(
                 kind,
-                number,
+                number_field,
                 {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))},
                 out,
             )
-        block = _block(item, event, number)
-        if block in self._open:
+        block = _block(item, event, number_field)
+        if block in self._open_blocks:
             self._close_block(block, out)
 
     def _close_block(self, block: str, out: list[Part], *, incomplete: bool = False) -> None:
         """Close a block; emit half a character that waits in it."""
-        kind = self._open.pop(block)[1]
+        kind = self._open_blocks.pop(block)[1]
         if half := self._halves.end(block):
             out.append(kind(half, block))
         out.append(Close(block, incomplete=incomplete))
@@ -294,13 +296,13 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _block(item: Item, event: dict[str, Any], name: str) -> str:
-    """Return the name of a piece's block; `name`: the field of `event` with its number."""
-    number = event.get(name)
-    return f"{item.block}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
+def _block(item: Item, event: dict[str, Any], number_field: str) -> str:
+    """Return the name of a piece's block; `number_field`: the field of `event` with its number."""
+    number = event.get(number_field)
+    return f"{item.block}.{'s' if number_field == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 
 
-def _pieces(item: dict[str, Any], name: str) -> list[str]:
+def _piece_texts(item: dict[str, Any], name: str) -> list[str]:
     """Return the texts in the field `name` of an item, a list or one piece, without empty ones."""
     pieces = item.get(name)
     return [

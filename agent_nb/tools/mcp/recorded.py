@@ -44,8 +44,8 @@ def _recorded_tools(events: Iterable[Event]) -> Iterator[Tool]:
                 spec = ToolSpec(
                     name, str(entry.get("description") or ""), as_dict(entry.get("parameters"))
                 )
-                yield Tool(spec=spec, invoke=_never, validate=dict, effect="outside")
+                yield Tool(spec=spec, invoke=_refuse_call, validate=dict, effect="outside")
 
 
-def _never(**_: Any) -> None:
+def _refuse_call(**_: Any) -> None:
     raise ToolError("A replay does not call tools of MCP servers.")
