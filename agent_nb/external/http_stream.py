@@ -61,13 +61,14 @@ class Frames:
 
     def feed(self, chunk: bytes) -> bytes:
         """Return the whole frames up to the newest with an id; all of them while no id has come."""
-        seen = max(len(self._buffer) - 3, 0)  # the longest end has 4 bytes, 3 may be in the buffer
+        # where the search begins: the longest end has 4 bytes, 3 may be in the buffer
+        searched = max(len(self._buffer) - 3, 0)
         self._buffer += chunk
         out: list[bytes] = []
         start = 0
-        for end in _FRAME_ENDS.finditer(bytes(self._buffer[seen:])):
-            self._hold_frame(bytes(self._buffer[start : seen + end.end()]), out)
-            start = seen + end.end()
+        for end in _FRAME_ENDS.finditer(bytes(self._buffer[searched:])):
+            self._hold_frame(bytes(self._buffer[start : searched + end.end()]), out)
+            start = searched + end.end()
         del self._buffer[:start]
         if len(self._buffer) > SSEDecoder.FRAME_LIMIT:
             raise WireError(
@@ -177,26 +178,26 @@ class _Reader:
         """Yield the bytes of all connections; raise as `read_stream` does."""
         patience = Patience(self._backoff)
         while True:
-            before = self._frames.last_id
-            why = "it ended before the run did"
+            last_id = self._frames.last_id
+            reason = "it ended before the run did"
             try:
-                async with aclosing(self._read_connection(before)) as chunks:
+                async with aclosing(self._read_connection(last_id)) as chunks:
                     async for chunk in chunks:
                         yield chunk
             except (httpx.HTTPError, OSError) as fault:
-                why = describe_fault(fault)
+                reason = describe_fault(fault)
                 if not self._frames.last_id:
                     raise ModelError(
-                        f"{self._where.place} broke off: {why}", code="attach"
+                        f"{self._where.place} broke off: {reason}", code="attach"
                     ) from fault
                 self._frames.drop_held()
             if self._ended or not self._frames.last_id or done():
                 return
-            if self._frames.last_id != before:
+            if self._frames.last_id != last_id:
                 patience.renew()
             if patience.over(self._backoff.patience):
                 raise ModelError(
-                    f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {why}",
+                    f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
                     code="attach",
                 )
             await patience.wait()

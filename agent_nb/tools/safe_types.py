@@ -8,8 +8,8 @@ raise.
 Rules
 - Types come from `type(x)`, never from `x.__class__`. Classes are read by the descriptors of `type`
   and compared by identity: `==`, `in` and a dictionary of types may call a metaclass.
-- A class is known only if a library that is imported already offers this very class (`_OFFERED`).
-  All others, subclasses too, are foreign. Nothing is imported here.
+- A class is known only if it is listed in `_KNOWN_CLASSES` and an imported library offers this very
+  class. All others, subclasses too, are foreign. Nothing is imported here.
 - A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
   Properties, methods and `__getattr__` never run.
 - `dict.get` is used only if all keys are of type `str`; else the items are walked, since `get` may
@@ -35,14 +35,14 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static
 _NAME = type.__dict__["__name__"]
 _FLAGS = type.__dict__["__flags__"]
 _MRO = type.__dict__["__mro__"]
-_SPACE = type.__dict__["__dict__"]
+_CLASS_DICT = type.__dict__["__dict__"]
 _MODULE = type.__dict__["__module__"]
 _QUALNAME = type.__dict__["__qualname__"]
-_MODULE_SPACE: Any = vars(types.ModuleType)["__dict__"]  # the same for a module's namespace
+_MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]  # the same for a module
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-_IN_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 # the known classes, by the module that offers them
-_OFFERED = {
+_KNOWN_CLASSES = {
     "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
     " float64 str_ datetime64 timedelta64",
     "pandas": "DataFrame Series Timestamp Timedelta CategoricalDtype Index RangeIndex MultiIndex"
@@ -63,7 +63,7 @@ _OFFERED = {
 # (module, name there) by the class's `__name__`, without the `_` at its end: NumPy 2 offers the
 # class "bool" as `numpy.bool_`
 _BY_NAME: dict[str, list[tuple[str, str]]] = {}
-for _module, _names in _OFFERED.items():
+for _module, _names in _KNOWN_CLASSES.items():
     for _name in _names.split():
         _BY_NAME.setdefault(_name.rstrip("_"), []).append((_module, _name))
 
@@ -85,7 +85,7 @@ def module_space(module: str) -> dict[str, Any]:
     class is not ModuleType itself.
     """
     imported = sys.modules.get(module)
-    return _MODULE_SPACE.__get__(imported) if type(imported) is types.ModuleType else {}
+    return _MODULE_DICT.__get__(imported) if type(imported) is types.ModuleType else {}
 
 
 def read_field(value: Any, name: str) -> Any:
@@ -94,9 +94,9 @@ def read_field(value: Any, name: str) -> Any:
     """
     if not public_name(value):
         return ABSENT
-    space = _read_slot(value, "__dict__", _get)
+    space = _read_slot(value, "__dict__", _get_entry)
     entry = find_entry(space, name) if type(space) is dict else ABSENT
-    return _read_slot(value, name, _get) if entry is ABSENT else entry
+    return _read_slot(value, name, _get_entry) if entry is ABSENT else entry
 
 
 def own_fields(value: Any) -> dict[Any, Any] | None:
@@ -108,16 +108,16 @@ def own_fields(value: Any) -> dict[Any, Any] | None:
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
     """Return the value of the slot `name`: what its descriptor written in C returns, else ABSENT.
 
-    `find` looks a name up in the dictionary of a class; `_get` is fast, for known classes only.
+    `find` looks a name up in the dictionary of a class: `_get_entry` if the class is known.
     """
     for owner in _MRO.__get__(type(value)):
-        slot = find(_SPACE.__get__(owner), name)
+        slot = find(_CLASS_DICT.__get__(owner), name)
         if slot is not ABSENT:
-            return slot.__get__(value) if is_exactly(slot, _IN_C) else ABSENT
+            return slot.__get__(value) if is_exactly(slot, _SLOT_TYPES) else ABSENT
     return ABSENT
 
 
-def _get(space: types.MappingProxyType[str, Any], name: str) -> Any:
+def _get_entry(space: types.MappingProxyType[str, Any], name: str) -> Any:
     """Search the dictionary of a known class. All its keys are texts: `setattr` refuses others."""
     return space.get(name, ABSENT)
 
@@ -143,7 +143,7 @@ def module_name(value: Any) -> str:
         module = value.__module__
     else:
         kind = value if is_a(value, type) else type(value)
-        module = find_entry(_SPACE.__get__(kind), "__module__")
+        module = find_entry(_CLASS_DICT.__get__(kind), "__module__")
         # a static class has no such entry; its descriptor reads the C name, and runs no other code
         if module is ABSENT and not _FLAGS.__get__(kind) & _HEAP:
             module = _MODULE.__get__(kind)
@@ -184,7 +184,7 @@ def is_imported(name: str, value: Any) -> bool:
 def defines_name(value: Any, name: str) -> bool:
     """Return whether the class of a value, or one of its bases, defines `name`."""
     owners = _MRO.__get__(type(value))
-    return any(find_entry(_SPACE.__get__(owner), name) is not ABSENT for owner in owners)
+    return any(find_entry(_CLASS_DICT.__get__(owner), name) is not ABSENT for owner in owners)
 
 
 def is_exactly(value: Any, kinds: Iterable[type]) -> bool:
