@@ -94,19 +94,19 @@ class Signatures:
         `source`: the hash of the cell's text. Raises UsageError if the record's calls cannot be
         listed.
         """
-        named = _stored_hash(record)
+        record_hash = _stored_hash(record)
         shown, _ = RecordedCall.digest_all(record)
         known = self.merge(self._metadata)
-        messages = [signed_message(named, source, form) for form in (shown, "")]
+        messages = [signed_message(record_hash, source, form) for form in (shown, "")]
         # of this key only a signature of this record and source is replaced, of either form
         others = [
             text
-            for text, signature in find_signatures(known.get(named, ""))
+            for text, signature in find_signatures(known.get(record_hash, ""))
             if signature.key != key.public
             or not any(verify_signature(signature, m, NAMESPACE) for m in messages)
         ]
         armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *others][:MOST]
-        self._metadata[self.KEY] = dict(sorted({**known, named: "".join(armored)}.items()))
+        self._metadata[self.KEY] = dict(sorted({**known, record_hash: "".join(armored)}.items()))
 
     def signers_of(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
         """Return the names of the signers who signed a record for a cell of this source.
@@ -137,26 +137,26 @@ class Signatures:
     ) -> Iterator[tuple[str, Verdict, bytes]]:
         """Yield (signer's name or "", whether it counts, key) of each signature of a record."""
         names = {signer.key: signer.name for signer in signers if not signer.problem}
-        named = _stored_hash(record)
+        record_hash = _stored_hash(record)
         # slow, so only if a signer has signed
-        read = cache(lambda: _list_messages(record, named, source))
-        texts = self.merge(self._metadata, hashes=[named])
-        for _, signature in find_signatures(texts.get(named)):
+        read = cache(lambda: _list_messages(record, record_hash, source))
+        texts = self.merge(self._metadata, hashes=[record_hash])
+        for _, signature in find_signatures(texts.get(record_hash)):
             name = names.get(signature.key, "")
             yield name, _verdict(signature, *read()) if name else "bad", signature.key
 
 
-def _list_messages(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
+def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[bytes], bool]:
     """Return the two messages that a good signature may sign, and whether the second one counts.
 
     The messages have the present form (b"" if the calls cannot be listed) and the first form.
     """
-    first = signed_message(named, source, "")
+    first = signed_message(record_hash, source, "")
     try:
         shown, inside = RecordedCall.digest_all(record)
     except UsageError:
         return [b"", first], False
-    return [signed_message(named, source, shown), first], not inside
+    return [signed_message(record_hash, source, shown), first], not inside
 
 
 def _verdict(signature: Signature, messages: Sequence[bytes], first_counts: bool) -> Verdict:

@@ -95,10 +95,8 @@ def _normalize(kind: str, content: Any) -> str:
         parts = _CODE.split(_UNSEEN.sub("", text))
         # `_CODE` has a group, so that every second part is code
         names = _number_ids(parts[1::2])
-        return "".join(
-            _replace_names(part, names) if n % 2 else part for n, part in enumerate(parts)
-        )
-    return _replace_names(text, _number_names([text])) if _CHART.fullmatch(kind) else text
+        return "".join(_rename(part, names) if n % 2 else part for n, part in enumerate(parts))
+    return _rename(text, _number_names([text])) if _CHART.fullmatch(kind) else text
 
 
 def _number_ids(parts: list[str]) -> dict[str, str]:
@@ -117,7 +115,7 @@ def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[
     return {name: f"‹id {n}›" for n, name in enumerate(ids, 1)}
 
 
-def _replace_names(text: str, names: Mapping[str, str]) -> str:
+def _rename(text: str, names: Mapping[str, str]) -> str:
     """Return a text in which each word that is an id is replaced."""
     return _TOKEN.sub(lambda match: names.get(match[0], match[0]), text)
 

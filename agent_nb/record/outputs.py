@@ -46,8 +46,8 @@ class RunNumbers(dict[str, Any]):
             numbers = cls.of(output)
             if "run" in numbers:
                 maker = numbers.get("cell_id")
-                named = isinstance(maker, str) and maker in present
-                listed.append((str(maker) if named else cell_id(cell), numbers))
+                is_here = isinstance(maker, str) and maker in present
+                listed.append((str(maker) if is_here else cell_id(cell), numbers))
         return listed
 
 
@@ -63,8 +63,8 @@ def read_published_record(output: Any) -> dict[str, Any] | None:
     numbers = RunNumbers.of(output)
     if not isinstance(record, dict) or output.get("output_type") != "display_data":
         return None
-    named = numbers.get("record", numbers.get("run"))
-    return record if is_readable_record(record) and named == record["id"] else None
+    record_id = numbers.get("record", numbers.get("run"))
+    return record if is_readable_record(record) and record_id == record["id"] else None
 
 
 def in_outputs(nb: Notebook) -> Runs:

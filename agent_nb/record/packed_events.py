@@ -92,13 +92,14 @@ def _convert_chunks(convert: Callable[[str], str], text: str) -> str:
 
 def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     """Return the event that `pack_event` packed; an `Unknown` event if it cannot be read."""
-    raw = obj.get("args") == _RAW
+    args_in_raw = obj.get("args") == _RAW
+    # a field that is nan or infinite, from another writer, is dropped and so gets its default
     fields = {
         k: unpacker.unpack(v)
         for k, v in obj.items()
-        if not (raw and k == "args") and not (type(v) is float and not math.isfinite(v))
+        if not (args_in_raw and k == "args") and not (type(v) is float and not math.isfinite(v))
     }
-    if raw:
+    if args_in_raw:
         decoded = _decode_json(fields.get("raw_args"))
         fields["args"] = decoded if isinstance(decoded, dict) else {}
     chunks = fields.get("chunks")
@@ -107,9 +108,7 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     event = event_from({**({"run": run} if run else {}), **fields, "seq": position})
     if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
-    return (
-        _fit_chunks(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
-    )
+    return _refit(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
 
 
 def in_written_order(events: list[Event]) -> list[Event]:
@@ -146,7 +145,7 @@ def _in_order_of(value: Any, like: Any) -> Any:
     return value
 
 
-def _fit_chunks(event: Think | Respond | Call) -> Event:
+def _refit(event: Think | Respond | Call) -> Event:
     """Return the event with `chunks` whose lengths add up to the length of its text.
 
     They may not, because the text contains the reader's home folder instead of the writer's. The

@@ -295,7 +295,7 @@ class Unpacker:
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""
-        return self._unpack(value, DEEPEST + 2)  # two more, for the marks around a value
+        return self._unpack(value, DEEPEST + 2)  # a payload around it, a mark at the bottom
 
     def _unpack(self, value: Any, depth: int) -> Any:
         """Return the value of a packed form that is nested at most `depth` levels deep."""

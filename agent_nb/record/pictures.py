@@ -112,31 +112,37 @@ class PictureComparison(msgspec.Struct, frozen=True):
 
 
 def _data(picture: Picture | None) -> Any:
+    """Return the base64 of a picture; an attachment may hold anything there."""
     return picture.get("data") if isinstance(picture, Mapping) else picture
 
 
 def _drawing(picture: Picture | None) -> Any:
+    """Return what an attachment holds as the data of a figure, None for base64."""
     return picture.get(FigureData.KEY) if isinstance(picture, Mapping) else None
 
 
 def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureComparison:
+    """Open two pictures in base64 and compare their pixels; with `tiles`, each tile too."""
     try:
         from PIL import Image
     except ImportError:
         return PictureComparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
         files = [base64.b64decode(one) for one in (recorded, fresh)]
+        # before anything is opened; formats that are not measured are checked after opening
         sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
         if max(sizes, default=0) > LARGEST:
             return _too_large(max(sizes))
         old, new = (Image.open(io.BytesIO(file), formats=FORMATS) for file in files)
         with old, new:
             return _compare_opened(old, new, tiles=tiles)
+    # Pillow raises SyntaxError for a damaged PNG
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return PictureComparison("it cannot be opened and is not the same file")
 
 
 def _compare_opened(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
+    """Compare two pictures that Pillow has opened."""
     from PIL import ImageChops
 
     if old.size != new.size:
@@ -170,9 +176,7 @@ def _describe_tile(old: Any, new: Any) -> str:
     """
     from PIL import ImageChops
 
-    distance = _largest_channel(
-        ImageChops.lighter(_distance_outside(old, new), _distance_outside(new, old))
-    )
+    distance = _largest_channel(ImageChops.lighter(_excess(old, new), _excess(new, old)))
     for least, share in TILES:
         # 255 where a pixel is farther outside, else 0; `reduce` takes the mean of each tile, which
         # is 255 times the share of such pixels
@@ -185,7 +189,7 @@ def _describe_tile(old: Any, new: Any) -> str:
     return ""
 
 
-def _distance_outside(picture: Any, other: Any) -> Any:
+def _excess(picture: Any, other: Any) -> Any:
     """Return how far each pixel lies outside the values around it in the other picture."""
     from PIL import ImageChops, ImageFilter
 

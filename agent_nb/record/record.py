@@ -113,6 +113,7 @@ def run_record(
     cap: the largest size of its JSON in bytes, payloads included.
     """
     packer = Packer(home_at(_home(home)))
+    # the id of the run: a plain list of events may begin with some that have none
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [
         pack_event(event, position, run, packer)

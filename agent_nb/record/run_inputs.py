@@ -192,8 +192,8 @@ def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> It
         else iter(())
     )
     first = " ".join(next(prompts, "").split())[:LONGEST_PROMPT]
-    named = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
-    yield f"conversation: {named} {change}; recorded were {len(known)}, now {_there_are(len(inputs.turn_digests))}"
+    turn_name = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
+    yield f"conversation: {turn_name} {change}; recorded were {len(known)}, now {_there_are(len(inputs.turn_digests))}"
 
 
 def _there_are(number: int) -> str:
