@@ -36,12 +36,9 @@ def text_table(table: EventFrame) -> str:
     """Return a frame as text, one line per row, without empty columns; durations in seconds."""
     from ..notebook import format_table
 
-    columns = table.portable().dropna(axis="columns", how="all").astype(object)
-    rows = columns.where(columns.notna(), None).itertuples(index=False, name=None)
-    return (
-        format_table([columns.columns, *([_cell_text(value) for value in row] for row in rows)])
-        + "\n"
-    )
+    full = table.portable().dropna(axis="columns", how="all").astype(object)
+    rows = full.where(full.notna(), None).itertuples(index=False, name=None)
+    return format_table([full.columns, *([_cell_text(v) for v in row] for row in rows)]) + "\n"
 
 
 def _cell_text(value: Any) -> str:
