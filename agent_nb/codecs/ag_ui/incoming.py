@@ -66,7 +66,7 @@ def _convert_nested(value: Any) -> Any:
     return use_wire_names(value) if isinstance(value, dict) else value
 
 
-def this_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
+def read_last_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
     """Return the user's last message in a snapshot ("" for none) and what came after it.
 
     That is the messages of the assistant and of tools.

@@ -34,7 +34,7 @@ from ..losses import Losses
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from ..times import read_epoch
 from ..usage import counts_of
-from .incoming import content_text, this_turn, use_wire_names
+from .incoming import content_text, read_last_turn, use_wire_names
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
@@ -257,7 +257,7 @@ class AgUiReader:
         state = self._run.line(State, obj, kind=kind, payload=obj.get(kind))
         if kind != "messages" or state.span:
             return [state]
-        prompt, self._snapshot = this_turn(obj.get("messages"))
+        prompt, self._snapshot = read_last_turn(obj.get("messages"))
         if not prompt or self._has_user_text:
             return [state]
         return [state, self._run.derived(User, content=prompt)]
@@ -265,6 +265,7 @@ class AgUiReader:
     def _unknown(self, obj: Obj) -> list[Event]:
         return self._run.unknown(obj)
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "RUN_STARTED": _started,
         "RUN_FINISHED": _finished,

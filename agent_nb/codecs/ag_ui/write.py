@@ -261,6 +261,7 @@ class AgUiWriter:
             outcome["interrupts"] = []
         return [{"type": "RUN_FINISHED", **self._run_ids(event), "outcome": outcome, **usage}]
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start,
         User: _user,

@@ -58,7 +58,7 @@ class AgentEventReader:
     def close(self) -> list[Event]:
         """Close every run; frames of no run become a run if the stream had none."""
         held, self._held = self._held, []
-        if held and not self._runs:
+        if held and not self._runs:  # a stream of such frames alone is a run
             self._begin(None, held[0])
             return [e for line in held for e in self._runs[None].read(line)] + self.close()
         for obj in held:
@@ -84,6 +84,7 @@ class AgentEventReader:
         self._count += 1
         again = key in self._runs or not isinstance(key, str)
         reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if again else key)
+        # of the runs that are over, only the newest are remembered
         for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED]:
             del self._runs[old]
         return reader

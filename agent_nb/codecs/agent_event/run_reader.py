@@ -245,6 +245,7 @@ class RunReader:
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER_LINE)}
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "thought": _thought,
         "tool_call": _call,

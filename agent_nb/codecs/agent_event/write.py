@@ -178,6 +178,7 @@ class AgentEventWriter:
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         Think: _thought,
         Delta: _delta,

@@ -267,6 +267,7 @@ class CogencyReader:
         payload = {k: v for k, v in obj.items() if k not in ("type", "timestamp")}
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "user": _text,
         "think": _think,

@@ -276,6 +276,7 @@ class RunWriter:
             self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
         return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, stop))]
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start_run,
         User: _user,

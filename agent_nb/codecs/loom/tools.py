@@ -164,6 +164,7 @@ class ToolFrames:
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
+    #: Type of an object -> the method that reads it.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "tool_call_chunk": _chunk,
         "tool_call": _call,

@@ -283,6 +283,7 @@ class RunWriter:
             **({"metadata": {"reason": reason}} if reason != "user" else {}),
         }
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start_run,
         User: _user,

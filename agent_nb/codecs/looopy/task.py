@@ -309,6 +309,7 @@ class Task:
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "task-created": _created,
         "task-status": _status,

@@ -142,6 +142,7 @@ class ToolEvents:
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
+    #: Type of an object -> the method that reads it.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "tool-call": _call,
         "tool-start": _started,

@@ -202,6 +202,7 @@ class UiMessageReader:
     def _unknown(self, obj: Obj) -> list[Event]:
         return self._run.unknown(obj)
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "start": _start,
         "finish": _finish,

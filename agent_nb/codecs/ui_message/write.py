@@ -234,6 +234,7 @@ class UiMessageWriter:
         reason = "error" if event.status == "error" else event.finish_reason
         return [{"type": "finish", **({"finishReason": reason} if reason else {})}]
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start,
         Delta: _delta,
