@@ -45,7 +45,7 @@ class ForeignStream:
     @property
     def known_codec(self) -> Codec:
         """The codec, after the end of the stream. Raises UsageError if no format is likely."""
-        return self.codec or self._detect_codec()
+        return self.codec or self._detect()
 
     def new_settler(self) -> Settler:
         """Return a settler, which adds the missing ends of runs. Raises as `known_codec`."""
@@ -81,13 +81,11 @@ class ForeignStream:
     def _begin_reading(self) -> list[Event]:
         held, self._held = self._held, []
         if self.codec is None:
-            self.codec = (
-                named(_CANONICAL)[0] if isinstance(held[0], Event) else self._detect_codec()
-            )
+            self.codec = named(_CANONICAL)[0] if isinstance(held[0], Event) else self._detect()
         decoder = self._decoder = self.codec.decoder(strict=self._strict)
         return [event for piece in held for event in self._read(decoder, piece)]
 
-    def _detect_codec(self) -> Codec:
+    def _detect(self) -> Codec:
         try:
             return self._detector.codec()
         except UsageError as fault:

@@ -109,7 +109,7 @@ class _Parser(ABC):
     def close(self) -> list[Item]:
         """Return the items held back."""
 
-    def _count_oversize(self, read: Callable[[], list[T]]) -> list[T]:
+    def _safe(self, read: Callable[[], list[T]]) -> list[T]:
         """Return what `read` returns; a line over the size limit is counted, not raised."""
         try:
             return read()
@@ -137,14 +137,12 @@ class _Lines(_Parser):
 
     def feed(self, data: bytes) -> list[Item]:
         return self._items(
-            (line, "", None)
-            for line in self._count_oversize(lambda: self._lines.feed(data))
-            if line.strip()
+            (line, "", None) for line in self._safe(lambda: self._lines.feed(data)) if line.strip()
         )
 
     def close(self) -> list[Item]:
         return self._items(
-            (line, "", None) for line in self._count_oversize(self._lines.close) if line.strip()
+            (line, "", None) for line in self._safe(self._lines.close) if line.strip()
         )
 
 
@@ -157,17 +155,15 @@ class _Frames(_Parser):
         self._last: str | None = None
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._frames(self._count_oversize(lambda: self._sse.feed(data)))
+        return self._frames(self._safe(lambda: self._sse.feed(data)))
 
     def close(self) -> list[Item]:
-        return self._frames(self._count_oversize(lambda: self._sse.close(lenient=True)))
+        return self._frames(self._safe(lambda: self._sse.close(lenient=True)))
 
     def _frames(self, frames: list[Frame]) -> list[Item]:
-        return self._items(
-            (f.data, f.event, self._own_id(f.id)) for f in frames if f.data != "[DONE]"
-        )
+        return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
 
-    def _own_id(self, number: str | None) -> str | None:
+    def _own(self, number: str | None) -> str | None:
         """Return an id, None if it is that of the frame before: in SSE an id lasts."""
         if number == self._last:
             return None

@@ -33,10 +33,7 @@ class RunBuilder:
     """
 
     def __init__(
-        self,
-        codec: str,
-        draw: Callable[[Any], Obj],
-        envelope: Callable[[Obj], Obj] = lambda _: {},
+        self, codec: str, draw: Callable[[Any], Obj], envelope: Callable[[Obj], Obj] = lambda _: {}
     ) -> None:
         self.codec = codec
         self.envelope = envelope

@@ -14,7 +14,7 @@ from typing import Any
 from ..events import Counts, whole_input
 
 #: Our fields -> the names of the chat completions API.
-CHAT_NAMES = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
+CHAT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
 
 
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
@@ -34,11 +34,7 @@ def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
 def draw_prompt_counts(counts: Counts) -> dict[str, int]:
     """Return the input, the output and their sum under the names of chat completions."""
     total = counts.input + counts.output
-    return {
-        CHAT_NAMES["input"]: counts.input,
-        CHAT_NAMES["output"]: counts.output,
-        CHAT_NAMES["total"]: total,
-    }
+    return {CHAT["input"]: counts.input, CHAT["output"]: counts.output, CHAT["total"]: total}
 
 
 def _count(value: Any) -> int:

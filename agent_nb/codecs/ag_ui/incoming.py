@@ -14,7 +14,7 @@ from typing import Any
 
 from ..run_builder import Obj
 
-_WIRE_NAMES = (
+_NAMES = (
     "activityType",
     "cacheWriteTokens",
     "cachedInputTokens",
@@ -41,9 +41,7 @@ _WIRE_NAMES = (
     "totalTokens",
 )
 # snake case -> name on the wire
-_TO_WIRE = {
-    re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _WIRE_NAMES
-}
+_TO_WIRE = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
 # fields whose objects also have AG-UI's names
 _NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
@@ -53,16 +51,14 @@ def use_wire_names(obj: Obj) -> Obj:
     if not obj.keys() & _TO_WIRE.keys() and not obj.keys() & _NESTED:
         return obj
     return {
-        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _convert_nested(v)
-        if k in _NESTED
-        else v
+        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _nested(v) if k in _NESTED else v
         for k, v in obj.items()
     }
 
 
-def _convert_nested(value: Any) -> Any:
+def _nested(value: Any) -> Any:
     if isinstance(value, list):
-        return [_convert_nested(v) for v in value]
+        return [_nested(v) for v in value]
     return use_wire_names(value) if isinstance(value, dict) else value
 
 

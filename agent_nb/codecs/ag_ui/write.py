@@ -63,7 +63,7 @@ class AgUiWriter:
         self._step: Step = ""  # how the current block relates to the text before
         self._messages: dict[str, str] = {}  # id of the newest text, by span
         self._agents: set[str] = set()
-        self._last_error = LastError(losses, _NOT_LAST)
+        self._error = LastError(losses, _NOT_LAST)
         self._total: Counts | None = None
 
     def write(self, event: Event) -> list[Item]:
@@ -78,7 +78,7 @@ class AgUiWriter:
 
     def close(self) -> list[Item]:
         """Return nothing; count what was held back."""
-        self._last_error.drop()
+        self._error.drop()
         return []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
@@ -111,9 +111,7 @@ class AgUiWriter:
     def _message_id(self, event: Any) -> str:
         """Return the id of the message that a block belongs to; forget it when the block closes."""
         live = isinstance(event, Delta)
-        known = (
-            self._block_ids.get(event.block, "") if live else self._block_ids.pop(event.block, "")
-        )
+        known = (self._block_ids.get if live else self._block_ids.pop)(event.block, "")
         if not known:
             known = self._messages.get(event.span, "") if self._step == "go_on" else ""
             self._message_count += not known
@@ -130,11 +128,7 @@ class AgUiWriter:
         self._message_count += 1
         ids = {"messageId": f"{event.run or 'run'}-{self._message_count}"}
         content = [{"type": TEXT.delta, **ids, "delta": event.content}] if event.content else []
-        return [
-            {"type": TEXT.start, **ids, "role": "user"},
-            *content,
-            {"type": TEXT.end, **ids},
-        ]
+        return [{"type": TEXT.start, **ids, "role": "user"}, *content, {"type": TEXT.end, **ids}]
 
     def _delta(self, event: Delta) -> list[Obj]:
         form = FORM_OF.get(event.of)
@@ -142,14 +136,9 @@ class AgUiWriter:
             return []
         message_id = self._message_id(event)
         start = self._start_block(form, message_id) if self._live.add(event) else []
-        return [
-            *start,
-            *(
-                [{"type": form.delta, form.id: message_id, "delta": event.text}]
-                if event.text
-                else []
-            ),
-        ]
+        if not event.text:
+            return start
+        return [*start, {"type": form.delta, form.id: message_id, "delta": event.text}]
 
     def _start_block(self, form: BlockForm, message_id: str) -> list[Obj]:
         role = {"role": "assistant" if form is TEXT else "reasoning"}
@@ -231,7 +220,7 @@ class AgUiWriter:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
 
     def _on_error(self, event: Error) -> list[Obj]:
-        self._last_error.add(event)
+        self._error.add(event)
         return []
 
     def _metric(self, event: Metric) -> list[Obj]:
@@ -245,11 +234,9 @@ class AgUiWriter:
         total, self._total = self._total, None
         usage = {"usage": [_usage(total)]} if total is not None else {}
         if event.status == "error":
-            error = self._last_error.take() or Error(
-                message=event.finish_reason or "the run failed"
-            )
+            error = self._error.take() or Error(message=event.finish_reason or "the run failed")
             return [{**DRAW[Error](error), **usage}]
-        self._last_error.drop()
+        self._error.drop()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
         outcome: Obj = {

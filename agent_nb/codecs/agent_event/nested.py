@@ -16,7 +16,7 @@ from typing import Any
 from ..foreign_values import object_of, text_of
 from .lines import Obj
 
-OUTER_LINE = "#in"  # the field of an event that holds the line around it, without the event
+OUTER = "#in"  # the field of an event that holds the line around it, without the event
 
 
 def child_event(obj: Obj) -> tuple[str, Obj] | None:
@@ -25,19 +25,16 @@ def child_event(obj: Obj) -> tuple[str, Obj] | None:
     if not isinstance(data, dict):
         return None
     run, event = text_of(data, "childRunId"), object_of(data.get("event"))
-    if not run or not isinstance(event.get("type"), str) or OUTER_LINE in event:
+    if not run or not isinstance(event.get("type"), str) or OUTER in event:
         return None
-    return run, {
-        **event,
-        OUTER_LINE: {**obj, "data": {k: v for k, v in data.items() if k != "event"}},
-    }
+    return run, {**event, OUTER: {**obj, "data": {k: v for k, v in data.items() if k != "event"}}}
 
 
 def restore_outer_lines(obj: Obj) -> Obj:
     """Return the line of an event inside the lines around it."""
-    while isinstance(obj.get(OUTER_LINE), dict):
-        outer: Any = obj[OUTER_LINE]
-        event = {k: v for k, v in obj.items() if k != OUTER_LINE}
+    while isinstance(obj.get(OUTER), dict):
+        outer: Any = obj[OUTER]
+        event = {k: v for k, v in obj.items() if k != OUTER}
         data = outer.get("data")
         obj = {**outer, "data": {**(data if isinstance(data, dict) else {}), "event": event}}
     return obj

@@ -38,7 +38,7 @@ from ..foreign_values import arguments_of, object_of, text_of
 from ..run_builder import RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
-from .nested import OUTER_LINE, child_event
+from .nested import OUTER, child_event
 from .whole_view import WholeView
 
 _ENDINGS = ("final", "error", "cancelled")
@@ -60,7 +60,7 @@ class RunReader:
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._calls = CallMatcher(prefix)
         self._view = WholeView()
-        self._answers_replaced = 0  # how often a view has rewritten the answer
+        self._rewrites = 0  # how often a view has rewritten the answer
         self._view_questions: set[tuple[str, str]] = set()  # (call id, prompt) read so far
         self._awaits_input = False  # as the newest view says
         self._spans = UniqueSpans()
@@ -191,7 +191,7 @@ class RunReader:
 
     def _run_view(self, obj: Obj) -> list[Event]:
         """Read a whole view: keep it as a state; what it adds to the view before becomes events."""
-        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER_LINE)}
+        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
         new_lines, before = self._view.new_lines(obj), self._view.content
         end = new_lines.pop() if new_lines and new_lines[-1]["type"] in _ENDINGS else None
@@ -203,7 +203,7 @@ class RunReader:
             out.append(self._view_delta(text[len(before) :]))
         elif text != before:
             out.append(self._view_answer(before, incomplete=True))
-            self._answers_replaced += 1
+            self._rewrites += 1
             out += [self._view_delta(text)] if text else []
         question = object_of(obj.get("awaitingInput"))
         if question and not end:
@@ -221,11 +221,7 @@ class RunReader:
         return self._derived(Respond, content=text, block=block, incomplete=incomplete)
 
     def _view_block(self) -> str:
-        return (
-            f"{self._span}/view-{self._answers_replaced}"
-            if self._span
-            else f"view-{self._answers_replaced}"
-        )
+        return f"{self._span}/view-{self._rewrites}" if self._span else f"view-{self._rewrites}"
 
     def _close_view(self, *, incomplete: bool = False) -> list[Event]:
         text, self._view.content = self._view.content, ""
@@ -242,7 +238,7 @@ class RunReader:
         return [*implicit, self._derived(Approval, call_id=match.call_id, reason=prompt)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER_LINE)}
+        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.

@@ -106,8 +106,7 @@ class AgentEventWriter:
             return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
         if not isinstance(event, Delta):
             self._losses.add(
-                "nested events",
-                "of a sub-agent only the answer travels, as progress of its call",
+                "nested events", "of a sub-agent only the answer travels, as progress of its call"
             )
         return []
 

@@ -142,12 +142,7 @@ class CogencyReader:
             if not body
             else ""
         )
-        fields: Obj = {
-            "call_id": call_id,
-            "synthetic": True,
-            "name": name,
-            "args": object_of(args),
-        }
+        fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": object_of(args)}
         return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
     def _execute(self, obj: Obj) -> list[Event]:

@@ -67,7 +67,7 @@ class RunWriter:
         self._node = ""  # the think or act node that is open
         self._in_request = False  # the open node is a model request of ours
         # the error ("": none) of a request that has ended and waits for its usage; None: none waits
-        self._request_error: str | None = None
+        self._error: str | None = None
         self._node_id = ""
         self._node_count = 0
         # by (span, id) of open calls: the tool of each, the id on the wire of each streamed one
@@ -95,8 +95,8 @@ class RunWriter:
         if self._start is not None and coming not in (User, RunStart):
             out = [self._frame({**draw_frame(self._start), **self._run_id()})]
             self._start = None
-        if self._request_error is not None and coming is not Metric:
-            out += self._leave(self._request_error)
+        if self._error is not None and coming is not Metric:
+            out += self._leave(self._error)
         return out
 
     # Runs of our own.
@@ -131,7 +131,7 @@ class RunWriter:
 
     def _leave(self, error: str = "") -> list[Obj]:
         """Leave the open node, if any; `error`: why it failed."""
-        name, self._node, self._in_request, self._request_error = self._node, "", False, None
+        name, self._node, self._in_request, self._error = self._node, "", False, None
         return (
             [
                 self._frame(
@@ -176,9 +176,7 @@ class RunWriter:
             self._in_request = True
             return out
         if self._in_request:
-            self._request_error = (
-                "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
-            )
+            self._error = "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
@@ -245,7 +243,7 @@ class RunWriter:
         check_step(self._losses, event)
         return [
             *self._as_drawn(event),
-            *(self._leave(self._request_error) if self._request_error is not None else []),
+            *(self._leave(self._error) if self._error is not None else []),
         ]
 
     def _state(self, event: State) -> list[Obj]:

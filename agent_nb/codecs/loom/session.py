@@ -41,7 +41,7 @@ from ..foreign_values import object_of, run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, UniqueSpans, handler_of
-from ..usage import CHAT_NAMES, counts_of
+from ..usage import CHAT, counts_of
 from .lines import (
     CANCELS,
     NAME,
@@ -59,7 +59,7 @@ from .tools import KINDS, ToolFrames
 _STATUS = {word: status for status, word in STOPS.items()}
 # types whose frames may continue an open text or call; any other closes the text
 _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
-_COUNTS = CHAT_NAMES | {"cached": "cached_tokens"}
+_COUNTS = CHAT | {"cached": "cached_tokens"}
 
 
 class Session:

@@ -34,7 +34,7 @@ from ...events import (
 from ..foreign_values import object_of
 from ..passthrough import Shift, count_on
 from ..times import shift_iso
-from ..usage import CHAT_NAMES, counts_of, draw_prompt_counts
+from ..usage import CHAT, counts_of, draw_prompt_counts
 from ..writing import as_text
 
 NAME = "looopy"
@@ -204,7 +204,7 @@ def read_counts(obj: Obj) -> Counts:
         "cached": obj.get("cache_read_input_tokens") or object_of(prompt).get("cached_tokens"),
         "cache_written": obj.get("cache_creation_input_tokens"),
     }
-    return counts_of(counted, CHAT_NAMES | {n: n for n in ("reasoning", "cached", "cache_written")})
+    return counts_of(counted, CHAT | {n: n for n in ("reasoning", "cached", "cache_written")})
 
 
 def _state(event: State) -> Obj:

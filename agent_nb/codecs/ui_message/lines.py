@@ -27,7 +27,7 @@ from ..writing import as_text
 
 NAME = "ui-message"
 #: The error of a call whose arguments are incomplete.
-BROKEN_OFF = "the arguments broke off"
+CUT = "the arguments broke off"
 #: Reasons of an interrupt.
 CAUSES = ("user", "timeout", "limit")
 TEXT = BlockForm("respond", "text-start", "text-delta", "text-end", "id", "delta")

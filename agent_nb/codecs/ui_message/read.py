@@ -34,7 +34,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
-from .lines import BROKEN_OFF, CAUSES, DRAW, FORMS, NAME, TOOL, read_output
+from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
 # the object that Pydantic AI yields for the frame `[DONE]`
 _DONE = {"type": "done"}
@@ -158,7 +158,7 @@ class UiMessageReader:
         note = {**(call.extra or {}).get(NAME, {}), "call": note_difference(obj, DRAW[Call](call))}
         out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
         reason = text_of(obj, "errorText")
-        if failed and reason != BROKEN_OFF:
+        if failed and reason != CUT:
             self._calls.match_result(name, call_id)
             result: Obj = {"call_id": call_id, "name": name, "status": "error", "content": reason}
             out.append(self._run.derived(Result, **result))

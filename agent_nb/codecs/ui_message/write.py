@@ -38,17 +38,7 @@ from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import Obj
 from ..writing import LiveBlocks, imported_line, split_block
-from .lines import (
-    BROKEN_OFF,
-    CAUSES,
-    DRAW,
-    FORM_OF,
-    NAME,
-    TOOL,
-    draw_result,
-    progress_output,
-    read_output,
-)
+from .lines import CAUSES, CUT, DRAW, FORM_OF, NAME, TOOL, draw_result, progress_output, read_output
 
 
 class UiMessageWriter:
@@ -105,11 +95,8 @@ class UiMessageWriter:
 
     def _block_id(self, event: Any) -> str:
         """Return the id of a block on the wire; forget it when the block closes."""
-        block_id = (
-            self._block_ids.pop(event.block, "")
-            if not isinstance(event, Delta)
-            else self._block_ids.get(event.block, "")
-        )
+        take = self._block_ids.get if isinstance(event, Delta) else self._block_ids.pop
+        block_id = take(event.block, "")
         if not block_id:
             self._block_count += 1
             block_id = f"block-{self._block_count}"
@@ -141,14 +128,7 @@ class UiMessageWriter:
         """Write a call; an incomplete one is an input error."""
         if event.incomplete:
             ids = {"toolCallId": event.call_id, "toolName": event.name}
-            return [
-                {
-                    "type": "tool-input-error",
-                    **ids,
-                    "input": event.raw_args,
-                    "errorText": BROKEN_OFF,
-                }
-            ]
+            return [{"type": "tool-input-error", **ids, "input": event.raw_args, "errorText": CUT}]
         ids = {"toolCallId": event.call_id}
         start = [{"type": TOOL.start, **ids, "toolName": event.name}] if event.chunks else []
         texts = (
