@@ -115,8 +115,8 @@ class ItemCoercer:
 def _is_object(data: bytes) -> bool:
     """Return whether a text is one JSON object that is not yet one line."""
     body = data.strip()
-    may_be_object = data[-1:] == b"}" or b"\n" in body
-    return may_be_object and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
+    needs_joining = data[-1:] == b"}" or b"\n" in body  # no line end yet, or several lines
+    return needs_joining and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
 
 
 def _is_whole_line(line: bytes) -> bool:

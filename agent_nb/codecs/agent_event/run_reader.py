@@ -105,7 +105,7 @@ class RunReader:
         return [self._run.derived(Node, name=child.run, **where, **fields)]
 
     def _close_children(self, call_id: str = "") -> list[Event]:
-        """Close the sub-agents of a call that ended, or all of a run that did."""
+        """Close the open sub-agents of a call that ended; without `call_id` all, the run ends."""
         out: list[Event] = []
         for (call, _), child in self._children.items():
             if not child.reader.over and call_id in ("", call):
@@ -133,6 +133,7 @@ class RunReader:
     def _progress(self, obj: Obj) -> list[Event]:
         """Read progress of a tool, or the event of a sub-agent in it."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
+        # progress that names neither call nor tool belongs to the oldest open call
         match = self._calls.match_line(name, wire_id or ("" if name else self._calls.oldest()))
         implicit = self._implicit_call(match, wire_id, name)
         inner = child_event(obj)

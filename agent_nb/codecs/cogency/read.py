@@ -92,7 +92,7 @@ class CogencyReader:
         self._batch = []
 
     def _release_end(self) -> list[Event]:
-        """Return the end that was held back for its metrics."""
+        """Return the end that was held back for its metrics, if any."""
         end, self._held_end = self._held_end, None
         if end is None:
             return []

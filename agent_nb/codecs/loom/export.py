@@ -18,7 +18,7 @@ from ..foreign_values import object_of
 from ..passthrough import is_same_json, note_difference, restore_object
 from .lines import ENVELOPE, Obj
 
-_NODE = {"id": "node_id"}  # the name of the node
+_NODE = {"id": "node_id"}  # both hold the name of the node
 # type of a frame -> (key of the single-key form, {field of the frame: its name there})
 KEYS: dict[str, tuple[str, dict[str, str]]] = {
     "run_start": ("RunStart", {}),
@@ -42,10 +42,9 @@ KEYS: dict[str, tuple[str, dict[str, str]]] = {
     "tool_end": ("ToolEnd", {}),
     "tool_approval": ("ToolApproval", {}),
 }
-# the reverse
+# key -> (type of the frame, {name there: field of the frame})
 _FROM_KEY = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
-# types whose single-key form always has a `namespace`, and those which always have a `call_id`:
-# null where the frame has none
+# types whose single-key form always has a `namespace` or a `call_id`: null if the frame has none
 _WITH_NAMESPACE = frozenset({"node_enter", "node_exit", "updates"})
 _WITH_CALL_ID = frozenset(
     {"tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end", "tool_approval"}

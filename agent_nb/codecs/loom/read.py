@@ -17,7 +17,7 @@ _REPLY_FIELDS = ("stop_reason", "reasoning_content", "usage", "total_usage")
 
 
 class LoomReader:
-    """Any number of sessions."""
+    """Reads any number of sessions."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses

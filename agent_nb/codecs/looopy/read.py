@@ -72,6 +72,7 @@ class LooopyReader:
         task, parent, agents = text_of(obj, "taskId"), text_of(obj, "parentTaskId"), _agents(obj)
         if parent != task and (parent in self._subtasks or parent in self._runs):
             self._add_subtask(task, *self._find_known(parent))
+        # agents in the path of a task without a known parent: it is in the newest outermost task
         around = "/".join(agents[:-1])
         if agents and task not in self._subtasks:
             run = task if (task, "") in self._tasks or not self._root else self._root
