@@ -1,16 +1,16 @@
-"""The variables that pieces of Python code read before they assign them, in the order of the text.
+"""Find the variables that pieces of Python code read before they assign them.
 
-Why: a replay is right as long as what the recorded code read looks the same. What that code made
-itself says nothing: on a second Run All it is there already.
+Why: a replay is right as long as the variables that the recorded code read look the same. Variables
+that this code assigned itself do not count: on a second Run All they exist already.
 
 Rules
-- Names count in the order in which Python evaluates them, and code of several calls as one text:
-  what an earlier call assigned is not read by a later one.
-- An assignment below `if`, `for` or `try` counts as made. The body of a function counts where the
-  code ends: it may use what is assigned below it. Annotations do not count.
+- Names are visited in the order in which Python evaluates them. The code of several calls counts as
+  one text: a name that an earlier call assigned is not "read" by a later one.
+- An assignment below `if`, `for` or `try` counts as executed. The body of a function is visited at
+  the end of its code, as it may use names assigned below it. Annotations do not count.
 - Lines of IPython (`%`, `!`, `?`) and code that cannot be parsed, or is longer than `LONGEST`, read
   every name in them.
-- Nothing is run. Names made at run time (`eval`, `globals()`) are not found.
+- No code is run. Names made at run time (`eval`, `globals()`) are not found.
 """
 
 from __future__ import annotations
@@ -23,28 +23,33 @@ from contextlib import contextmanager
 from typing import Any
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_SPACE = r"[^\S\n]*"
+_SPACE = r"[^\S\n]*"  # not a line break
 _IPYTHON_LINE = re.compile(rf"^{_SPACE}[%!?].*$|^.*\?{_SPACE}$", re.M)
+# files = !ls
 _IPYTHON_ASSIGNMENT = re.compile(rf"^{_SPACE}([^\W\d]\w*){_SPACE}={_SPACE}[%!].*$", re.M)
 LONGEST = 200_000  # characters of code that is parsed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class CodeNames:
-    """Names of pieces of code that run one after another: `read` before they were `assigned`."""
+    """The names in pieces of code that run one after another.
+
+    `read`: those that were read before they were assigned, in order (a dict as an ordered set).
+    `assigned`: those that were assigned at the top level.
+    """
 
     def __init__(self) -> None:
         self.read: dict[str, None] = {}
         self.assigned: set[str] = set()
-        self._scopes: list[set[str]] = []  # names of the scopes that are being read, outer first
+        self._scopes: list[set[str]] = []  # local names of the scopes around, outermost first
 
     def assigns(self, *names: str) -> None:
-        """Note names that are assigned, in the innermost scope."""
+        """Note that names are assigned, in the innermost scope."""
         (self._scopes[-1] if self._scopes else self.assigned).update(names)
 
     @contextmanager
     def scope(self, local: Iterable[str]) -> Iterator[None]:
-        """Read a scope with the `local` names; what it assigns ends with it."""
+        """Within this context, names are those of a scope with these `local` names."""
         self._scopes.append(set(local))
         try:
             yield
@@ -55,57 +60,67 @@ class CodeNames:
         return name in self.assigned or any(name in scope for scope in self._scopes)
 
     def uses(self, names: Iterable[str]) -> None:
-        """Note names that are read here, or by a function of the notebook or a tool."""
+        """Note that names are read: those that are assigned already do not count."""
         self.read |= dict.fromkeys(n for n in names if not self._is_assigned(n))
 
     def code(self, text: str) -> None:
-        """Add a piece of code."""
+        """Add the names of a piece of code, after those of the pieces before it."""
         if len(text) > LONGEST:
             self.uses(_NAME.findall(text))
             return
-        plain = _IPYTHON_LINE.sub(
+        python = _IPYTHON_LINE.sub(
             self._read_line, _IPYTHON_ASSIGNMENT.sub(self._read_assignment, text)
         )
         try:
-            tree = ast.parse(plain)
+            tree = ast.parse(python)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.uses(_NAME.findall(plain))
+            self.uses(_NAME.findall(python))
             return
-        reader = _Reader(self)
+        visitor = _NameVisitor(self)
         try:
-            reader.visit(tree)
-            reader.close()
+            visitor.visit(tree)
+            visitor.visit_bodies()
         except RecursionError:
-            self.uses(_NAME.findall(plain))
+            self.uses(_NAME.findall(python))
 
     def _read_line(self, line: re.Match[str]) -> str:
+        """Note the names of a line of IPython; return the Python code for it, none."""
         self.uses(_NAME.findall(line[0]))
         return ""
 
     def _read_assignment(self, assignment: re.Match[str]) -> str:
+        """Note the names of a command; return Python code with the same assignment."""
         self.uses(_NAME.findall(assignment[0].partition("=")[2]))
         return f"{assignment[1]} = 0"
 
 
-class _Reader(ast.NodeVisitor):
-    """Walks one tree in the order of evaluation."""
+class _NameVisitor(ast.NodeVisitor):
+    """Visits one tree in the order of evaluation.
+
+    `ast` lists the children of a node in the order of the text; the nodes that are evaluated in
+    another order have a method here. Call `visit`, then `visit_bodies`.
+    """
 
     def __init__(self, names: CodeNames) -> None:
         self._names = names
-        self._functions: deque[_Function] = deque()  # whose bodies are visited at the end
+        self._functions: deque[_Function] = deque()  # their bodies are still to be visited
 
-    def close(self) -> None:
-        """Visit the bodies of the functions, now that all assignments are known."""
+    def visit_bodies(self) -> None:
+        """Visit the bodies of the functions, now that all assignments are known.
+
+        Functions inside them are added to the queue meanwhile.
+        """
         while self._functions:
             function = self._functions.popleft()
             body = function.body if isinstance(function.body, list) else [function.body]
             arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+            # a name that a function assigns anywhere is local in all of it
             local = arguments | (set(_find_assigned(body)) - _declared_global(body))
             self._visit_scope(local, body)
             self._names.assigns(*_declared_global(body))
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Note a name that is read, assigned or deleted."""
+        """Note a name that is read, assigned or deleted; deleting reads and hides it."""
         if not isinstance(node.ctx, ast.Store):
             self._names.uses([node.id])
         if not isinstance(node.ctx, ast.Load):
@@ -169,7 +184,7 @@ class _Reader(ast.NodeVisitor):
     def visit_ListComp(self, node: Any) -> None:
         """Visit a comprehension, whose targets are its own."""
         first, *_ = node.generators
-        self.visit(first.iter)
+        self.visit(first.iter)  # evaluated outside the comprehension
         local = set(_find_assigned([g.target for g in node.generators]))
         rest = [g.iter for g in node.generators[1:]]
         tests = [test for g in node.generators for test in g.ifs]
@@ -181,7 +196,7 @@ class _Reader(ast.NodeVisitor):
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
 
     def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
-        """Note the name of a pattern."""
+        """Note the name that a pattern of `match` assigns."""
         self.generic_visit(node)
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
         self._names.assigns(*([name] if name else []))
@@ -193,7 +208,7 @@ class _Reader(ast.NodeVisitor):
             self.visit(node)
 
     def _visit_scope(self, local: Iterable[str], nodes: Iterable[ast.AST]) -> None:
-        """Visit nodes whose names `local` are local; their assignments end with them."""
+        """Visit nodes inside a scope with these `local` names."""
         with self._names.scope(local):
             self._visit_all(*nodes)
 
@@ -216,5 +231,6 @@ def _find_assigned(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _declared_global(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names in `global` statements."""
     inner_nodes = (inner for outer in nodes for inner in ast.walk(outer))
     return {name for node in inner_nodes if isinstance(node, ast.Global) for name in node.names}

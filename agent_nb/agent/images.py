@@ -1,11 +1,12 @@
-"""An image for a message, from a path, bytes, a PIL image or a Matplotlib figure.
+"""Make the image block of a message from a path, bytes, a PIL image or a Matplotlib figure.
 
-Why: models take base64 of four formats; everything else is written as PNG.
+Why: models take PNG, JPEG, GIF and WebP, as base64. Files and bytes must have one of these formats;
+objects that can draw themselves are written as PNG.
 
 Rules
-- PIL and Matplotlib objects are recognised by their methods and never imported here.
-- The format is read from the bytes, not from a name. A UsageError reports a source that is not an
-  image or is too large.
+- PIL and Matplotlib objects are recognised by their methods; neither package is imported here.
+- The format is read from the bytes, not from a file name.
+- A source that is not an image, cannot be read or is larger than `LARGEST` is a UsageError.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ def image_block(source: Any) -> ImageBlock:
 
 
 def _bytes(source: Any) -> bytes:
+    """Return the bytes of an image file. Raises UsageError."""
     if isinstance(source, ImageBlock):
         return base64.b64decode(source.data)
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if isinstance(source, str | Path):
         return _read(Path(source).expanduser())
-    # a Matplotlib figure, then a PIL image
+    # `savefig` of a Matplotlib figure, `save` of a PIL image
     for method, options in (
         ("savefig", {"format": "png", "bbox_inches": "tight"}),
         ("save", {"format": "PNG"}),
@@ -50,10 +52,11 @@ def _bytes(source: Any) -> bytes:
         write = getattr(source, method, None)
         if callable(write):
             return _draw(write, options, source)
-    png = getattr(source, "_repr_png_", None)
+    png = getattr(source, "_repr_png_", None)  # how other objects draw themselves in a notebook
     data = png() if callable(png) else None
     if isinstance(data, bytes):
         return data
+    # a data frame, or a series
     if hasattr(source, "columns") or (hasattr(source, "to_frame") and hasattr(source, "dtype")):
         raise UsageError(
             f"A {type(source).__name__} is a table, not an image. Put it into the prompt with {{{{ its name }}}}, or ask about each of its rows with --map (agent.map)."
@@ -73,6 +76,7 @@ def _read(path: Path) -> bytes:
 
 
 def _draw(write: Any, options: dict[str, str], source: Any) -> bytes:
+    """Return what the method `write` of `source` writes with `options`. Raises UsageError."""
     buffer = io.BytesIO()
     try:
         write(buffer, **options)
@@ -82,6 +86,7 @@ def _draw(write: Any, options: dict[str, str], source: Any) -> bytes:
 
 
 def _name(source: Any) -> str:
+    """Return how a message names the source: a path itself, else its type."""
     return (
         str(source)
         if isinstance(source, str | Path)

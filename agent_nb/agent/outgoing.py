@@ -1,11 +1,11 @@
-"""Remove keys from requests, just before they go to a model.
+"""Remove secrets ("keys") from a request, just before it goes to a model.
 
 Why one place, this late: the log is filtered as it is written, but a request also contains text
 from elsewhere: instructions, docstrings and defaults of tools, stop texts, older records.
 
 Rules
-- Every text of a request passes the secret filter. Media, signatures and encrypted values of the
-  provider stay unchanged, except text chunks in a PNG.
+- Every text of a request passes the secret filter (`Redaction`). Signatures and encrypted values
+  of the provider stay unchanged; of images only text chunks in a PNG are removed.
 - In a tool's schema, values (default, constant, example, pattern) with a key are left out: a model
   would repeat the marker.
 - `extra_body` and the names of the model and of tools must be sent exactly, so they cannot be
@@ -32,14 +32,14 @@ from ..models import (
 )
 from ..wire import Redaction, base64_without_text
 
-# keywords of JSON Schema: those with a value, with a list of values, with schemas by name
+# keywords of JSON Schema, by what they hold: a value, a list of values, schemas by name
 _VALUE_KEYWORDS = ("default", "const", "pattern")
 _LIST_KEYWORDS = ("enum", "examples")
 _MAP_KEYWORDS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 
 
 def redact_request(request: Request, redaction: Redaction) -> Request:
-    """Return `request` with keys redacted."""
+    """Return `request` with keys redacted, except in `extra_body` (see `require_no_keys`)."""
     value = redaction.value
     extra = request.settings.get("extra_body")
     settings: dict[str, Any] = value(
@@ -62,14 +62,16 @@ def _redact_block(block: Block, redaction: Redaction) -> Block:
     if isinstance(block, ImageBlock):
         return _strip_picture(block)
     fields = {name: getattr(block, name) for name in block.__struct_fields__ if name != "pictures"}
-    own = {OpaqueBlock: "payload", ThoughtBlock: "opaque"}.get(type(block), "")
-    clean = redaction.fields(fields, (own,))
+    # the field whose value is the provider's own (signed or encrypted) and must return unchanged
+    provider_field = {OpaqueBlock: "payload", ThoughtBlock: "opaque"}.get(type(block), "")
+    clean = redaction.fields(fields, (provider_field,))
     if isinstance(block, ResultBlock) and block.pictures:
         clean["pictures"] = tuple(map(_strip_picture, block.pictures))
     return block if clean == fields else msgspec.structs.replace(block, **clean)
 
 
 def _strip_picture(block: ImageBlock) -> ImageBlock:
+    """Return an image without text chunks."""
     return msgspec.structs.replace(block, data=base64_without_text(block.data))
 
 
@@ -88,7 +90,7 @@ def redact_schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
 
 
 def _redact_schema(schema: Any, value: Callable[[Any], Any]) -> Any:
-    """Return a schema with keys redacted in its texts; `value` redacts a value."""
+    """Return a schema with keys redacted in its texts; `value` returns a JSON value redacted."""
     if isinstance(schema, list):
         return [_redact_schema(inner, value) for inner in schema]
     if not isinstance(schema, Mapping):
@@ -99,13 +101,14 @@ def _redact_schema(schema: Any, value: Callable[[Any], Any]) -> Any:
             members[name] = {
                 value(key): _redact_schema(inner, value) for key, inner in part.items()
             }
-        # values with a secret are left out: a redacted one would be another constraint
+        # a value with a secret is left out: redacted it would be another constraint
         elif name in _LIST_KEYWORDS and isinstance(part, list):
             members[name] = [item for item in part if value(item) == item]
         elif name not in _VALUE_KEYWORDS:
             members[name] = _redact_schema(part, value)
         elif value(part) == part:
             members[name] = part
+    # an empty `enum` would allow no value
     return {name: part for name, part in members.items() if part or name not in _LIST_KEYWORDS}
 
 
@@ -129,7 +132,7 @@ def _sent_unchanged(
 
 
 def _walk_texts(path: str, part: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every text of a JSON value with its place; a member's name has its object's place."""
+    """Yield (path, text) for each scalar and member name; a name has the path of its object."""
     if isinstance(part, Mapping):
         for name, inner in part.items():
             yield path, name

@@ -1,10 +1,12 @@
 """Compare the pictures of a call that ran again with those of its record.
 
 Rules
-- Equal are as many pictures in the same order, each equal as `record.pictures` says.
-- In older records a result has no pictures of its own: they stood below the card, in the cell. Its
-  text names them as the library does (`<Figure size 700x300 with 1 Axes>`), which counts as our
-  words for a picture, and the pictures are shown below the card again.
+- Results are alike if they have as many pictures in the same order, each pair equal by the rules of
+  `record.pictures`.
+- Older records, "before pictures": a result had no attachments, its pictures stood in the cell
+  below the card, and its text names them as their library does
+  (`<Figure size 700x300 with 1 Axes>`). Such a name and `[figure 1: 700×300 pixels]` of today are
+  the same text, and the pictures are shown below the card again.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from ..events import Result, content_text
 from ..record import PictureComparison
 from ..tools import Outcome
 
-# what stands in the text of an older result for a picture, and what stands there now
+# The names of pictures in an older result: of Matplotlib (repr and str), IPython and PIL, of
+# displays ("PNG 700 × 300 pixels"), and of mime bundles ("(image/png, 12,345 bytes)").
 _OLD_WORDS = (
     r"<Figure size [^>\n]*>|Figure\(\d+x\d+\)|<IPython\.core\.display\.Image object>"
     r"|<PIL\.[^>\n]*>|\w+ \d+ × \d+ \w+|\(image/\w+, [\d,]+ bytes\)"
 )
+# a line that is only such a name, or one of today: [figure 1], [figure 1: 700×300 pixels]
 _PICTURE_LINE = re.compile(
     rf"^(?:{_OLD_WORDS}|\[figure \d+(?:: \d+×\d+ pixels)?[^\]\n]*\])$", re.MULTILINE
 )
@@ -31,7 +35,7 @@ _ANY_PICTURE = "[figure]"
 
 
 def is_before_pictures(result: Result, outcome: Outcome) -> bool:
-    """Return whether the record is older than pictures in results; see the module's rules."""
+    """Return whether the result is of an older record, and the call makes pictures now."""
     if result.attachments or not outcome.attachments:
         return False
     text = content_text(result.content)
@@ -39,14 +43,20 @@ def is_before_pictures(result: Result, outcome: Outcome) -> bool:
 
 
 def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any], ...]:
-    """Return the pictures that an older record left to the cell: it names more than it has."""
+    """Return the pictures that the cell shows below the card, for a result of an older record.
+
+    These are as many as its text names beyond the one in its display.
+    """
     named = len(_OLD_NAME.findall(content_text(result.content)))
     displayed = 1 if _display_pictures(result.display) else 0
     return outcome.attachments[: max(0, named - displayed)]
 
 
 def unify_names(content: Any) -> Any:
-    """Return the text of a result with the same name for all pictures, once for several lines."""
+    """Return the text of a result with `_ANY_PICTURE` for each run of lines that name pictures.
+
+    Other content is returned unchanged.
+    """
     if not isinstance(content, str):
         return content
     lines = _PICTURE_LINE.sub(_ANY_PICTURE, content).splitlines()
@@ -58,10 +68,7 @@ def unify_names(content: Any) -> Any:
 
 
 def without_sizes(content: Any) -> Any:
-    """Return the text of a result without the sizes of its pictures, which depend on fonts.
-
-    The pictures themselves are compared elsewhere.
-    """
+    """Return the text of a result without the sizes of its pictures, which depend on fonts."""
     return _SIZED_NAME.sub(r"[\1", content) if isinstance(content, str) else content
 
 
@@ -70,7 +77,9 @@ def compare_result_pictures(
 ) -> PictureComparison:
     """Return how the pictures of a call that ran again differ from the recorded ones.
 
-    The outcome's pictures are as they would be recorded. `same_text` compares the texts of figures.
+    `outcome`: with its pictures as they would be recorded. `same_text` compares the texts of
+    figures. Of an older record only the picture of the display is known: it must be among the new
+    ones.
     """
     fresh = outcome.attachments
     if not is_before_pictures(result, outcome):
@@ -88,5 +97,6 @@ def compare_result_pictures(
 
 
 def _display_pictures(display: dict[str, Any] | None) -> Sequence[str]:
+    """Return the pictures (base64) of a display's mime bundle."""
     displayed = ((display or {}).get(kind) for kind in PictureComparison.TYPES)
     return [picture for picture in displayed if isinstance(picture, str) and picture]

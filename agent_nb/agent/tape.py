@@ -61,7 +61,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     FOREIGN: ClassVar[str] = "This code comes from a record that you have not signed"
     NOBODY_TO_ASK: ClassVar[str] = (
-        "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
+        "and there is nobody to ask. If you trust the notebook: --trust-record (pytest: --agent-nb-trust-record), or AGENT_NB_TRUST_RECORD=1"
     )
     NOT_TRUSTED: ClassVar[str] = f"{FOREIGN}, {NOBODY_TO_ASK}"
 

@@ -1,4 +1,7 @@
-"""The command `convert`: translate a run from one format to another."""
+"""The command `convert`: translates a run from one format into another (`codecs.convert`).
+
+Rule: the file that is read is never the file that is written, under whatever name.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ def convert_run(arguments: Arguments) -> int:
     from ..codecs import convert_files
 
     source, target = arguments.source, arguments.output
+    # writing would empty the file before it is read
     if (
         target != "-"
         and Path(target).exists()

@@ -1,4 +1,7 @@
-"""The command `doctor`: what is installed, what is missing, what to do."""
+"""The command `doctor`: prints the findings about this installation (`notebook.collect_findings`).
+
+Rule: it fails (exit code 1) if a finding says that something is broken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The commands for git: `git-setup`, and the two drivers that it installs."""
+"""The commands for git: `git-setup`, and the drivers that it installs, which only git calls.
+
+`git-text`, the driver of diffs, writes a notebook as text. `git-merge`, the driver of merges,
+writes the merged notebook over our version, and fails (exit code 1) if conflicts are left.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Rules
 - Exit codes: 0 ok, 1 something that ran has failed, 2 the command was wrong.
 - Results go to stdout (`--json`: one JSON value), progress and complaints to stderr.
-- A command is a function (its docstring is its help), a function that adds its options, and a row
-  of the table at the end. Slow modules are imported inside the functions.
+- A command is a function (its docstring is its help), a function that adds its options to a parser,
+  and a row of COMMANDS. Slow modules are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code; `argv`: its words (by default of this process).
+
+    Exits with code 2 at an unknown command or option, and with 0 after --help or --version.
+    """
     prepare_streams()
     arguments = parser().parse_args(argv)
     try:
@@ -41,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AgentError as fault:
         print_complaint(str(fault))
         return FAILED
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of stdout has seen enough, as `head` does
         leave_quietly()
         return OK
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt as stop:  # with a text if a signal ended notebooks that ran
         print_complaint(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
         return FAILED
 
@@ -59,14 +62,15 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for name, (function, describe) in COMMANDS.items():
+    for name, (function, add_options) in COMMANDS.items():
         text = (function.__doc__ or "").strip()
         sub = commands.add_parser(name, help=text, description=text[:1].upper() + text[1:])
-        describe(sub)
+        add_options(sub)
         sub.set_defaults(command=function)
     return top
 
 
+# name -> the function that runs the command, and the one that adds its options
 COMMANDS: dict[str, tuple[Command, Describe]] = {
     "run": (run.run, run.run_options),
     "test": (run.check_notebooks, run.test_options),

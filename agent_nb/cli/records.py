@@ -1,4 +1,7 @@
-"""The commands that move records in notebook files: `pack` and `strip`."""
+"""The commands `pack` and `strip`: move the records of notebook files, or remove them.
+
+Rule: a file is written only if something in it changes.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ def pack_records(arguments: Arguments) -> int:
     for path in existing_files(arguments.notebooks):
         nb = load_notebook(path)
         before = json.dumps(nb)
+        # `lift` also says yes where it changes nothing in the file
         if NotebookRuns(nb).lift() and json.dumps(nb) != before:
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             print_lines(f"{path}: packed")
@@ -51,6 +55,7 @@ def strip_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _strip_filter() -> int:
+    """Copy a notebook from stdin to stdout without records, as it is if it has none."""
     from ..record import NotebookRuns
 
     text = sys.stdin.read()

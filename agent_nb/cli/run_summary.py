@@ -1,7 +1,8 @@
-"""The numbers of a run, as they stand in the metadata of its output, as one line for a terminal.
+"""One line about a run for a terminal, from the numbers in the metadata of the run's output.
 
-Rules
-- The numbers come from another process: what is missing or of another type is left out.
+    ok, replayed · openai/gpt-5 · 2 turns · 1 call · 812 → 96 tokens · $0.002 · 3.1 s
+
+Rule: a kernel wrote the numbers, and any of them may be missing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from ..view import format_money
 
 
 def summary_line(numbers: dict[str, Any]) -> str:
-    """Return a summary, or the numbers of a replay, as one line for a terminal."""
+    """Return the line: status, model, work, tokens, cost, seconds and error, as far as known."""
     tokens = numbers.get("tokens") or [0, 0]
-    how = [
+    marks = [
         word
         for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
         if numbers.get(key)
@@ -26,7 +27,7 @@ def summary_line(numbers: dict[str, Any]) -> str:
                 f"{Interrupt.AT_LIMIT}{numbers['limit']}"
                 if numbers.get("limit")
                 else str(numbers.get("status", "?")),
-                *how,
+                *marks,
             ]
         ),
         str(numbers.get("model", "")),
@@ -36,11 +37,12 @@ def summary_line(numbers: dict[str, Any]) -> str:
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),
     )
-    return " · ".join(" ".join(w.split()) for w in parts if w)
+    # a model's name or an error may hold line ends
+    return " · ".join(" ".join(part.split()) for part in parts if part)
 
 
 def _work(numbers: dict[str, Any]) -> tuple[str, ...]:
-    """Return how much a run has done: rows, or turns and calls."""
+    """Return how much a run has done: the finished rows of a map, else turns and calls."""
     rows = numbers.get("rows")
     if isinstance(rows, list) and len(rows) == 2:
         return (f"{rows[0]} of {_count(rows[1], 'row')}",)

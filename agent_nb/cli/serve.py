@@ -1,12 +1,12 @@
 """The command `serve`: an agent, and recorded runs, over HTTP.
 
 Rules
-- The token comes from --token-file, AGENT_NB_TOKEN or --token, else one is made. Its place is
-  printed, never the token.
-- With --notebook or --store alone it only shows runs, recorded or of other kernels; else it also
-  runs the agent.
-- With --keep FOLDER every run is written to a file as it happens and published again after a
-  restart.
+- The token comes from --token or --token-file, else from AGENT_NB_TOKEN, else the server makes one.
+  The command prints where the token is, never the token.
+- With --notebook or --store, but no --model, the server only shows runs, recorded or of other
+  kernels; else it also runs an agent.
+- With --keep FOLDER every run of the agent is written to a file as it happens, and published again
+  after a restart.
 - SIGINT and SIGTERM end the runs, then the streams, then the server.
 """
 
@@ -33,11 +33,11 @@ def serve_runs(arguments: Arguments) -> int:
     from ..models import hide_secret
     from ..server import Server, Settings, configured_address, open_hub
 
-    token, place = _token(arguments)
+    token, token_place = _find_token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
     arguments.store = configured_address(arguments.store)
     hub = open_hub(arguments.store, keep=arguments.buffer)
-    agents = _agents(arguments, hub)
+    agents = _make_agents(arguments, hub)
     options: dict[str, Any] = {"closing": agents.stop} if agents is not None else {}
     server = Server(
         hub,
@@ -51,17 +51,17 @@ def serve_runs(arguments: Arguments) -> int:
     )
     hide_secret(server.token)
     _publish(arguments, hub)
-    left = None
+    note = None  # a file by which other processes of the user find the server and its token
 
     def ready(server: Server) -> None:
-        nonlocal left
-        left = write_server_note(server.url, server.token)
+        nonlocal note
+        note = write_server_note(server.url, server.token)
         print_lines(f"agent-nb serves at {server.url}")
         if hub.where:
             print_lines(f"runs of other kernels: over {hub.where}")
-        where = place or (
-            f"in {shorten_path(left.path)}"
-            if left
+        where = token_place or (
+            f"in {shorten_path(note.path)}"
+            if note
             else "lost: no file for it can be written; set AGENT_NB_TOKEN"
         )
         print_lines(
@@ -71,8 +71,8 @@ def serve_runs(arguments: Arguments) -> int:
     try:
         server.run(ready)
     finally:
-        if left is not None:
-            left.close()
+        if note is not None:
+            note.close()
         hub.stop()
     print_complaint("stopped")
     return OK
@@ -172,23 +172,26 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def _token(arguments: Arguments) -> tuple[str | None, str]:
-    """Return the token (None: the server makes one) and its place. Raises UsageError."""
+def _find_token(arguments: Arguments) -> tuple[str | None, str]:
+    """Return the token (None: the server makes one) and words that say where it is.
+
+    Raises UsageError.
+    """
     from ..external import read_token
 
     if arguments.token:
         return arguments.token, "as given with --token"
     if arguments.token_file:
         return read_token(Path(arguments.token_file)), f"in {arguments.token_file}"
-    if given := os.environ.get(TOKEN_VARIABLE, ""):
-        return given, f"in {TOKEN_VARIABLE}"
+    if token := os.environ.get(TOKEN_VARIABLE, ""):
+        return token, f"in {TOKEN_VARIABLE}"
     return None, ""
 
 
-def _agents(arguments: Arguments, hub: Any) -> Any:
-    """Return what answers `POST /runs`, None if only recorded runs are shown.
+def _make_agents(arguments: Arguments, hub: Any) -> Any:
+    """Return what answers `POST /runs`, or None if no agent runs; publish the runs of --keep.
 
-    Raises UsageError.
+    Raises UsageError for whatever the first run would fail on: model, tools, policy.
     """
     from ..agent import Basis
     from ..host import Offer, trust_file
@@ -196,6 +199,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     from ..server import Agents, Store, load_tools
     from ..tools import Policy
 
+    # named on the command line, the folder and the policy file count as allowed by the user
     if arguments.trust_folder:
         os.environ[Offer.TRUST_FOLDER] = Offer.OPTION
     if arguments.approve not in Policy.MODES:
@@ -218,7 +222,10 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
 
 
 def _publish(arguments: Arguments, hub: Any) -> None:
-    """Publish the recorded runs of the named notebooks, each once."""
+    """Publish the recorded runs of the named notebooks, each once.
+
+    Raises UsageError if there is no run at all.
+    """
     if not arguments.notebook:
         return
     from ..notebook import read_runs

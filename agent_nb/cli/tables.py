@@ -1,4 +1,4 @@
-"""Events of runs as a table: for a terminal, CSV, JSON or Parquet."""
+"""Runs as a table, for a terminal or as CSV, JSON or Parquet; the command `events` prints it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from ..events import EventFrame
 
 
-WIDEST = 60  # characters of a column in a text table
+WIDEST = 60  # characters of a cell in a text table; a longer text is cut
 
 
 def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
-    """Return the runs as a frame; `columns` names a preset, or columns with commas.
+    """Return the runs as a frame; `columns`: a preset's name, or names of columns with commas.
 
+    With "" the frame has the columns of events (`EVENTS`).
     Raises UsageError for unknown names.
     """
     from ..events import PRESETS
@@ -33,14 +34,15 @@ def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
 
 def text_table(table: EventFrame) -> str:
     """Return a frame as text, one line per row, without empty columns; durations in seconds."""
-    from ..notebook import format_table as aligned
+    from ..notebook import format_table
 
-    filled = table.portable().dropna(axis="columns", how="all").astype(object)
-    rows = filled.where(filled.notna(), None).itertuples(index=False, name=None)
-    return aligned([filled.columns, *([_short(value) for value in row] for row in rows)]) + "\n"
+    full = table.portable().dropna(axis="columns", how="all").astype(object)
+    rows = full.where(full.notna(), None).itertuples(index=False, name=None)
+    return format_table([full.columns, *([_cell_text(v) for v in row] for row in rows)]) + "\n"
 
 
-def _short(value: Any) -> str:
+def _cell_text(value: Any) -> str:
+    """Return a value as one line: times to seconds, durations and floats to three digits."""
     if isinstance(value, datetime):
         return "" if value != value else value.isoformat(" ", "seconds")  # noqa: PLR0124  (NaT)
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
@@ -50,7 +52,7 @@ def _short(value: Any) -> str:
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
-    """Return a frame as `csv`, `json` or `table` text, or write it as `parquet`.
+    """Return a frame as text (`form`: csv, json or table), or write it to `path` (parquet).
 
     Raises UsageError if Parquet has no file to go into or pyarrow is missing.
     """

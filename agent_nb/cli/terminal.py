@@ -1,13 +1,13 @@
-"""What the command line writes, on the terminal and into files: the one way out.
+"""Everything that the command line writes, to the terminal and to files, goes through here.
 
-Why: a record, a notebook and their file names are a stranger's. A control sequence in them could
-move the cursor, and write another verdict over ours; a mark of direction could turn a line around.
+Why: records, notebooks and file names may come from strangers. A control sequence in them could
+move the cursor and write another verdict over ours; a mark of direction could turn a line around.
 
 Rules
 - No other file of this room prints or touches stdout and stderr (`tests/test_architecture.py`).
-- Text: hidden characters (`wire.hidden_characters`) are written as escapes, but for line ends and
-  tabs. JSON text stays valid: there they are `\\u00XX`, which is the same value.
-- Only a git filter passes bytes on as they are, and only where stdout is not a terminal.
+- Hidden characters (`wire.hidden_characters`) are written as escapes, except line ends and tabs. In
+  JSON text the escapes are `\\u00XX`: it stays valid and keeps its value.
+- Only a git filter passes text on as it is, and only where stdout is not a terminal.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ..wire import escape_hidden
 
 
 def prepare_streams() -> None:
-    """Let no character that the locale lacks, and no traceback, go past the rules."""
+    """Write what the locale lacks as escapes, and tracebacks by the rules above."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.excepthook = _traceback
+    sys.excepthook = _print_traceback
 
 
 def print_lines(text: object = "", *, aside: bool = False) -> None:
-    """Write lines to stdout; `aside`: to stderr."""
+    """Write a text and a line end to stdout; `aside`: to stderr."""
     _write(f"{text}\n", sys.stderr if aside else sys.stdout)
 
 
 def print_complaint(text: str) -> None:
-    """Write a line to stderr, without keys."""
+    """Write a line to stderr, with the name of the program and without known keys."""
     from ..models import collect_secrets
     from ..wire import redact_text
 
@@ -54,7 +54,7 @@ def show_json(value: Any) -> None:
 
 
 def write_json(text: str) -> None:
-    """Write JSON text, in lines or as server-sent events, to stdout."""
+    """Write JSON text, or server-sent events that hold it, to stdout."""
     sys.stdout.write(escape_hidden(text, "json"))
 
 
@@ -64,7 +64,7 @@ def stream_json(text: str) -> None:
         write_json(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # flushing the rest at exit must not fail
+        # Python flushes stdout at exit: what is left must go somewhere without an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
@@ -78,7 +78,10 @@ def pass_on(text: str) -> None:
 
 
 def write_output(text: str, path: Path | None, *, as_json: bool = False) -> None:
-    """Write a text to a file, or to stdout without one. Raises UsageError."""
+    """Write a text to the file `path`, or to stdout if that is None; no text writes no file.
+
+    Raises UsageError if the file cannot be written.
+    """
     text = escape_hidden(text, "json" if as_json else "text")
     if path is None:
         sys.stdout.write(text)
@@ -87,7 +90,7 @@ def write_output(text: str, path: Path | None, *, as_json: bool = False) -> None
 
 
 def write_checked(write: Callable[[], Any], path: Path) -> None:
-    """Call `write`, which writes the file at `path`. Raises UsageError."""
+    """Call `write`, which writes the file at `path`. Raises UsageError in place of OSError."""
     try:
         write()
     except OSError as fault:
@@ -95,12 +98,12 @@ def write_checked(write: Callable[[], Any], path: Path) -> None:
 
 
 def leave_quietly() -> None:
-    """Say nothing more: the reader of stdout has gone, and Python would print an error at exit."""
+    """Close stderr: the reader of stdout has gone, and Python would print an error at exit."""
     sys.stderr.close()
 
 
 class JsonOutput:
-    """Standard output for a writer of JSON text; flushed, never closed."""
+    """Standard output as a file for JSON text: its context flushes stdout and never closes it."""
 
     def __enter__(self) -> JsonOutput:
         return self
@@ -114,13 +117,14 @@ class JsonOutput:
         return len(text)
 
     def flush(self) -> None:
-        """Send what was written."""
+        """Flush stdout."""
         sys.stdout.flush()
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help and errors obey the rules."""
+    """An argument parser whose help and errors follow the rules of this file."""
 
+    # argparse writes everything through this method
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             _write(message, file or sys.stderr)
@@ -131,7 +135,7 @@ def _write(text: str, to: TextIO) -> None:
     to.flush()
 
 
-def _traceback(
+def _print_traceback(
     kind: type[BaseException], fault: BaseException, where: TracebackType | None
 ) -> None:
     _write("".join(traceback.format_exception(kind, fault, where)), sys.stderr)

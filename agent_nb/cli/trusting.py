@@ -1,4 +1,7 @@
-"""The commands `trust-folder` and `mcp`: what notebooks' folders may do."""
+"""The commands `trust-folder` and `mcp`: what the user allows a notebook's folder to bring.
+
+They are the commands `%agent trust-folder` and `%agent mcp`, which get the options as words.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from .terminal import print_lines
 
 def trust_folder(arguments: Arguments) -> int:
     """let a folder give keys (.env) and be obeyed in its policies, as they are now"""
-    from ..notebook import trust_folder as work
+    from ..notebook import trust_folder as run_command
 
     flags = [
         flag
-        for flag, given in (("--list", arguments.list), ("--revoke", arguments.revoke))
-        if given
+        for flag, is_set in (("--list", arguments.list), ("--revoke", arguments.revoke))
+        if is_set
     ]
-    print_lines(work([*arguments.places, *flags]))
+    print_lines(run_command([*arguments.places, *flags]))
     return OK
 
 

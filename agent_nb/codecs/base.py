@@ -15,7 +15,7 @@ Rules
   left out.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
   `extra[codec]`; both come out unchanged.
-- Nothing canonical is hidden in a foreign field: what a format has no word for is lost. Every loss
+- Nothing canonical is hidden in a foreign field: what has no field in a format is lost. Every loss
   is listed in `lossy`, counted in `losses`, and refused with `strict` (WireError).
 - An encoder yields complete units of text: a JSON line without its newline, or an SSE frame with
   its blank line.
@@ -39,36 +39,40 @@ from .stream_encoder import DETAILS, Capabilities, StreamEncoder
 
 
 class Codec(msgspec.Struct, frozen=True, kw_only=True):
-    """One format.
-
-    `carries` maps each kind it can write to the fields it carries, `lossy` kinds (and `kind.field`)
-    that it cannot carry to the reason. `adds` are kinds that appear when our own runs are read back
-    (nodes and statuses that the format demands), `envelope` the envelope fields it carries.
-    `nests`: events of sub-agents have a place in it; `interleaves`: runs of one stream may overlap;
-    `framed`: it uses the name and id of an SSE frame; `replies`: it repeats a text whole after its
-    pieces; `may_lack_end`: its streams may stop without an end marker, so that an answer which came
-    whole is done (elsewhere a run without its end is interrupted). `headers` are HTTP headers that
-    its receivers want, `forms` its variants, written `name:form`, the default first. `fast`: a
-    decoder and an encoder that replace those made of the reader and writer.
-    """
+    """One format: how it is read and written, and what of a run it can carry."""
 
     name: str
     title: str
+    #: Its usual framing; either is read.
     framing: Framing
     reader: Callable[[Losses], Reader]
     writer: Callable[[Losses, Options], Writer]
+    #: Returns how likely an object is of this format, from 0 to 1.
     score: Callable[[Item], float]
+    #: Each kind of event that it can write -> the fields that it carries.
     carries: Mapping[str, frozenset[str]]
+    #: `kind` or `kind.field` that it cannot carry -> the reason.
     lossy: Mapping[str, str]
+    #: Kinds that appear when a run of ours is read back: nodes, statuses that the format demands.
     adds: frozenset[str] = frozenset()
+    #: The envelope fields that it carries.
     envelope: frozenset[str] = frozenset()
+    #: Its variants, written `name:form`; the first is the default.
     forms: tuple[str, ...] = ("",)
+    #: It has a place for the events of sub-agents.
     nests: bool = False
+    #: Runs of one stream may overlap.
     interleaves: bool = False
+    #: It uses the name and id of an SSE frame.
     framed: bool = False
+    #: It repeats a text whole after its pieces.
     replies: bool = False
+    #: Its streams may stop without an end marker: a run whose answer came whole is done. In other
+    #: formats a run without its end is interrupted.
     may_lack_end: bool = False
+    #: HTTP headers that its receivers need.
     headers: Mapping[str, str] = {}
+    #: A decoder and an encoder to use instead of those made of `reader` and `writer`.
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
     @property

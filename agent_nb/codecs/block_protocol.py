@@ -21,17 +21,21 @@ import msgspec
 
 from ..events import Call, Delta, Event, Respond, Think, User
 from .blocks import Blocks, OpenBlock
-from .call_matching import Correlator
+from .call_matching import CallMatcher
 from .foreign_values import object_of, parse_json, text_of
 from .passthrough import note_difference, restore_object
 from .run_builder import Obj, RunBuilder
-from .writing import Live, line_texts
+from .writing import LiveBlocks, delta_lines
 
 _CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
 
 
-class Form(msgspec.Struct, frozen=True):
-    """One kind of block: the event it becomes, the types of its lines, the keys of id and text."""
+class BlockForm(msgspec.Struct, frozen=True):
+    """How a protocol writes one kind of block.
+
+    `of`: the kind of event that the block becomes. `start`, `delta`, `end`: the types of its lines.
+    `id`, `text`: the fields of a line that hold the block's id, and the text of a delta.
+    """
 
     of: str
     start: str
@@ -41,17 +45,17 @@ class Form(msgspec.Struct, frozen=True):
     text: str
 
     def key(self, obj: Obj) -> str:
-        """Return the key of the block that a line names."""
+        """Return the key, unique in the stream, of the block that a line names."""
         return f"{self.start}:{text_of(obj, self.id)}"
 
 
 class BlockReader:
-    """The blocks of one stream; `calls` are those of its run."""
+    """Reads the blocks of one stream; `calls` are those of its run."""
 
-    def __init__(self, run: RunBuilder, blocks: Blocks, calls: Correlator) -> None:
+    def __init__(self, run: RunBuilder, blocks: Blocks, calls: CallMatcher) -> None:
         self._run, self._blocks, self._calls = run, blocks, calls
 
-    def start(self, form: Form, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
+    def start(self, form: BlockForm, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
         """Read a start line. An open block of that id is cut off before."""
         key, out = form.key(obj), list[Event]()
         if cut := self._blocks.take(key):
@@ -64,7 +68,7 @@ class BlockReader:
         note = {"start": note_difference(obj, {"type": form.start})}
         return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
 
-    def delta(self, form: Form, obj: Obj) -> list[Event]:
+    def delta(self, form: BlockForm, obj: Obj) -> list[Event]:
         """Read a delta line; one of no open call, or without text, is unknown."""
         text, key = obj.get(form.text), form.key(obj)
         block = self._blocks.get(key)
@@ -77,7 +81,7 @@ class BlockReader:
         assert block is not None
         return [self._blocks.add(block, text, obj, {"type": form.delta, form.text: text}, ts)]
 
-    def end(self, form: Form, obj: Obj) -> list[Event]:
+    def end(self, form: BlockForm, obj: Obj) -> list[Event]:
         """Read an end line; one of no open block is unknown."""
         block = self._blocks.take(form.key(obj))
         if block is None:
@@ -85,7 +89,7 @@ class BlockReader:
         return [self.complete(block, {"end": note_difference(obj, {"type": form.end})})]
 
     def cut_off(self) -> list[Event]:
-        """Close the blocks that never got their end."""
+        """Close all open blocks, as incomplete."""
         blocks = [self._blocks.take(block.key) for block in self._blocks.open()]
         return [self.complete(block, {}, incomplete=True) for block in blocks if block]
 
@@ -116,9 +120,9 @@ def _wire_id(block: OpenBlock) -> str:
 
 
 class BlockWriter:
-    """Write imported blocks as they came. `forms`: by the kind of their event."""
+    """Writes imported blocks as they came. `forms`: kind of event -> how it is written."""
 
-    def __init__(self, forms: Mapping[str, Form], live: Live) -> None:
+    def __init__(self, forms: Mapping[str, BlockForm], live: LiveBlocks) -> None:
         self._forms, self._live = forms, live
 
     def delta(self, event: Delta, note: Obj) -> list[Obj]:
@@ -140,6 +144,6 @@ class BlockWriter:
             out = [restore_object({"type": form.start}, start)] if isinstance(start, dict) else []
             out += [
                 restore_object({"type": form.delta, form.text: text}, n)
-                for text, n in line_texts(event, note, {})
+                for text, n in delta_lines(event, note, {})
             ]
         return [*out, restore_object({"type": form.end}, end)] if isinstance(end, dict) else out

@@ -18,7 +18,7 @@ from .passthrough import Shift, is_same_json, note_difference, shift_note
 from .run_builder import RunBuilder
 
 E = TypeVar("E", bound=Event)
-_ROOT: Mapping[str, Any] = {}
+_EMPTY: Mapping[str, Any] = {}
 
 
 class OpenBlock:
@@ -56,7 +56,7 @@ class OpenBlock:
         where: Mapping[str, Any],
         *,
         name: str = "",
-        frame: Mapping[str, Any] = _ROOT,
+        frame: Mapping[str, Any] = _EMPTY,
     ) -> None:
         self.of = of
         self.key = key
@@ -80,7 +80,10 @@ class OpenBlock:
         return "".join(self.texts)
 
     def add(self, text: str, note: dict[str, Any], gap: int, shifts: Mapping[str, Shift]) -> None:
-        """Append the text of a line, with its note and the milliseconds before it."""
+        """Append the text of a line, with its note and the milliseconds before it.
+
+        A note is stored only if it is not what `shift_note` expects from the last stored one.
+        """
         count = len(self.lengths)
         self.since += gap
         if not count:
@@ -133,7 +136,7 @@ class Blocks:
         *,
         key: str = "",
         ts: float = 0.0,
-        where: Mapping[str, Any] = _ROOT,
+        where: Mapping[str, Any] = _EMPTY,
     ) -> list[Event]:
         """Take a delta of text or reasoning: close what else is open, pass the delta on."""
         out: list[Event] = []
@@ -169,7 +172,7 @@ class Blocks:
         drawn: Mapping[str, Any],
         *,
         ts: float = 0.0,
-        where: Mapping[str, Any] = _ROOT,
+        where: Mapping[str, Any] = _EMPTY,
     ) -> list[Event]:
         """Take a piece of the arguments of the call `key`; open text closes first."""
         out = self.close()
@@ -187,7 +190,7 @@ class Blocks:
         *,
         name: str = "",
         ts: float = 0.0,
-        where: Mapping[str, Any] = _ROOT,
+        where: Mapping[str, Any] = _EMPTY,
     ) -> Delta:
         """Open the block `key` by a line whose note is in `frame`; return its empty delta."""
         block = self._keyed[key] = self._new(of, key, where, name=name, frame=frame)
@@ -232,6 +235,7 @@ class Blocks:
     def _event(
         self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any
     ) -> E:
+        """Return the complete event of a block; a kind without `chunks` has them in its note."""
         full_note = {
             **block.note,
             **({"lines": block.lines} if block.lines else {}),
@@ -251,9 +255,9 @@ class Blocks:
         where: Mapping[str, Any],
         *,
         name: str = "",
-        frame: Mapping[str, Any] = _ROOT,
+        frame: Mapping[str, Any] = _EMPTY,
     ) -> OpenBlock:
-        self._run.model_speaks()
+        self._run.begin_model_output()
         self._count += 1
         number = f"{self._prefix}{self._run.codec}-{self._count}"
         return OpenBlock(of, key, number, self._run.turn, where, name=name, frame=frame)

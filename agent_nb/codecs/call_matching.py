@@ -22,7 +22,7 @@ import msgspec
 
 GUESS = "the oldest open call of this tool"
 REMEMBERED = 1024
-Seen = Literal["", "open", "over"]
+CallState = Literal["", "open", "over"]
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Match(msgspec.Struct, frozen=True):
         return {"guess": GUESS} if self.guess else {}
 
 
-class Correlator:
+class CallMatcher:
     """The calls of one stream: each line about a call -> our id of that call.
 
     A wire id is the id in the stream; ours differs where the stream gives none, or uses one again.
@@ -58,9 +58,9 @@ class Correlator:
         self._past: OrderedDict[str, int] = OrderedDict()
         self._count = 0
 
-    def open_call(self, name: str, call_id: str = "") -> tuple[str, bool]:
+    def open_call(self, name: str, wire_id: str = "") -> tuple[str, bool]:
         """Open a call; return our id of it, and whether that is synthetic (generated here)."""
-        wire_id, call_id = call_id, self._unique(call_id) or self._make()
+        call_id = self._unused_id(wire_id) or self._generate_id()
         if call_id not in self._names:
             self._names[call_id] = name
             self._open.setdefault(name, []).append(call_id)
@@ -68,26 +68,26 @@ class Correlator:
                 self._ids[wire_id] = call_id
         return call_id, not wire_id
 
-    def state_of(self, call_id: str) -> Seen:
+    def state_of(self, wire_id: str) -> CallState:
         """Return whether the call with a wire id is open, over, or unknown ("")."""
-        return "open" if call_id in self._ids else "over" if call_id in self._past else ""
+        return "open" if wire_id in self._ids else "over" if wire_id in self._past else ""
 
-    def match_line(self, name: str, call_id: str = "") -> Match:
+    def match_line(self, name: str, wire_id: str = "") -> Match:
         """Return the call to `name` that a line is about; open one if there is none."""
-        waiting = () if call_id else self._open.get(name, ())
-        if waiting:
-            return Match(waiting[0], guess=len(waiting) > 1)
-        if self.own_id(call_id) in self._names:
-            return Match(self.own_id(call_id))
-        if self.state_of(call_id) == "over":
-            uses = self._past[call_id]
-            return Match(call_id if uses == 1 else f"{call_id}#{uses}")
-        return Match(self.open_call(name, call_id)[0], implicit=True)
+        candidates = () if wire_id else self._open.get(name, ())
+        if candidates:
+            return Match(candidates[0], guess=len(candidates) > 1)
+        if self.own_id(wire_id) in self._names:
+            return Match(self.own_id(wire_id))
+        if self.state_of(wire_id) == "over":  # a late line is about the newest call of that id
+            uses = self._past[wire_id]
+            return Match(wire_id if uses == 1 else f"{wire_id}#{uses}")
+        return Match(self.open_call(name, wire_id)[0], implicit=True)
 
-    def match_result(self, name: str, call_id: str = "") -> Match:
+    def match_result(self, name: str, wire_id: str = "") -> Match:
         """Return the call to `name` that a result ends; it is not open afterwards."""
-        match = self.match_line(name, call_id)
-        self._forget(match.call_id)
+        match = self.match_line(name, wire_id)
+        self._end(match.call_id)
         return match
 
     def open_calls(self) -> dict[str, str]:
@@ -106,7 +106,7 @@ class Correlator:
         """Return the oldest open call of any tool, or "", and forget it."""
         call_id = self.oldest()
         if call_id:
-            self._forget(call_id)
+            self._end(call_id)
         return call_id
 
     def tool_of(self, call_id: str) -> str:
@@ -122,18 +122,18 @@ class Correlator:
         for known in (self._open, self._names, self._ids, self._past):
             known.clear()
 
-    def _unique(self, wire_id: str) -> str:
+    def _unused_id(self, wire_id: str) -> str:
         """Return our id of an open call, or an unused one ("" for no wire id)."""
         uses = self._past.get(wire_id, 0)
         return self._ids.get(wire_id) or (f"{wire_id}#{uses + 1}" if wire_id and uses else wire_id)
 
-    def _make(self) -> str:
+    def _generate_id(self) -> str:
         self._count += 1
         while f"{self._prefix}call-{self._count}" in self._names:
             self._count += 1
         return f"{self._prefix}call-{self._count}"
 
-    def _forget(self, call_id: str) -> None:
+    def _end(self, call_id: str) -> None:
         name = self._names.pop(call_id, None)
         if name is None:
             return

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
+from ..events import TYPES, AnyEvent, Event, Unknown, encode_event, event_from
 from ..wire import dumps, loads
 from .base import Codec
 from .contract import Options
@@ -25,9 +25,10 @@ from .lines import LINE_LIMIT
 from .losses import Losses
 from .stream_decoder import NOT_AN_OBJECT, accept_object
 
-_lines: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _encode = msgspec.json.Encoder().encode
-_OURS = frozenset({"seq", "ts", "run", "origin"})
+# fields that other formats with our types do not have
+_ENVELOPE = frozenset({"seq", "ts", "run", "origin"})
 
 
 class CanonicalDecoder:
@@ -37,8 +38,8 @@ class CanonicalDecoder:
         self.losses = Losses(strict=strict)
         self._unframer: Unframer | None = None
         self._begun = False
-        self._held: list[bytes] = []
-        self._size = 0
+        self._held: list[bytes] = []  # of the line that is not complete
+        self._size = 0  # of it, in bytes
 
     def feed(self, data: bytes | str) -> list[Event]:
         """Return the events that `data` completes."""
@@ -46,17 +47,17 @@ class CanonicalDecoder:
         if not self._begun:
             self._begin(chunk)
         if self._unframer is not None:
-            return self._items(self._unframer.feed(chunk))
+            return self._convert_items(self._unframer.feed(chunk))
         cut = chunk.rfind(b"\n") + 1
         if not cut:
             return self._hold(chunk)
         block = b"".join([*self._held, chunk[:cut]]) if self._held else chunk[:cut]
         self._held, self._size = [], 0
-        return [*self._block(block), *self._hold(chunk[cut:])]
+        return [*self._decode_block(block), *self._hold(chunk[cut:])]
 
     def read(self, obj: Any) -> list[Event]:
         """Return the event of a decoded object."""
-        return self._items(accept_object(obj, self.losses))
+        return self._convert_items(accept_object(obj, self.losses))
 
     def tick(self, now: float) -> list[Event]:
         """Return nothing: no event waits for another."""
@@ -65,9 +66,9 @@ class CanonicalDecoder:
     def close(self) -> list[Event]:
         """Return what the last line without a newline holds."""
         if self._unframer is not None:
-            return self._items(self._unframer.close())
+            return self._convert_items(self._unframer.close())
         rest, self._held, self._size = b"".join(self._held), [], 0
-        return self._block(rest) if rest.strip() else []
+        return self._decode_block(rest) if rest.strip() else []
 
     def _begin(self, chunk: bytes) -> None:
         if not chunk:
@@ -85,22 +86,27 @@ class CanonicalDecoder:
                 self.losses.add("malformed line", f"it is larger than {LINE_LIMIT} bytes")
         return []
 
-    def _block(self, block: bytes) -> list[Event]:
+    def _decode_block(self, block: bytes) -> list[Event]:
+        """Return the events of whole lines, all at once if each is exactly one canonical event."""
         try:
-            events: list[Event] = list(_lines.decode_lines(block))
+            events: list[Event] = list(_decoder.decode_lines(block))
         except (ValueError, RecursionError):
-            return self._one_by_one(block)
+            return self._decode_each_line(block)
+        # msgspec reads values whatever stands between them: each line holds exactly one if every
+        # line break is between two objects and there are as many events as lines
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        return events if len(events) == lines else self._one_by_one(block)
+        whole_lines = len(events) == lines == block.count(b"}\n{") + 1
+        return events if whole_lines else self._decode_each_line(block)
 
-    def _one_by_one(self, block: bytes) -> list[Event]:
+    def _decode_each_line(self, block: bytes) -> list[Event]:
+        """Return the events of whole lines, one by one; count those that are not JSON objects."""
         out: list[Event] = []
         for line in block.split(b"\n"):
             if not line.strip():
                 continue
             try:
-                out.append(decode_event(line))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+                out.append(_decode_line(line))
+            except (ValueError, RecursionError) as fault:
                 self.losses.add(
                     "malformed line",
                     f"it is not a JSON object ({fault})",
@@ -108,7 +114,7 @@ class CanonicalDecoder:
                 )
         return out
 
-    def _items(self, items: list[Item]) -> list[Event]:
+    def _convert_items(self, items: list[Item]) -> list[Event]:
         out: list[Event] = []
         for item in items:
             if isinstance(item.obj, dict):
@@ -118,10 +124,18 @@ class CanonicalDecoder:
         return out
 
 
-def _line(event: Event) -> list[str]:
+def _decode_line(line: bytes) -> Event:
+    """Return the event of a line. Raises ValueError if it is not a JSON object."""
+    try:
+        return _decoder.decode(line)
+    except msgspec.ValidationError:  # a field or a type that is not ours
+        return event_from(loads(line))
+
+
+def _encode_line(event: Event) -> list[str]:
     """Return the line of one event."""
     if event.extra is None and type(event) is not Unknown:
-        with suppress(UnicodeEncodeError):  # of half a character
+        with suppress(UnicodeEncodeError):  # a lone surrogate, which `encode_event` replaces
             return [_encode(event).decode()]
     return [encode_event(event).decode()]
 
@@ -133,7 +147,7 @@ class CanonicalEncoder:
         self.losses = Losses(strict=strict)
         self.framing: Framing = (options or Options()).framing
         if self.framing == "ndjson":
-            self.feed = _line  # type: ignore[method-assign]  # stateless, and a plain function is a fifth faster
+            self.feed = _encode_line  # type: ignore[method-assign]  # stateless, and a plain function is a fifth faster
 
     def feed(self, event: Event) -> list[str]:
         """Return the line or frame of one event; a frame's id is the event's `seq`."""
@@ -155,12 +169,13 @@ class CanonicalEncoder:
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is a canonical event, from 0 to 1."""
     obj = item.obj
     if obj.get("type") not in TYPES:
         return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0
     return (
         1.0
-        if _OURS & obj.keys()
+        if _ENVELOPE & obj.keys()
         else 0.3
         if obj.keys() <= set(TYPES[obj["type"]].__struct_fields__) | {"type"}
         else 0.1

@@ -1,4 +1,7 @@
-"""Count what formats cannot say of an event that they carry; the encoder counts whole fields."""
+"""Checks that writers share: count the losses inside a field that a format carries.
+
+The encoder counts the fields and events that it does not carry at all.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ def check_result(
     why: str = TWO_STATUSES,
     text: str = "a result",
 ) -> None:
-    """Count a status other than `statuses`, and content that becomes JSON text.
+    """Count a status outside `statuses` (reason `why`), and content that becomes JSON text.
 
-    `text` names what is a text in the format, "" if nothing has to be.
+    `text`: what the format calls such content, where it has to be a text; "" where any JSON fits.
     """
     if event.status not in statuses:
         losses.add("result.status", why)
@@ -27,7 +30,7 @@ def check_result(
 
 
 def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> None:
-    """Count what formats with token counts only cannot say of a step.
+    """Count the counts of a step that a format with token counts only cannot hold.
 
     `all_tokens`: the format also counts thoughts, and tokens written to a cache.
     """
@@ -39,7 +42,10 @@ def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> No
 
 
 def is_question(losses: Losses, event: Approval, word: str) -> bool:
-    """Return whether an approval asks; count an answer, for which the format has no `word`."""
+    """Return whether an approval is a question. An answer is counted as lost.
+
+    `word`: what the format calls its units, for the reason of the loss.
+    """
     if event.stage == "requested":
         return True
     if not event.decision:  # the encoder has counted one with a decision
@@ -48,9 +54,7 @@ def is_question(losses: Losses, event: Approval, word: str) -> bool:
 
 
 def is_nested(losses: Losses, event: Event, why: str) -> bool:
-    """Return whether an event is of a run inside the run; count it, if the format has no place for
-    it.
-    """
+    """Return whether an event is of a sub-agent; count it as lost then. `why`: the reason."""
     if event.span:
         losses.add(f"nested {event.type}", why)
     return bool(event.span)

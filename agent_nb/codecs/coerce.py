@@ -7,7 +7,8 @@ every notebook.
 Rules
 - A text item that is one JSON object is a line, with or without its newline; printed over several
   lines (an example from a document) it is joined to one.
-- The first two texts decide between stripped SSE lines and chunks; only the first is held for that.
+- The first two texts decide between chunks and SSE lines without their ends; only the first is held
+  for that.
 - An item that cannot be read raises UsageError, which names what can.
 """
 
@@ -24,96 +25,102 @@ from ..errors import UsageError
 from ..events import Event
 from ..wire import plain_value
 
+# what a decoder takes
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
 _DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
-_AG_UI = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
-_MODEL = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
+# how the hints in ADAPTERS go on after "Objects of PACKAGE"
+_AG_UI_HINT = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
+_MODEL_HINT = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
 #: What to watch instead of an object, by the package that defines it.
 ADAPTERS = {
-    "pydantic_ai": _AG_UI.format(
+    "pydantic_ai": _AG_UI_HINT.format(
         how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
     ),
     **dict.fromkeys(
         ("langchain", "langchain_core", "langgraph"),
-        _AG_UI.format(how="run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)"),
+        _AG_UI_HINT.format(
+            how="run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)"
+        ),
     ),
-    "crewai": _AG_UI.format(how="The package ag-ui-crewai"),
-    "strands": _AG_UI.format(how="The package ag-ui-strands"),
-    "google": _AG_UI.format(how="The package ag-ui-adk, for agents of google.adk,"),
-    "openai": _MODEL.format(name="openai/…"),
-    "anthropic": _MODEL.format(name="anthropic/…"),
+    "crewai": _AG_UI_HINT.format(how="The package ag-ui-crewai"),
+    "strands": _AG_UI_HINT.format(how="The package ag-ui-strands"),
+    "google": _AG_UI_HINT.format(how="The package ag-ui-adk, for agents of google.adk,"),
+    "openai": _MODEL_HINT.format(name="openai/…"),
+    "anthropic": _MODEL_HINT.format(name="anthropic/…"),
 }
-DICTS = (
+DICT_HINT = (
     "A dict is read if it is an event of one of these formats, such as"
     ' {"type": "respond", "content": "…"} (canonical)'
     ' or {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "…"} (ag-ui).'
 )
-KNOWN = (
+READABLE = (
     "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
 )
 
 
-class Pieces:
-    """Coerce the items of one stream."""
+class ItemCoercer:
+    """Coerces the items of one stream."""
 
     def __init__(self) -> None:
         self._held: bytes | None = None
-        self._lines: bool | None = None  # stripped SSE lines (True), chunks (False), undecided
-        self._fresh = True  # at the start of a line
+        self._lacks_line_ends: bool | None = None  # texts are SSE lines, not chunks; None: unclear
+        self._at_line_start = True  # the next text begins a line
 
     def feed(self, item: Any) -> list[Piece]:
         """Return the pieces of one item. Raises UsageError if its type is unknown."""
         piece = piece_of(item)
-        return self._text(piece) if isinstance(piece, bytes) else [piece]
+        return self._feed_text(piece) if isinstance(piece, bytes) else [piece]
 
     def close(self) -> list[Piece]:
         """Return the text that is still held."""
         held, self._held = self._held, None
         return [held] if held else []
 
-    def _text(self, data: bytes) -> list[Piece]:
+    def _feed_text(self, data: bytes) -> list[Piece]:
+        """Return a text completed to a line; hold the first that may be an SSE line without end."""
         if self._held is not None:
-            return self._second(data)
+            return self._decide(data)
         if (
-            self._lines is None
-            and self._fresh
+            self._lacks_line_ends is None
+            and self._at_line_start
             and b"\n" not in data
             and b"\r" not in data
             and _FIELD.match(data)
         ):
             self._held = data
             return []
-        return [self._chunk(data)] if data or self._lines else []
+        return [self._complete_line(data)] if data or self._lacks_line_ends else []
 
-    def _second(self, data: bytes) -> list[Piece]:
-        """Decide between lines and chunks by the text after the first."""
+    def _decide(self, data: bytes) -> list[Piece]:
+        """Decide between lines and chunks by the first two texts; return them."""
         first, self._held = self._held or b"", None
-        self._lines = (
-            _whole_line(first)
+        self._lacks_line_ends = (
+            _is_whole_line(first)
             and (not data.strip(b"\r\n") or bool(_FIELD.match(data)))
             and data[:1] not in (b"\n", b"\r")
         )
-        return [self._chunk(first), self._chunk(data)]
+        return [self._complete_line(first), self._complete_line(data)]
 
-    def _chunk(self, data: bytes) -> bytes:
-        if self._lines and data[-1:] != b"\n":
+    def _complete_line(self, data: bytes) -> bytes:
+        """Return a text with its line end: of an SSE line, or of a whole JSON object."""
+        if self._lacks_line_ends and data[-1:] != b"\n":
             data += b"\n"
-        elif self._fresh and _is_object(data):
+        elif self._at_line_start and _is_object(data):
             data = b" ".join(data.strip().split(b"\n")) + b"\n"
-        self._fresh = data[-1:] == b"\n" if data else self._fresh
+        self._at_line_start = data[-1:] == b"\n" if data else self._at_line_start
         return data
 
 
 def _is_object(data: bytes) -> bool:
     """Return whether a text is one JSON object that is not yet one line."""
     body = data.strip()
-    stripped = data[-1:] == b"}" or b"\n" in body
-    return stripped and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
+    needs_joining = data[-1:] == b"}" or b"\n" in body  # no line end yet, or several lines
+    return needs_joining and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
 
 
-def _whole_line(line: bytes) -> bool:
-    """Return whether an SSE line stands alone: the JSON of a data line must be whole."""
+def _is_whole_line(line: bytes) -> bool:
+    """Return whether a text is a whole SSE line, not the beginning of one."""
     data = _DATA.fullmatch(line)
     return data is None or is_json(data[1]) or data[1].strip() == b"[DONE]"
 
@@ -140,34 +147,34 @@ def piece_of(item: Any) -> Piece:
     if isinstance(getattr(item, "data", None), str) and isinstance(
         getattr(item, "event", None), str | None
     ):
-        return _sse(item)
-    obj = _object(item)
+        return _draw_frame(item)
+    obj = _to_object(item)
     if not isinstance(obj, Mapping):
-        hint = f"{adapter_of(type(item))} Known: {KNOWN}.".lstrip()
+        hint = f"{suggest_adapter(type(item))} Known: {READABLE}.".lstrip()
         raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
     return obj
 
 
 def _plain_event(event: Event) -> Event:
-    """Return an event whose texts and numbers are built-in ones."""
+    """Return an event with texts and numbers of built-in types, such as float for a numpy float."""
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
     return msgspec.structs.replace(event, **plain_value(fields))
 
 
-def adapter_of(kind: type | None) -> str:
-    """Return a sentence on what to watch instead of such items ("": of texts, for example)."""
+def suggest_adapter(kind: type | None) -> str:
+    """Return a hint on what to watch instead of items of type `kind` ("" for none)."""
     package = getattr(kind, "__module__", "").partition(".")[0]
     if package in ADAPTERS:
         return f"Objects of {package} {ADAPTERS[package]}."
     if kind is not None and issubclass(kind, Mapping):
-        return DICTS
+        return DICT_HINT
     if package in sys.stdlib_module_names or not package:
         return ""
     return f"If there is an AG-UI adapter for {package} (docs.ag-ui.com lists them), watch the events that it gives; they are read as they are."
 
 
-def _sse(item: Any) -> bytes:
-    """Return the frame of an SSE event of a client library (`event`, `data`, `id`)."""
+def _draw_frame(item: Any) -> bytes:
+    """Draw the SSE event of a client library (attributes `event`, `data`, `id`) as a frame."""
     event, number = getattr(item, "event", None), getattr(item, "id", None)
     head = (
         f"id: {number}\n"
@@ -183,7 +190,8 @@ def _sse(item: Any) -> bytes:
     return f"{head}{kind}{data}\n".encode("utf-8", "replace")
 
 
-def _object(item: Any) -> Any:
+def _to_object(item: Any) -> Any:
+    """Return a model, dataclass or struct as JSON values; None if it is none of these."""
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
         return _with_defaults(

@@ -50,7 +50,7 @@ def decode(
     stream, numberer = ForeignStream(codec, strict=strict), Numberer()
     numbered = map(numberer.feed, _events(stream, read_items(source)))
     events = [event for event in numbered if event.type != "delta"]
-    _finish(stream, losses)
+    _report_losses(stream, losses)
     return events
 
 
@@ -63,13 +63,13 @@ def logs(
     """
     stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
-    for event in _settled(stream, _events(stream, read_items(source))):
+    for event in _end_runs(stream, _events(stream, read_items(source))):
         runs.setdefault(event.run, []).append(event)
-    _finish(stream, losses)
+    _report_losses(stream, losses)
     return [EventLog.of_events(e for e in events if e.type != "delta") for events in runs.values()]
 
 
-def _finish(stream: ForeignStream, losses: Losses | None) -> None:
+def _report_losses(stream: ForeignStream, losses: Losses | None) -> None:
     """Report what was lost. Raises UsageError if the format never became clear."""
     stream.known_codec  # noqa: B018  (raises)
     if losses is not None:
@@ -136,9 +136,10 @@ def convert(
     stream, (target, form) = ForeignStream(from_, strict=strict), named(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
-    events = _events(stream, _flushing(read_items(reader), writer), clock)
+    events = _events(stream, _flush_between(read_items(reader), writer), clock)
+    # what has been written is flushed before the next item is read: the source may be live
     read = written = 0
-    for event in _translated(stream, target.name, events):
+    for event in _prepare_events(stream, target.name, events):
         if event.type != "delta":
             read += 1
         elif target.name == "canonical":
@@ -176,7 +177,7 @@ def convert_files(
 def _events(
     stream: ForeignStream, items: Iterable[Any], clock: Callable[[], float] | None = None
 ) -> Iterator[Event]:
-    """Yield the events of a stream; with a `clock`, what waits comes out in time."""
+    """Yield the events of a stream; with a `clock`, those held back come after their time."""
     for item in items:
         yield from stream.feed(item)
         if clock is not None:
@@ -184,8 +185,8 @@ def _events(
     yield from stream.close()
 
 
-def _settled(stream: ForeignStream, events: Iterable[Event]) -> Iterator[Event]:
-    """Yield the events of a stream, every run ended properly."""
+def _end_runs(stream: ForeignStream, events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of a stream, and the ends of runs that broke off."""
     settler: Settler | None = None
     for event in events:
         if settler is None:  # the codec is known by the first event
@@ -195,15 +196,15 @@ def _settled(stream: ForeignStream, events: Iterable[Event]) -> Iterator[Event]:
         yield from settler.close()
 
 
-def _translated(stream: ForeignStream, target: str, events: Iterator[Event]) -> Iterator[Event]:
-    """Yield the events numbered, and settled where they go into another format."""
+def _prepare_events(stream: ForeignStream, target: str, events: Iterator[Event]) -> Iterator[Event]:
+    """Yield the events numbered; if `target` is another format, also the ends that are missing."""
     numberer = Numberer()
     first = next(events, None)
     if first is None:
         return
     all_events = chain([first], events)
     own = stream.known_codec.name == target
-    yield from map(numberer.feed, all_events if own else _settled(stream, all_events))
+    yield from map(numberer.feed, all_events if own else _end_runs(stream, all_events))
 
 
 def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
@@ -214,8 +215,8 @@ def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
     return len(texts)
 
 
-def _flushing(items: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
-    """Yield the items; flush what became of one before waiting for the next."""
+def _flush_between(items: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
+    """Yield the items; flush `writer` before waiting for the next one."""
     for item in items:
         yield item
         writer.flush()

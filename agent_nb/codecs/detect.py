@@ -12,15 +12,17 @@ from ..errors import AgentError, UsageError
 from ..host import blame_plugin, list_plugins, load_plugin
 from .base import Codec
 
-HEAD = 64 * 1024  # bytes that are looked at
-LINES = 24
-LEAST = 0.2
-SURE = 0.9  # a score that needs no more lines
-LIKELY, LEAD = 0.6, 0.25  # so does a likely score that far ahead: a live stream shows sooner
+HEAD = 64 * 1024  # bytes of a stream that are scored, at most
+LINES = 24  # lines of them, at most
+MINIMUM = 0.2  # a lower score is no format
+# so that a live stream shows soon, fewer lines suffice if the best score is at least SURE, or at
+# least LIKELY and by LEAD above the second
+SURE = 0.9
+LIKELY, LEAD = 0.6, 0.25
 
 
 def named(name: str) -> tuple[Codec, str]:
-    """Return the codec and form of `name` or `name:form`. Raises UsageError if it is unknown."""
+    """Return (codec, form) for a name `codec` or `codec:form`. Raises UsageError if unknown."""
     base, _, form = name.partition(":")
     codec: Codec = load_plugin("codecs", base)
     if form and form not in codec.forms:
@@ -30,7 +32,7 @@ def named(name: str) -> tuple[Codec, str]:
     return codec, form
 
 
-def scores(head: bytes | str) -> list[tuple[float, str]]:
+def rank_codecs(head: bytes | str) -> list[tuple[float, str]]:
     """Return (score, codec name) for every codec, best first.
 
     `head` is the beginning of a stream.
@@ -55,11 +57,11 @@ def _score(name: str, lines: list[str]) -> float:
 
 def detect(head: bytes | str) -> Codec:
     """Return the codec of a stream that begins with `head`. Raises UsageError if none is likely."""
-    ranked = scores(head)
-    best, name = ranked[0]
-    if best < LEAST:
+    ranking = rank_codecs(head)
+    best, name = ranking[0]
+    if best < MINIMUM:
         raise UsageError(
-            f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranked))}."
+            f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranking))}."
         )
     return named(name)[0]
 
@@ -69,7 +71,7 @@ class Detector:
 
     def __init__(self) -> None:
         self.head = b""
-        self._lines = 0  # of the head, when it was scored last
+        self._lines = 0  # of the head when it was last scored
 
     def feed(self, data: bytes) -> bool:
         """Take the next bytes; return whether the head suffices to decide."""
@@ -80,7 +82,7 @@ class Detector:
         if lines == self._lines:
             return False
         self._lines = lines
-        (best, _), (second, _), *_ = scores(self.head)
+        (best, _), (second, _), *_ = rank_codecs(self.head)
         return best >= SURE or (best >= LIKELY and best - second >= LEAD)
 
     def codec(self) -> Codec:

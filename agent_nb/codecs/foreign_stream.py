@@ -14,25 +14,28 @@ from ..errors import UsageError
 from ..events import Event, Settler
 from ..wire import dumps, nearest_json
 from .base import Codec
-from .coerce import Piece, Pieces, adapter_of
+from .coerce import ItemCoercer, Piece, suggest_adapter
 from .contract import Decoder
 from .detect import Detector, named
 from .losses import Losses
 
-_OURS = "canonical"
+_CANONICAL = "canonical"
 
 
 class ForeignStream:
-    """Items in, events out. `codec` None: detected. Raises UsageError if it is unknown."""
+    """Reads one stream: items in, events out. `codec` None: detected.
+
+    The constructor raises UsageError if the codec is unknown.
+    """
 
     def __init__(self, codec: str | None = None, *, strict: bool = False) -> None:
         self.codec: Codec | None = named(codec)[0] if codec is not None else None
         self._strict = strict
         self._decoder: Decoder | None = None
-        self._pieces = Pieces()
+        self._coercer = ItemCoercer()
         self._held: list[Piece] = []  # until the format is clear
         self._detector = Detector()
-        self._first: type | None = None  # of the items
+        self._item_type: type | None = None  # of the first item
 
     @property
     def losses(self) -> Losses:
@@ -42,10 +45,10 @@ class ForeignStream:
     @property
     def known_codec(self) -> Codec:
         """The codec, after the end of the stream. Raises UsageError if no format is likely."""
-        return self.codec or self._detected()
+        return self.codec or self._detect()
 
     def new_settler(self) -> Settler:
-        """Return what ends the runs of this stream properly. Raises as `known_codec`."""
+        """Return a settler, which adds the missing ends of runs. Raises as `known_codec`."""
         codec = self.known_codec
         return Settler(codec.name, interleaves=codec.interleaves, may_lack_end=codec.may_lack_end)
 
@@ -54,8 +57,8 @@ class ForeignStream:
 
         Raises UsageError if the item or its format is unknown, WireError if strict.
         """
-        self._first = self._first or type(item)
-        return [event for piece in self._pieces.feed(item) for event in self._piece(piece)]
+        self._item_type = self._item_type or type(item)
+        return [event for piece in self._coercer.feed(item) for event in self._feed_piece(piece)]
 
     def tick(self, now: float) -> list[Event]:
         """Return the events held back long enough at `now` (s, of a monotonic clock)."""
@@ -63,30 +66,30 @@ class ForeignStream:
 
     def close(self) -> list[Event]:
         """End the stream: return what was held back. Raises as `feed`."""
-        out = [event for piece in self._pieces.close() for event in self._piece(piece)]
+        out = [event for piece in self._coercer.close() for event in self._feed_piece(piece)]
         if self._held and (self.codec is not None or self._detector.head.strip()):
-            out += self._begin()
+            out += self._begin_reading()
         return [*out, *self._decoder.close()] if self._decoder is not None else out
 
-    def _piece(self, piece: Piece) -> list[Event]:
+    def _feed_piece(self, piece: Piece) -> list[Event]:
         if self._decoder is not None:
             return self._read(self._decoder, piece)
         self._held.append(piece)
         clear = self.codec is not None or isinstance(piece, Event)
-        return self._begin() if clear or self._detector.feed(_as_bytes(piece)) else []
+        return self._begin_reading() if clear or self._detector.feed(_as_bytes(piece)) else []
 
-    def _begin(self) -> list[Event]:
+    def _begin_reading(self) -> list[Event]:
         held, self._held = self._held, []
         if self.codec is None:
-            self.codec = named(_OURS)[0] if isinstance(held[0], Event) else self._detected()
+            self.codec = named(_CANONICAL)[0] if isinstance(held[0], Event) else self._detect()
         decoder = self._decoder = self.codec.decoder(strict=self._strict)
         return [event for piece in held for event in self._read(decoder, piece)]
 
-    def _detected(self) -> Codec:
+    def _detect(self) -> Codec:
         try:
             return self._detector.codec()
         except UsageError as fault:
-            raise UsageError(f"{fault} {adapter_of(self._first)}".rstrip()) from fault
+            raise UsageError(f"{fault} {suggest_adapter(self._item_type)}".rstrip()) from fault
 
     def _read(self, decoder: Decoder, piece: Piece) -> list[Event]:
         if isinstance(piece, Event):

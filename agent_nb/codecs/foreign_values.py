@@ -28,10 +28,10 @@ def object_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def share_of(value: Any) -> float | None:
+def fraction_of(value: Any) -> float | None:
     """Return a number from 0 to 1, or None."""
-    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    return float(value) if sound else None
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if valid else None
 
 
 def parse_json(text: Any) -> Any:
@@ -47,7 +47,8 @@ def parse_json(text: Any) -> Any:
 def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     """Return (arguments, their text) of a call; `value`: an object, or its JSON text.
 
-    An object has a text only where a notebook's file, which sorts keys, would lose its order.
+    The text of an object is "" if its keys are sorted, as a notebook's file sorts them; else it
+    preserves their order.
     """
     if isinstance(value, dict):
         return value, "" if _is_sorted(value) else dumps(value)

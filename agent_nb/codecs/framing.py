@@ -31,10 +31,10 @@ from .losses import Losses
 T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
-RAW = "#raw"  # in place of an event name: the data is text, not JSON (`[DONE]`)
+RAW = "#raw"  # as the event name of an item: its value is text to write as it is (`[DONE]`)
 _SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
-_HEAD = 8  # characters that decide the framing
+_HEAD = 8  # characters that suffice to tell the framings apart
 _UNSAFE = re.compile(r"[\r\n\0]")
 
 
@@ -77,6 +77,7 @@ class Unframer:
         """
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+        # a `{` decides at once, else the first characters or a whole line; `[` needs what follows
         if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
             return b""
         if not head or (not last and head[:1] == b"[" and not head[1:].strip()):
@@ -109,7 +110,7 @@ class _Parser(ABC):
         """Return the items held back."""
 
     def _safe(self, read: Callable[[], list[T]]) -> list[T]:
-        """Call `read`; a line over the size limit is a loss, not an exception."""
+        """Return what `read` returns; a line over the size limit is counted, not raised."""
         try:
             return read()
         except WireError as fault:
@@ -163,7 +164,7 @@ class _Frames(_Parser):
         return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
 
     def _own(self, number: str | None) -> str | None:
-        """Return the id if the frame has one; in SSE an id also applies to later frames."""
+        """Return an id, None if it is that of the frame before: in SSE an id lasts."""
         if number == self._last:
             return None
         self._last = number

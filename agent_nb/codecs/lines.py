@@ -34,45 +34,45 @@ class LineDecoder(Generic[Data]):
 
     def feed(self, data: Data) -> list[str]:
         """Return the lines that `data` completes. Raises WireError for one above the limit."""
-        self._raise()
+        self._raise_fault()
         lines, rest = _split(data)
         if lines and self._pieces:
-            lines[0] = _joined([*self._pieces, lines[0]])
+            lines[0] = _join([*self._pieces, lines[0]])
         if lines:
             self._pieces, self._size = [], 0
         done: list[str] = []
         for line in lines:
             if len(line) > self._limit:
-                self._blame(line)
+                self._refuse(line)
                 break
             done.append(_text(line))
         else:
             if rest:
                 self._keep(rest)
         if not done:
-            self._raise()
+            self._raise_fault()
         return done
 
     def close(self) -> list[str]:
         """End the stream and return the last line if it had no line break."""
-        self._raise()
+        self._raise_fault()
         pieces, self._pieces, self._size = self._pieces, [], 0
-        return [_text(_joined(pieces))] if pieces else []
+        return [_text(_join(pieces))] if pieces else []
 
     def _keep(self, data: Data) -> None:
         self._pieces.append(data)
         self._size += len(data)
         if self._size > self._limit:
-            self._blame(_joined(self._pieces))
+            self._refuse(_join(self._pieces))
 
-    def _blame(self, raw: Data) -> None:
+    def _refuse(self, raw: Data) -> None:
         self._pieces, self._size = [], 0
         self._fault = WireError(
             f"A line is larger than {self._limit}. Is this a stream of JSON lines?",
             raw=_text(raw[:500]),
         )
 
-    def _raise(self) -> None:
+    def _raise_fault(self) -> None:
         fault, self._fault = self._fault, None
         if fault is not None:
             raise fault
@@ -84,7 +84,7 @@ def _split(data: Data) -> tuple[list[Data], Data]:
     return lines, lines.pop()
 
 
-def _joined(pieces: list[Any]) -> Any:
+def _join(pieces: list[Any]) -> Any:
     return type(pieces[0])().join(pieces)
 
 

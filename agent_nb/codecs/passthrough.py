@@ -5,8 +5,9 @@ Why: canonical fields do not determine all of a foreign object. The rest (unknow
 envelope, null for absent) is kept in `extra[codec]`, the note, and nothing else is: the canonical
 fields stay the only home of what they carry.
 
-Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions; `restore(drawn,
-diff(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true are three different values.
+Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions;
+`restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true
+are three different values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-# (value on the first line, lines since, milliseconds since) -> value
+# How a field counts on: (its value on a line, lines since, milliseconds since) -> value expected.
 Shift = Callable[[Any, int, int], Any]
 
 _encode = msgspec.json.Encoder().encode
@@ -72,8 +73,9 @@ def line_notes(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the note of each line of a block.
 
-    The first note counts on until `note["lines"]` has one for a line, which then counts on. `gaps`
-    are the milliseconds before each line.
+    `note["lines"]`: number of a line -> the note stored for it; the notes of the lines between
+    follow from the stored one before (`shift_note`), that of the first line is `note` itself.
+    `gaps`: the milliseconds before each line.
     """
     listed = note.get("lines")
     own = listed if isinstance(listed, dict) else {}

@@ -1,7 +1,7 @@
 """The notes that readers leave in events, and what of them no other format shows.
 
 Rules
-- A note is `extra[codec]`: what the canonical fields do not say of a line (`passthrough`), and how
+- A note is `extra[codec]`: what the canonical fields do not hold of a line (`passthrough`), and how
   it was read.
 - A format that drops a foreign field loses nothing if canonical fields, or other events of the run,
   carry the same fact. Output of a tool is not a loss either: it is also progress.
@@ -58,8 +58,8 @@ KNOWN_FIELDS = frozenset(
     }
 )
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
-#: The same for one kind, and what other events of the run say: the user's message, the arguments of
-# the call, the answer.
+#: The same for one kind, and fields that repeat other events of the run: the user's message, the
+# arguments of the call, the answer.
 KNOWN_IN_KIND = {
     "run_start": frozenset({"message", "initiator"}),
     "end": frozenset({"content", "reply", "reasoning_content", "usage", "total_usage"}),

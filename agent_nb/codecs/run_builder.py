@@ -1,9 +1,9 @@
-"""Build the events of one imported run: envelope, turns, and notes of what fields do not say.
+"""Build the events of one imported run: envelope, turns and notes.
 
 Rules
 - Every event is `origin: imported`; `extra[codec]` marks its format and holds what the canonical
   fields do not (see `passthrough`).
-- A turn begins with the first word of the model after a result.
+- A turn begins with the first output of the model after a result.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from .passthrough import note_difference
 E = TypeVar("E", bound=Event)
 H = TypeVar("H")
 Obj = dict[str, Any]
-_MODEL = (Think, Respond, Call)
+# events that are output of the model
+_BY_MODEL = (Think, Respond, Call)
 
 
 class RunBuilder:
-    """One run being read.
+    """Builds the events of one run.
 
-    `draw` returns the line of an event, `envelope` the envelope fields of a line (ts, path, span).
+    `draw` returns the line that we would write for an event, `envelope` the envelope fields of a
+    line (ts, path, span).
     """
 
     def __init__(
-        self,
-        codec: str,
-        draw: Callable[[Any], Obj],
-        envelope: Callable[[Obj], Obj] = lambda _: {},
+        self, codec: str, draw: Callable[[Any], Obj], envelope: Callable[[Obj], Obj] = lambda _: {}
     ) -> None:
         self.codec = codec
         self.envelope = envelope
@@ -50,8 +49,8 @@ class RunBuilder:
 
     def make(self, cls: type[E], note: Obj | None = None, **fields: Any) -> E:
         """Return an imported event; `note` is what its line holds beside the fields."""
-        if cls in _MODEL:
-            self.model_speaks()
+        if cls in _BY_MODEL:
+            self.begin_model_output()
         self.see_time(fields.get("ts", 0.0))
         fields.setdefault("turn", self.turn)
         event = cls(run=self.run, origin="imported", extra={self.codec: note or {}}, **fields)
@@ -79,11 +78,11 @@ class RunBuilder:
         return self.make(cls, {"derived": True}, **fields)
 
     def extension(self, obj: Obj, name: str, payload: Any) -> Event:
-        """Return a line that has no canonical kind."""
+        """Return the event of a line that has no canonical kind."""
         return self.line(Extension, obj, namespace=self.codec, name=name, payload=payload)
 
     def unknown(self, obj: Obj) -> list[Event]:
-        """Return a line of an unknown type, or that fits nothing, as it came."""
+        """Return the event of a line of an unknown type, or that fits no open block or call."""
         payload = {k: v for k, v in obj.items() if k != "type"}
         return [self.extension(obj, text_of(obj, "type"), payload)]
 
@@ -97,8 +96,8 @@ class RunBuilder:
         """Note a time (epoch seconds, 0 for none)."""
         self.start = self.start or ts
 
-    def model_speaks(self) -> None:
-        """Begin a turn, if this is the first word of the model after a result."""
+    def begin_model_output(self) -> None:
+        """Begin a turn if this is the first output of the model in the run, or after a result."""
         if self._after_result or not self.turn:
             self.turn += 1
             self._after_result = False
@@ -114,8 +113,8 @@ def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:
     return handlers.get(kind, unknown) if isinstance(kind, str) else unknown
 
 
-class Spans:
-    """Unique span ids for node names or ids that repeat."""
+class UniqueSpans:
+    """Makes span ids unique, where names or ids of nodes repeat."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}

@@ -19,13 +19,14 @@ from urllib.parse import urlsplit
 from ..errors import UsageError
 from ..wire import read_unzipped
 
-CHUNK = 64 * 1024
+CHUNK = 64 * 1024  # bytes
 #: `response`: an open HTTP response; `async`: an async iterator; "": none of them.
-Kind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
-_TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
+SourceKind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
+# what a text begins with that is a stream itself
+_TEXT_STARTS = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
-def classify_source(source: Any) -> Kind:
+def classify_source(source: Any) -> SourceKind:
     """Return what a source is."""
     if is_url(source):
         return "url"
@@ -51,11 +52,14 @@ def is_text(source: Any) -> bool:
     """Return whether a `str` is the stream itself, not its name: it begins like JSON or SSE."""
     if not isinstance(source, str) or is_url(source):
         return False
-    return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT)
+    return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT_STARTS)
 
 
 def is_live(source: Any, follow: bool) -> bool:
-    """Return whether the items of a source are news; those of a file or a list are not."""
+    """Return whether the items of a source are still to come, unlike those of a file or list.
+
+    `follow`: the caller waits for lines that are appended to the file.
+    """
     kind = classify_source(source)
     if follow or kind == "url":
         return True
@@ -101,7 +105,7 @@ def read_items(source: Any) -> Iterator[Any]:
     if kind == "text":
         yield from read_unzipped([source])
     elif kind == "path":
-        yield from read_unzipped(_file(Path(source).expanduser()))
+        yield from read_unzipped(_read_file(Path(source).expanduser()))
     elif kind == "file":
         yield from read_unzipped(read_chunks(source))
     elif kind == "items":
@@ -113,7 +117,7 @@ def read_items(source: Any) -> Iterator[Any]:
         )
 
 
-def _file(path: Path) -> Iterator[Any]:
+def _read_file(path: Path) -> Iterator[Any]:
     try:
         with path.open("rb") as file:
             yield from read_chunks(file)

@@ -30,7 +30,7 @@ _FOREIGN = "unknown fields of another format"
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What a format can say; see `base.Codec`."""
+    """What a format can carry; the fields are those of `base.Codec`."""
 
     name: str
     carries: Mapping[str, frozenset[str]]
@@ -43,13 +43,15 @@ class Capabilities(msgspec.Struct, frozen=True):
 class StreamEncoder:
     """See `contract.Encoder`."""
 
-    def __init__(self, can: Capabilities, writer: Writer, losses: Losses, framing: Framing) -> None:
+    def __init__(
+        self, format_: Capabilities, writer: Writer, losses: Losses, framing: Framing
+    ) -> None:
         self.losses = losses
         self.framing = framing
-        self._can = can
+        self._format = format_
         self._writer = writer
         self._texts = Texts()
-        self._uncarried = {kind: _uncarried(can, kind) for kind in TYPES}
+        self._uncarried = {kind: _uncarried(format_, kind) for kind in TYPES}
 
     def feed(self, event: Event) -> list[str]:
         """See Encoder."""
@@ -64,45 +66,46 @@ class StreamEncoder:
         if event is None:
             return self._writer.close()
         inner = bool(event.span) and type(event) is not Node
+        # how the text relates to what came before is asked for the run itself, not for sub-agents
         step = "" if inner or (event.span and event.parent) else self._texts.add(event)
-        if inner and not self._can.nests and note_of(event, self._can.name) is None:
+        if inner and not self._format.nests and note_of(event, self._format.name) is None:
             self.losses.add("nested events", _NESTED)
             return []
-        if type(event) is not Delta and not is_derived(event, self._can.name):
-            self._count(event, anew=step == "instead")
+        if type(event) is not Delta and not is_derived(event, self._format.name):
+            self._count(event, replaces=step == "instead")
         try:
             return self._writer.write(event)
         except RecursionError:
             self.losses.add(event.type, TOO_DEEP)
             return []
 
-    def _count(self, event: Event, *, anew: bool) -> None:
-        """Count what of an event is lost; `anew`: its text replaces what was streamed."""
-        can, kind = self._can, event.type
-        if note_of(event, can.name) is not None:
+    def _count(self, event: Event, *, replaces: bool) -> None:
+        """Count what of an event is lost; `replaces`: its text replaces what was streamed."""
+        format_, kind = self._format, event.type
+        if note_of(event, format_.name) is not None:
             return  # it came from this format: its note holds what the fields do not
-        alien = isinstance(event, Extension) and event.namespace != can.name
-        if kind not in can.carries or isinstance(event, Unknown) or alien:
-            self.losses.add(kind, can.lossy.get(kind, NO_KIND))
+        alien = isinstance(event, Extension) and event.namespace != format_.name
+        if kind not in format_.carries or isinstance(event, Unknown) or alien:
+            self.losses.add(kind, format_.lossy.get(kind, NO_KIND))
             return
         for field, default, reason, detail in self._uncarried[kind]:
             if getattr(event, field) != default:
                 self.losses.add(f"{kind}.{field}", reason, detail=detail)
         for field in _ENVELOPE:
-            if field not in can.envelope and getattr(event, field):
+            if field not in format_.envelope and getattr(event, field):
                 self.losses.add(f"envelope.{field}", _NO_ENVELOPE, detail=True)
-        if anew and not can.replies:
+        if replaces and not format_.replies:
             self.losses.add(f"{kind}.reply", _NO_REPLY)
-        if event.extra and has_foreign_fields(event, can.name):
+        if event.extra and has_foreign_fields(event, format_.name):
             self.losses.add("extra", _FOREIGN)
 
 
-def _uncarried(can: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
+def _uncarried(format_: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
     """Return (field, default, reason, detail) for each field of `kind` that is not carried."""
     blank = TYPES[kind]()
-    carried = {*Event.__struct_fields__, *can.carries.get(kind, ())}
+    carried = {*Event.__struct_fields__, *format_.carries.get(kind, ())}
     return [
-        (f, getattr(blank, f), can.lossy.get(f"{kind}.{f}", _NO_FIELD), f in DETAILS)
+        (f, getattr(blank, f), format_.lossy.get(f"{kind}.{f}", _NO_FIELD), f in DETAILS)
         for f in TYPES[kind].__struct_fields__
         if f not in carried
     ]

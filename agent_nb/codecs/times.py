@@ -1,7 +1,7 @@
 """Times of other protocols: ISO 8601 texts as JavaScript writes them, and epoch milliseconds.
 
-Rules: epoch seconds in whole milliseconds here, 0.0 for an invalid time; `iso(epoch(text)) == text`
-for what `Date.toISOString` writes.
+Rules: a time is epoch seconds in whole milliseconds, 0.0 for an invalid one;
+`format_iso(read_epoch(text)) == text` for what `Date.toISOString` writes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ _LATEST = 253402300799.0  # the last second of the year 9999
 
 
 def read_epoch(value: Any) -> float:
-    """Return an ISO 8601 text or epoch milliseconds as epoch seconds."""
+    """Return an ISO 8601 text (UTC if it names no zone) or epoch milliseconds as epoch seconds."""
     if isinstance(value, str):
         try:
             at = datetime.fromisoformat(value)
         except ValueError:
             return 0.0
-        return _sound(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
+        return _valid_or_zero(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _sound(value / 1000 if abs(value) < _LATEST * 1000 else 0.0)
+        return _valid_or_zero(value / 1000 if abs(value) < _LATEST * 1000 else 0.0)
     return 0.0
 
 
-def _sound(seconds: float) -> float:
+def _valid_or_zero(seconds: float) -> float:
     return round(seconds, 3) if math.isfinite(seconds) and 0 <= seconds <= _LATEST else 0.0
 
 
@@ -40,7 +40,7 @@ def format_iso(seconds: float) -> str:
     )
 
 
-def later_iso(value: Any, _lines: int, ms: int) -> Any:
+def shift_iso(value: Any, _lines: int, ms: int) -> Any:
     """Shift an ISO time by `ms` milliseconds; other texts than `format_iso` writes stay."""
     at = read_epoch(value)
     return (
@@ -52,4 +52,4 @@ def later_iso(value: Any, _lines: int, ms: int) -> Any:
 
 def shift_time(value: Any, lines: int, ms: int) -> Any:
     """Shift epoch milliseconds or an ISO time."""
-    return value + ms if type(value) is int else later_iso(value, lines, ms)
+    return value + ms if type(value) is int else shift_iso(value, lines, ms)

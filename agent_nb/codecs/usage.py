@@ -1,4 +1,4 @@
-"""Usage of another protocol as our counts.
+"""Token counts of other protocols, read as ours.
 
 Why: protocols name the same few figures differently, and disagree on whether the input includes
 cached tokens.
@@ -13,12 +13,12 @@ from typing import Any
 
 from ..events import Counts, whole_input
 
-# the names of chat completions
-PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
+#: Our fields -> the names of the chat completions API.
+CHAT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
 
 
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
-    """Return the counts in `usage`; `names` maps our fields, and `total`, to its own."""
+    """Return the counts in `usage`; `names`: our field, or `total`, -> its key in `usage`."""
     counts = {field: _count(usage.get(name)) for field, name in names.items()}
     total, total_input, cached = (
         counts.pop("total", 0),
@@ -34,7 +34,7 @@ def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
 def draw_prompt_counts(counts: Counts) -> dict[str, int]:
     """Return the input, the output and their sum under the names of chat completions."""
     total = counts.input + counts.output
-    return {PROMPT["input"]: counts.input, PROMPT["output"]: counts.output, PROMPT["total"]: total}
+    return {CHAT["input"]: counts.input, CHAT["output"]: counts.output, CHAT["total"]: total}
 
 
 def _count(value: Any) -> int:

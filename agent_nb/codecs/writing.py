@@ -1,4 +1,5 @@
-"""What writers share: the pieces of a block, which blocks were written live, imported lines.
+"""What writers share: splitting a block into its deltas, knowing which deltas were written live,
+writing imported lines as they came.
 
 Rules
 - A block whose deltas were written is not written again when it closes; one that comes only
@@ -35,6 +36,7 @@ def split_block(event: Block) -> list[tuple[str, int]]:
         lengths = list(decode_chunks(event.chunks))
     except ValueError:
         lengths = []
+    # an edited text is not what its deltas add up to
     if not lengths or sum(n for n, _ in lengths) != len(text):
         return [(text, 0)]
     for length, gap in lengths:
@@ -43,7 +45,7 @@ def split_block(event: Block) -> list[tuple[str, int]]:
     return out
 
 
-def noted_pieces(
+def pieces_with_notes(
     event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (text, note of its line) for each delta of an imported block."""
@@ -55,15 +57,16 @@ def noted_pieces(
     )
 
 
-def line_texts(
+def delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield `noted_pieces`, nothing for a block without a delta line."""
+    """Yield `pieces_with_notes` of a block that lines open and close, which may have no delta."""
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return
+    # a user's message has no field for `chunks`: they are in its note
     block = Respond(content=event.content, chunks=str(chunks)) if isinstance(event, User) else event
-    yield from noted_pieces(block, note, shifts)
+    yield from pieces_with_notes(block, note, shifts)
 
 
 def imported_line(
@@ -82,7 +85,7 @@ def restore_block(
     event: Block,
     note: Mapping[str, Any],
     shifts: Mapping[str, Shift],
-    live: Live,
+    live: LiveBlocks,
     draw: Callable[[str], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Write the delta lines of an imported block as they came; nothing if `live` has them already.
@@ -91,11 +94,11 @@ def restore_block(
     """
     if live.take(event):
         return []
-    return [restore_object(draw(text), n) for text, n in noted_pieces(event, note, shifts)]
+    return [restore_object(draw(text), n) for text, n in pieces_with_notes(event, note, shifts)]
 
 
-class Live:
-    """The blocks whose deltas have been written and that are still open."""
+class LiveBlocks:
+    """The open blocks whose deltas have been written."""
 
     def __init__(self) -> None:
         self._blocks: set[tuple[str, str]] = set()
@@ -108,7 +111,7 @@ class Live:
         return first
 
     def take(self, event: Event, block: str = "") -> bool:
-        """Return whether the deltas of this block have been written; it is closed now.
+        """Close a block; return whether its deltas have been written.
 
         `block`: the id where the event has no field for it.
         """

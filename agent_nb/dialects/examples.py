@@ -1,13 +1,14 @@
-"""Example turns for small models, made from the given tools.
+"""Make example turns ("shots") for small models from the tools of an agent.
 
-Why: a model of a hundred million parameters copies what it has seen, so it must see these tools
-with plausible arguments.
+Why: a model of a hundred million parameters copies the turns before its own, so these must show it
+the agent's tools with plausible arguments.
 
 Rules
-- At most `MOST_TOOLS` tools, in their order, and one question that needs none.
-- An argument's value is, in this order: its schema's example, default, constant or first enumerated
-  value, a value suggested by its name (`PLAUSIBLE`), a value of its type within bounds.
-- Required arguments are included; if there are none, the first optional one.
+- One question that needs no tool, then one for each of the first `MOST_TOOLS` tools.
+- The value of an argument is the first of: the schema's example, first enumerated value, constant
+  or default (not if that is empty or "."); a value for its name (`PLAUSIBLE`) if the type fits; a
+  value of its type. The last two are kept within the schema's bounds.
+- A call has the required arguments; if there are none, the first optional one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 
 MOST_TOOLS = 3
-_DEPTH = 4
+_DEPTH = 4  # levels of nested values; a schema may contain itself
 
 # parameter name -> a plausible value
 PLAUSIBLE: dict[str, Any] = {
@@ -60,7 +61,7 @@ PLAUSIBLE: dict[str, Any] = {
     "seconds": 2,
 }
 
-# parameter name -> a plausible result of the tool, and the answer
+# name of a call's first argument -> a plausible result of the tool, and the answer to the user
 OUTCOMES: dict[str, tuple[str, str]] = {
     "path": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
     "folder": (
@@ -81,7 +82,10 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 
 
 class Example(msgspec.Struct, frozen=True):
-    """One question and the turns to its answer; without `call` it is answered at once."""
+    """A question, and the turns up to its answer; without `call` it is answered at once.
+
+    `thought` comes before the call, `conclusion` between its result and the answer.
+    """
 
     question: str
     thought: str
@@ -92,7 +96,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def examples(tools: Sequence[ToolSpec]) -> list[Example]:
-    """Return examples for the given tools, the simplest first; without tools one answer."""
+    """Return the examples for these tools; without tools, one question with its answer."""
     if not tools:
         return [_PLAIN]
     return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
@@ -107,6 +111,7 @@ _GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
 
 
 def _example(tool: ToolSpec, number: int) -> Example:
+    """Return an example that calls `tool`; `number` makes its call id unique."""
     args = example_args(tool)
     first = next(iter(args), "")
     result, answer = OUTCOMES.get(first, ("12", f"The result of {tool.name} is 12."))
@@ -121,7 +126,7 @@ def _example(tool: ToolSpec, number: int) -> Example:
 
 
 def _question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """Return the question of a user: the tool's purpose and the values."""
+    """Return the question: the first sentence of the tool's description, and the arguments."""
     purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
     values = [
         str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
@@ -142,12 +147,13 @@ def example_value(
 ) -> Any:
     """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
 
-    `root` holds the definitions. `name`: of the parameter.
+    `root`: the schema that holds the definitions. `name`: that of the parameter. `depth`: how many
+    values this one is inside.
     """
     schema = render.resolve(schema, root)
-    named = _value_from_schema(schema)
-    if named is not None:
-        return named
+    suggested = _value_from_schema(schema)
+    if suggested is not None:
+        return suggested
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((k for k in kind if k != "null"), "null")
@@ -162,7 +168,7 @@ def example_value(
 
 
 def _value_from_schema(schema: Mapping[str, Any]) -> Any:
-    """Return a value that the schema itself names, or None."""
+    """Return a value that the schema itself contains, None if it has none."""
     for key in ("examples", "enum"):
         if isinstance(schema.get(key), list) and schema[key]:
             return schema[key][0]
@@ -178,6 +184,7 @@ def _make_text(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, de
 
 
 def _make_number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+    """Return a number within the bounds; an exclusive bound counts as the next whole number."""
     value = PLAUSIBLE.get(name.lower())
     number = value if isinstance(value, int) else 3
     low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
@@ -187,6 +194,7 @@ def _make_number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, 
 
 def _make_array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     items = schema.get("items")
+    # "names" is an array of a "name"
     item = example_value(
         items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1
     )
@@ -202,7 +210,7 @@ def _make_object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, 
     }
 
 
-_MAKERS = {
+_MAKERS = {  # type of the schema -> function (schema, root, name, depth) that makes a value
     "string": _make_text,
     "integer": _make_number,
     "number": _make_number,
@@ -214,7 +222,7 @@ _MAKERS = {
 
 
 class Writer(Protocol):
-    """The part of a text dialect that writes past steps."""
+    """A text dialect, as far as it writes past turns; see `text_dialect`."""
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Write one step of the assistant."""
@@ -224,9 +232,9 @@ class Writer(Protocol):
 
 
 def shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
-    """Return example turns as `dialect` writes them, for a few of the tools.
+    """Return the examples for `tools` as messages that `dialect` writes.
 
-    `closing` follows each answer, if the dialect marks its end.
+    `closing` is appended to each answer: the dialect's marker for the end of a turn.
     """
     return [message for example in examples(tools) for message in _shot(dialect, example, closing)]
 

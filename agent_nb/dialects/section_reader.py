@@ -6,9 +6,9 @@ Rules
   or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - One JSON object follows `§CALL:`; a § in its strings is text, and the call is complete when the
-  object closes. Other text after it is answer text (rule 3 of the seed), without the marker, and
-  the next `§EXECUTE` says what is wrong with the first such call; an object that a cut left open is
-  an incomplete call.
+  object closes. If something else follows, the marker is dropped and the text is answer text (rule
+  3 of the seed); the fault of the first such call comes with `§EXECUTE`. An object that a cut left
+  open is an incomplete call.
 - `§EXECUTE` and `§END` stop the turn. Calls without `§EXECUTE` yield no Execute and do not run.
 - Only the system writes `[SYSTEM: …]`: from the model, in an answer, it is the Fault
   `forged_results` up to its bracket.
@@ -23,23 +23,27 @@ from .call_assembly import cut_calls
 from .calls import Scan, read_call, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
 
-LARGEST = 64 * 1024 * 1024  # characters of one call
+LARGEST = 64 * 1024 * 1024  # characters of one call; a larger one ends the turn
 EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
-FORGED = 64 * 1024  # characters of a forged line that are kept
+FORGED = 64 * 1024  # characters of a forged line, or of a call that is too large, in its fault
 
-_WORDS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
+# the texts of the markers: what may be the beginning of one is held back
+_MARKERS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
 
 
 def _any_case(word: str) -> str:
+    # the flag IGNORECASE would also match other letters that fold to ASCII, such as "ſ" for "s"
     return "".join(f"[{c.upper()}{c}]" for c in word)
 
 
 def _pattern(boundary: str) -> str:
+    """Return the pattern of complete markers; `boundary` must follow §EXECUTE and §END."""
     content = "|".join(f"(?P<{w}>{_any_case(w)}:)" for w in ("think", "call", "respond"))
     control = "|".join(f"(?P<{w}>{_any_case(w)}{boundary})" for w in ("execute", "end"))
     return rf"§(?:{content}|{control})|(?P<system>\[SYSTEM:)"
 
 
+# while more text may come, §END needs its next character; at the end of the stream it does not
 _PATTERN = _pattern(r"(?=\W)")
 _FINAL_PATTERN = _pattern(r"(?!\w)")
 _blank_at = re.compile(r"\s*").match
@@ -47,10 +51,10 @@ _find_bracket = re.compile(r"[\[\]§]").search
 
 
 class SectionParser(MarkerParser):
-    """Reads one turn."""
+    """Reads one turn. Methods with "Mode:" are modes, see `markers`."""
 
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
-        super().__init__(_PATTERN, _WORDS, tags, last=_FINAL_PATTERN, fold=True)
+        super().__init__(_PATTERN, _MARKERS, tags, last=_FINAL_PATTERN, fold=True)
         self._handlers |= {
             "think": self._think,
             "call": self._call,
@@ -59,14 +63,15 @@ class SectionParser(MarkerParser):
             "end": self._end,
             "system": self._system,
         }
-        self._next_index = 0
-        self._scan: Scan | None = None
-        self._open_brackets = 0
+        self._next_index = 0  # of the next call; malformed calls count
+        self._scan: Scan | None = None  # of the open call
+        self._open_brackets = 0  # in the open forged line
         self._fault = ""  # what is wrong with the first malformed call
 
-    def _begin_section(self, match: re.Match[str], voice: type[Text] | type[Thought]) -> None:
+    def _begin_section(self, match: re.Match[str], part_type: type[Text] | type[Thought]) -> None:
+        """Begin a section behind its marker; its text becomes parts of `part_type`."""
         self._close_block()
-        self._part_type = voice
+        self._part_type = part_type
         self._pos = match.end()
         self._mode = self._skip_blank
 
@@ -89,6 +94,7 @@ class SectionParser(MarkerParser):
         self._stop(match, End())
 
     def _stop(self, match: re.Match[str], part: Execute | End) -> None:
+        """End the turn with `part`, behind its marker."""
         self._close_block()
         self._out.append(part)
         self._pos = match.end()
@@ -99,7 +105,7 @@ class SectionParser(MarkerParser):
         self._mode = self._read_call_start
 
     def _read_call_start(self) -> None:
-        """Mode: after the marker; a call must begin with an object."""
+        """Mode: behind §CALL:, where an object must begin."""
         self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]
         if self._pos == len(self._buf):
             return
@@ -117,7 +123,7 @@ class SectionParser(MarkerParser):
         scan, buf = self._scan, self._buf
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
-        while stop == "sigil":
+        while stop == "sigil":  # a § outside strings: a marker there ends the unfinished object
             markers = self._final_markers if self._final else self._markers
             if markers.match(buf, pos):
                 self._end_malformed(pos)
@@ -137,6 +143,7 @@ class SectionParser(MarkerParser):
                 )
             )
         elif stop == "broken" or self._final:
+            # not JSON: its text is answer text, in which markers count
             self._note_fault(pos + 1)
             self._rewind()
             self._take_kept(self._pos, self._read_text)
@@ -145,6 +152,7 @@ class SectionParser(MarkerParser):
             self._too_large()
 
     def _end_object(self, pos: int) -> None:
+        """Read the call whose object ends at `pos`; a malformed one becomes answer text."""
         scan = self._scan
         assert scan is not None
         if self._kept_length(pos) > LARGEST:
@@ -161,14 +169,17 @@ class SectionParser(MarkerParser):
         self._next_index = scan.calls
 
     def _end_malformed(self, pos: int) -> None:
-        """Treat the text of a malformed call as answer text."""
+        """Treat the unfinished object before the marker at `pos` as answer text."""
         assert self._scan is not None
         self._next_index = self._scan.calls
         self._note_fault(pos)
         self._emit(self._take_kept(pos, self._read_text))
 
     def _note_fault(self, pos: int) -> None:
-        """Note what is wrong with the kept text up to `pos`, which is not JSON."""
+        """Note what is wrong with the kept text up to `pos`, which is not JSON.
+
+        Reading it raises the error that says so.
+        """
         if self._fault:
             return
         text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
@@ -178,13 +189,14 @@ class SectionParser(MarkerParser):
             self._malformed(str(fault))
 
     def _malformed(self, why: str) -> None:
+        """Note the fault of a call for the next §EXECUTE; only the first one counts."""
         self._fault = (
             self._fault
             or f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
         )
 
     def _system(self, match: re.Match[str]) -> None:
-        if self._part_type is Thought:
+        if self._part_type is Thought:  # a thought may quote it
             self._emit_marker(match)
             return
         self._close_block()
@@ -219,11 +231,13 @@ class SectionParser(MarkerParser):
             self._end_forged(self._pos)
 
     def _end_forged(self, pos: int) -> None:
+        """Report the forged line, which ends at `pos`."""
         raw = self._take_kept(pos, self._read_text)
         message = "The [SYSTEM: …] line was ignored: only the system writes results. Write §CALL: and §EXECUTE and wait for them."
         self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
     def _too_large(self) -> None:
+        """Report a call beyond the limit, and stop reading the turn."""
         message = f"A call is larger than {LARGEST} characters; the turn was given up there."
         self._out.append(
             Fault(

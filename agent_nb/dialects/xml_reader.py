@@ -27,14 +27,15 @@ from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .scanner import find_marker_start
 
 MENTION = 4096  # characters of prose after which an opening tag counts as mentioned
-LARGEST = 64 * 1024 * 1024  # characters of one block
-KEPT = 64 * 1024  # characters of a block beyond the limit that its fault shows
+LARGEST = 64 * 1024 * 1024  # characters of one block; a larger one ends the turn
+KEPT = 64 * 1024  # characters that the fault of such a block shows
 EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
 
+# complete markers; the name of the outer group is the key of its handler
 _PATTERN = (
     r"(?P<think><think>)|<(?P<block>execute|results)>|(?P<end><end ?/?>)|(?P<respond></?respond>)"
 )
-_WORDS = (
+_MARKERS = (  # their texts: what may be the beginning of one is held back
     "<think>",
     "<execute>",
     "<results>",
@@ -48,21 +49,21 @@ _blank_at = re.compile(r"\s*").match
 
 
 class XmlParser(MarkerParser):
-    """Reads one turn."""
+    """Reads one turn. Methods with "Mode:" are modes, see `markers`."""
 
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
-        super().__init__(_PATTERN, _WORDS, tags)
+        super().__init__(_PATTERN, _MARKERS, tags)
         self._handlers |= {
             "think": self._think,
             "block": self._block,
             "end": self._end,
             "respond": self._respond,
         }
-        self._responding = False
+        self._responding = False  # inside <respond>
         self._next_index = 0  # of the next call; calls of malformed blocks count
-        self._kind = ""  # of the block that is open
-        self._scan: Scan | None = None
-        self._mention = False  # the open tag may only be mentioned in prose
+        self._kind = ""  # of the open block: execute or results
+        self._scan: Scan | None = None  # of the open block, if it begins like JSON
+        self._mention = False  # prose follows the opening tag: it may only be mentioned
 
     def _think(self, match: re.Match[str]) -> None:
         self._begin_thought(match.end(), "</think>")
@@ -76,7 +77,7 @@ class XmlParser(MarkerParser):
     def _respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
         if not opening and not self._responding:
-            self._emit_marker(match)
+            self._emit_marker(match)  # a closing tag without an opening one is text
             return
         self._responding = opening
         self._pos = match.end()
@@ -95,12 +96,13 @@ class XmlParser(MarkerParser):
         self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         first = self._buf[self._pos : self._pos + 3]
         if not self._final and (not first or ("```".startswith(first) and len(first) < 3)):
-            return
+            return  # more text decides
         if first[:1] in ("[", "{"):
             self._scan = Scan("<", 1, index=self._next_index, live=self._kind == "execute")
             self._close_block()
             self._mode = self._read_json
             return
+        # an empty block and a code fence are read up to the closing tag, however far away it is
         self._mention = bool(first) and first != "```"
         self._mode = self._read_raw
 
@@ -109,6 +111,8 @@ class XmlParser(MarkerParser):
         scan, buf = self._scan, self._buf
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
+        # "sigil": a "<" outside strings; "done": the outermost bracket closed. Neither ends the
+        # block: only its closing tag does, and `_read_calls` checks the text before it.
         while stop in ("sigil", "done"):
             if stop == "sigil":
                 if buf.startswith(self._closing, pos):
@@ -123,6 +127,7 @@ class XmlParser(MarkerParser):
         if stop == "more" and self._cut:
             self._end_unclosed()
         elif stop == "broken" or self._final:
+            # not JSON, or an open quote: look again from the start, now for the first closing tag
             self._rewind()
             self._mode = self._read_raw
         elif self._kept_length(pos) > LARGEST:
@@ -131,8 +136,8 @@ class XmlParser(MarkerParser):
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
         buf = self._buf
-        kept_from = self._kept_from - self._kept_size
-        last = kept_from + MENTION + len(self._closing) if self._mention else len(buf)
+        block_start = self._kept_from - self._kept_size  # in the buffer; below 0 if it left it
+        last = block_start + MENTION + len(self._closing) if self._mention else len(buf)
         end = buf.find(self._closing, self._pos, last)
         stop = (
             end
@@ -153,12 +158,13 @@ class XmlParser(MarkerParser):
             self._pos = stop
 
     def _end_mention(self) -> None:
-        """Treat the opening tag as text: it was mentioned, not used."""
+        """Treat the opening tag as text, and read on behind it: it was mentioned, not used."""
         self._rewind()
         self._take_kept(self._pos, self._read_text)
         self._emit(f"<{self._kind}>")
 
     def _end_block(self, end: int) -> None:
+        """End the open block, whose closing tag begins at `end`."""
         if self._kept_length(end) > LARGEST:
             self._too_large()
             return
@@ -178,12 +184,14 @@ class XmlParser(MarkerParser):
         self.stopped = True
 
     def _read_calls(self, text: str) -> list[Call]:
+        """Return the calls of a block. Raises ValueError with a message for the model."""
         if not text.strip():
             raise ValueError("it is empty")
         within_depth(self._scan.deepest if self._scan is not None else 0)
         return read_batch(text, self._next_index)
 
     def _end_unclosed(self) -> None:
+        """End a block that the end of the stream left open."""
         self._close_block()
         text = self._take_kept(len(self._buf), self._read_text)
         raw = f"<{self._kind}>{text}"
@@ -197,6 +205,8 @@ class XmlParser(MarkerParser):
             self._malformed(raw, "its closing tag </execute> never came")
 
     def _malformed(self, raw: str, why: str) -> None:
+        """Report an <execute> block that is not a batch of calls."""
+        # the fragments of its calls have used these indices: the next call must not get one
         self._next_index = self._scan.calls if self._scan is not None else self._next_index
         message = f"The <execute> block was not run: {why}. It must hold a JSON array of calls, such as {EXAMPLE}."
         self._out.append(
@@ -204,12 +214,14 @@ class XmlParser(MarkerParser):
         )
 
     def _forged(self, raw: str) -> None:
+        """Report a <results> block, unless it is empty."""
         if not raw.removeprefix("<results>").removesuffix("</results>").strip():
             return
         message = "The <results> block was ignored: only the system writes results. Call a tool with <execute> and wait for them."
         self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
     def _too_large(self) -> None:
+        """Report a block beyond the limit, and stop reading the turn."""
         self._close_block()
         raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"[:KEPT]
         message = f"A <{self._kind}> block is larger than {LARGEST} characters; the turn was given up there."

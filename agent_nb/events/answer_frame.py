@@ -1,8 +1,9 @@
 """The typed answer of a run as a DataFrame.
 
-Rules: a list of objects is one row each, an object is one row, with the columns, and the fields of
-objects in cells, in the order of the type; any other value, or each value of a list, is a row of
-the column `value`.
+Rules
+- An object is one row; of a list each item is a row. If all rows are objects, their fields are the
+  columns; else the rows are the values of one column, `value`.
+- The columns, and the fields of objects inside cells, have the order of the answer's type.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from .field_order import order_fields, order_names
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMN = "value"
+COLUMN = "value"  # of rows that are not objects
 
 
 def make_answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a plain JSON value as a frame; `order`: of its fields (`field_order`)."""
+    """Return a JSON value as a frame; `order`: the names of its fields (see `field_order`)."""
     import pandas as pd
 
     document = order_fields(document, order)

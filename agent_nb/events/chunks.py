@@ -1,7 +1,7 @@
 """The lengths and times of a block's deltas, as one short string.
 
-Why: a streamed block is stored once, as a whole. This form takes about 1.4 bytes per byte of text
-(a JSON list takes 5 to 10) and regenerates the delta stream exactly, pace included.
+Why: a record stores a streamed block once, as a whole. This string (about 1.4 bytes per byte of
+text; a JSON list takes 5 to 10) is enough to regenerate its deltas exactly, pace included.
 
 Form: base64-VLQ numbers (5 bits per digit, bit 6 marks a continuation, least significant first) in
 pairs: code points of the delta, milliseconds since the delta before (the first: since the run's
@@ -20,23 +20,24 @@ from collections.abc import Iterable, Iterator
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
-_MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS
-PACKED = "~"
-LARGEST = 1 << 26  # bytes
-_LONGEST = 64  # bits of a number
+_MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS  # set if the number has more digits
+PACKED = "~"  # begins a packed string; not a digit
+LARGEST = 1 << 26  # bytes that a packed string may expand to
+_LONGEST = 64  # bits that a number may have
 
 
-class _Values(dict[str, int]):
-    """The values of the digits; a character that is not one is refused."""
+class _DigitValues(dict[str, int]):
+    """The values of the digits. Raises ValueError for a character that is not a digit."""
 
     def __missing__(self, c: str) -> int:
         raise ValueError(f"chunks hold a character that is not a base64 digit: {c!r}")
 
 
-_VALUE = _Values((c, i) for i, c in enumerate(ALPHABET))
+_VALUE = _DigitValues((c, i) for i, c in enumerate(ALPHABET))
 
 
 def _digits(n: int) -> str:
+    """Return a number as digits of 5 bits, the least significant first."""
     out = ""
     while n >= _MORE:
         out += ALPHABET[_MORE | (n & 31)]
@@ -44,6 +45,7 @@ def _digits(n: int) -> str:
     return out + ALPHABET[n]
 
 
+# almost every number is one of these; a look-up is faster
 _SMALL = [_digits(n) for n in range(4096)]
 
 
@@ -67,25 +69,27 @@ def pack_chunks(text: str) -> str:
         return text
     lengths, gaps = bytearray(), bytearray()
     for length, gap in decode_chunks(text):
-        _add(lengths, length)
-        _add(gaps, gap)
+        _append_number(lengths, length)
+        _append_number(gaps, gap)
     packed = PACKED + base64.b85encode(zlib.compress(lengths + gaps, 9)).decode()
     return packed if len(packed) < len(text) else text
 
 
 def unpack_chunks(text: str) -> str:
     """Return the plain form of a packed string. Raises like `decode_chunks`."""
-    return encode_chunks(_unpacked(text)) if text.startswith(PACKED) else text
+    return encode_chunks(_unpack_pairs(text)) if text.startswith(PACKED) else text
 
 
-def _add(out: bytearray, n: int) -> None:
+def _append_number(out: bytearray, n: int) -> None:
+    """Append a number in digits of 7 bits, one per byte, the least significant first."""
     while n >= _BYTE_MORE:
         out.append(_BYTE_MORE | (n & 127))
         n >>= 7
     out.append(n)
 
 
-def _unpacked(text: str) -> Iterator[tuple[int, int]]:
+def _unpack_pairs(text: str) -> Iterator[tuple[int, int]]:
+    """Return the pairs of a packed string: all lengths come first, then as many times."""
     try:
         unfold = zlib.decompressobj()
         data = unfold.decompress(base64.b85decode(text[len(PACKED) :]), LARGEST)
@@ -101,7 +105,7 @@ def _unpacked(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
-    """Yield the numbers that digits of so many bits make, before the bit for "more follows"."""
+    """Yield the numbers that digits make, each of `bits` bits below its bit for "more follows"."""
     more = 1 << bits
     n = shift = 0
     for digit in digits:
@@ -117,13 +121,13 @@ def _numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
 
 
 def decode_chunks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of an encoded string. Raises ValueError if the string is malformed."""
+    """Yield the pairs of a plain or packed string. Raises ValueError if it is malformed."""
     if text.startswith(PACKED):
-        yield from _unpacked(text)
+        yield from _unpack_pairs(text)
         return
     numbers = _numbers(map(_VALUE.__getitem__, text), _BITS)
     for length in numbers:
-        gap = next(numbers, None)
+        gap = next(numbers, None)  # of the same iterator: every second number
         if gap is None:
             raise ValueError("chunks end in the middle of a pair")
         yield length, gap

@@ -5,16 +5,17 @@ on. A record is valid only if each call has a result and each run an end.
 
 Rules
 - `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
-- A run of our own (`complete_log`) ends as interrupted: a result for each open call,
-  `interrupt`, `end`.
+- A run of our own (`complete_log`) ends as interrupted: it gets a result for each open call, an
+  `interrupt` and an `end`.
 - A run read from another format (`Settler`) ends as its last events suggest. An error or an
   interrupt counts most, then a question that waits for its answer (`awaiting`): nothing went on
   with its call, and the model did not speak again. It is `ok` only in a format whose streams may
   lack an end marker, if its answer is complete and neither a call nor a node is open; elsewhere a
   run without its end is interrupted, however well the stream closed.
-- Events with a number are a log of ours, which has an end.
+- In such a format, numbered events are a log of ours, which would have an `end`: without it the run
+  was interrupted.
 - What a `Settler` adds is marked as derived, so that its own format does not write it.
-- Where runs do not interleave, a new run ends the one before.
+- In a format whose runs do not interleave, a new run ends the one before.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ from .types import (
 ABANDONED = "abandoned: the run did not stop when it was asked to"
 LOST = "The recording stops here: the kernel or the page ended before the run did."
 _UNFINISHED = "Not finished: the recording stops here."
-_CUT = "The stream ended before its result came."
+_NO_RESULT = "The stream ended before its result came."
 
 
 # Runs of our own.
 
 
 def complete_log(log: Sequence[Event], detail: str = LOST) -> list[Event]:
-    """Return the events of a run and those that it lacks; see `list_missing_events`."""
+    """Return the events of a run, followed by those that it lacks; see `list_missing_events`."""
     events = list(log)
     return [*events, *list_missing_events(events, detail)]
 
@@ -69,15 +70,15 @@ def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]
     calls = [e for e in log if isinstance(e, Call) and e.call_id not in answered]
     reason = "lost" if detail == LOST else "user"
     added = [
-        *(_cancelled(call, _UNFINISHED, **position) for call in calls),
+        *(_cancelled_result(call, _UNFINISHED, **position) for call in calls),
         Interrupt(reason="user", detail=detail, turn=log[-1].turn, **position),
         End(status="interrupted", finish_reason=reason, **position),
     ]
     return [msgspec.structs.replace(e, seq=n) for n, e in enumerate(added, len(log) + 1)]
 
 
-def _cancelled(call: Call, content: str, **fields: Any) -> Result:
-    """Return the result of a call that got none."""
+def _cancelled_result(call: Call, content: str, **fields: Any) -> Result:
+    """Return a cancelled result for a call that has no result."""
     return Result(
         call_id=call.call_id,
         name=call.name,
@@ -111,31 +112,36 @@ class Numberer:
 
 
 class Settler:
-    """Add what imported runs lack: results of open calls, and an end.
+    """Adds what the runs of another format lack: results of open calls, and an end.
 
-    `codec` is the format that was read; `interleaves`: its runs may overlap; `may_lack_end`: its
-    streams may stop without an end marker.
+    Each event goes through `feed`; `close` ends the runs that are still open. `codec` is the format
+    that was read; `interleaves`: its runs may overlap; `may_lack_end`: its streams may stop without
+    an end marker.
     """
 
     def __init__(self, codec: str, *, interleaves: bool = True, may_lack_end: bool = False) -> None:
-        self._note = {codec: {"derived": True}}
+        self._extra = {codec: {"derived": True}}
         self._interleaves, self._may_lack_end = interleaves, may_lack_end
         self._open: dict[str, _Run] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """Return the event; before it, what a run that is over lacked."""
+        """Return the event, after the events that have to come before it.
+
+        These are the results of open calls before an `end`, and, where runs do not interleave, the
+        end of the run before.
+        """
         before = []
         if not self._interleaves and event.run not in self._open:
             before = self.close()
         run = self._open.setdefault(event.run, _Run())
         if type(event) is End and not event.span:
             del self._open[event.run]
-            return [*before, *self._results(run), event]
-        run.see(event)
+            return [*before, *self._cancel_open_calls(run), event]
+        run.add(event)
         return [*before, event]
 
     def close(self, why: Error | Interrupt | None = None, *, broken: bool = False) -> list[Event]:
-        """End every open run.
+        """Return the events that end every open run.
 
         `why` goes before the end of each interrupted run, unless an interrupt came last. `broken`:
         every open run is interrupted, whatever its last events suggest.
@@ -147,38 +153,40 @@ class Settler:
         last = run.last
         if last is None:
             return []
+        # a question waits only as long as its call has no result
         waits = run.questions.keys() & run.calls.keys()
         status = run.stopped or ("awaiting" if waits else None)
-        status = status or ("ok" if self._may_lack_end and run.whole else "interrupted")
+        status = status or ("ok" if self._may_lack_end and run.is_whole else "interrupted")
         status = "interrupted" if broken else status
         position: dict[str, Any] = {
             "run": last.run,
             "ts": last.ts,
             "turn": last.turn,
             "origin": "imported",
-            "extra": self._note,
+            "extra": self._extra,
         }
         reasons: list[Event] = []
         if why is not None and status == "interrupted":
-            known = not broken and isinstance(last, Interrupt)
-            reasons = [] if known else [msgspec.structs.replace(why, **position)]
-        return [*self._results(run), *reasons, End(status=status, **position)]
+            has_reason = not broken and isinstance(last, Interrupt)
+            reasons = [] if has_reason else [msgspec.structs.replace(why, **position)]
+        return [*self._cancel_open_calls(run), *reasons, End(status=status, **position)]
 
-    def _results(self, run: _Run) -> list[Event]:
-        out: list[Event] = [
-            _cancelled(
+    def _cancel_open_calls(self, run: _Run) -> list[Event]:
+        """Return cancelled results for the open calls of a run, and close these calls."""
+        results: list[Event] = [
+            _cancelled_result(
                 call,
-                _CUT,
+                _NO_RESULT,
                 run=call.run,
                 path=call.path,
                 ts=run.last.ts if run.last else call.ts,
                 origin="imported",
-                extra=self._note,
+                extra=self._extra,
             )
             for call in run.calls.values()
         ]
         run.calls.clear()
-        return out
+        return results
 
 
 class _Run:
@@ -186,7 +194,7 @@ class _Run:
 
     def __init__(self) -> None:
         self.last: Event | None = None
-        self.word: Event | None = None  # the newest call or answer of the model
+        self.message: Event | None = None  # the model's newest call or answer
         self.stopped: EndStatus | None = None  # the end that the newest events suggest
         self.calls: dict[str, Call] = {}
         self.questions: dict[str, str] = {}  # call ids that wait for approval, and their spans
@@ -194,12 +202,12 @@ class _Run:
         self._numbered = False  # its events have a `seq`: it is a log of ours
 
     @property
-    def whole(self) -> bool:
-        """Whether nothing shows that more was to come."""
-        answered = isinstance(self.word, Respond) and not self.word.incomplete
+    def is_whole(self) -> bool:
+        """Whether it ends with a complete answer, and nothing shows that more was to come."""
+        answered = isinstance(self.message, Respond) and not self.message.incomplete
         return answered and not (self.calls or self._nodes or self._numbered)
 
-    def see(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Note the next event: an open or closed call, an answer, a reason for the end."""
         if type(event) is Delta:
             return
@@ -207,18 +215,18 @@ class _Run:
         self._numbered = self._numbered or event.seq > 0
         speaks = isinstance(event, Call | Respond | Result | Think)
         self.stopped = None if speaks else _end_status(event) or self.stopped
-        self._see_question(event)
+        self._add_question(event)
         if isinstance(event, Call):
             self.calls[event.call_id] = event
-            self.word = event
+            self.message = event
         elif isinstance(event, Result):
             self.calls.pop(event.call_id, None)
         elif isinstance(event, Respond):
-            self.word = event
+            self.message = event
         elif isinstance(event, Node):
             (self._nodes.add if event.phase == "enter" else self._nodes.discard)(event.span)
 
-    def _see_question(self, event: Event) -> None:
+    def _add_question(self, event: Event) -> None:
         """Note a question, or what answers it: the call goes on, or the model speaks again."""
         if isinstance(event, Approval) and event.stage == "requested":
             self.questions[event.call_id] = event.span

@@ -10,20 +10,24 @@ from .text import content_text
 
 
 def _result_payload(event: e.Result) -> Any:
+    """Return the nested content of a result; if it is a text: its display or attachments."""
     shown = event.display or list(event.attachments) or None
     return shown if isinstance(event.content, str) else event.content
 
 
 def _node_text(event: e.Node) -> str:
+    """Return the result of a node, its phase (enter, exit) before there is one."""
     return event.result or event.phase
 
 
-def _tokens(field: str) -> dict[type, Getter]:
+def _usage(field: str) -> dict[type, Getter]:
+    """Return a getter of one field of a turn's usage: tokens, cost or time."""
     return {e.Metric: lambda event: getattr(event.step, field)}
 
 
-ANY = e.Event  # a getter for every event
+ANY = e.Event  # the base class: its getter serves events of every type
 _DURATION: dict[type, Getter] = {e.Result: "duration", e.Metric: lambda x: x.step.duration}
+# where a run was recorded; every table has these columns
 PLACES = (
     Column(
         "cell", "category", derived=True, doc="The id of the cell that the run was recorded in."
@@ -93,10 +97,10 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column(
         "tokens_in",
         "int",
-        _tokens("input"),
+        _usage("input"),
         doc="Tokens of the turn's requests, cached ones included.",
     ),
-    Column("tokens_out", "int", _tokens("output"), doc="Tokens that the model wrote in this turn."),
+    Column("tokens_out", "int", _usage("output"), doc="Tokens that the model wrote in this turn."),
     Column("seq", "count", {ANY: "seq"}, doc="The number of the event in its run, from 1."),
     Column(
         "call_id",
@@ -122,7 +126,7 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("dt", "duration", derived=True, doc="Time since the first event of the run."),
     Column("duration", "duration", _DURATION, doc="How long a call or a model turn took."),
     Column(
-        "cost", "float", _tokens("cost"), doc="US dollars of this turn, where the price is known."
+        "cost", "float", _usage("cost"), doc="US dollars of this turn, where the price is known."
     ),
     Column(
         "origin",
@@ -180,20 +184,20 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column(
         "tokens_cached",
         "int",
-        _tokens("cached"),
+        _usage("cached"),
         doc="How many of tokens_in were read from a cache.",
     ),
     Column(
         "tokens_cache_written",
         "int",
-        _tokens("cache_written"),
+        _usage("cache_written"),
         doc="How many of tokens_in were written to a cache.",
     ),
     Column(
-        "tokens_reasoning", "int", _tokens("reasoning"), doc="How many of tokens_out were thoughts."
+        "tokens_reasoning", "int", _usage("reasoning"), doc="How many of tokens_out were thoughts."
     ),
-    Column("ttft", "duration", _tokens("ttft"), doc="Time to the first token of the turn."),
-    Column("ttft_s", "float", _tokens("ttft"), doc="Seconds to the first token of the turn."),
+    Column("ttft", "duration", _usage("ttft"), doc="Time to the first token of the turn."),
+    Column("ttft_s", "float", _usage("ttft"), doc="Seconds to the first token of the turn."),
     Column("model", "category", {e.RunStart: "model"}, doc="The model of the run."),
     Column(
         "extra", "object", {ANY: "extra"}, doc="Fields of the event that have no column, nested."

@@ -5,7 +5,7 @@ texts right, and Parquet, Arrow and Excel refuse or misread nested values.
 
 Rules
 - Only display and writing differ from pandas; the values are the same.
-- Nested values become JSON text if a format cannot hold them; whole numbers are written as such.
+- Files get nested values as JSON text, and the floats of an integer column as integers.
 - A text is never a formula in a spreadsheet: opening the file must not run what a model or a tool
   wrote.
 """
@@ -23,8 +23,8 @@ from .column_type import replace_half_characters
 from .columns import PRESETS
 
 
-def _text() -> Any:
-    """Return the text type of this pandas version whose missing value is NaN."""
+def _text_dtype() -> Any:
+    """Return this pandas version's dtype of texts with NaN as the missing value."""
     if int(pd.__version__.split(".")[0]) >= 3:
         return "str"
     try:
@@ -33,12 +33,15 @@ def _text() -> Any:
         return object
 
 
-TEXT = _text()
+TEXT = _text_dtype()  # the dtype of text columns
 
 
 def text_array(values: Any) -> Any:
-    """Return an object array of texts and missing values as a column of texts."""
-    if TEXT is object:  # None stays None there
+    """Return an object array of texts and missing values as an array of dtype TEXT.
+
+    `values` may be changed.
+    """
+    if TEXT is object:  # pandas leaves None as it is there
         values[pd.isna(values)] = float("nan")
     try:
         return pd.array(values, dtype=TEXT)
@@ -48,14 +51,16 @@ def text_array(values: Any) -> Any:
         )
 
 
+# the kind of a column by its name; a frame may have other columns by now
 KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
 CELL = 32_767  # characters that a spreadsheet cell holds
-CUT = "…"
+CUT = "…"  # ends a text that a cell cannot hold
 FORMULA = ("=", "{=")  # the starts of a text that spreadsheet writers take for a formula
-# XML cannot hold them
+# characters that the XML of a spreadsheet cannot hold
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-SHOWN = "agent-nb-frame"
+SHOWN = "agent-nb-frame"  # the CSS class of the tables in a notebook
 NOWRAP = f".{SHOWN} td, .{SHOWN} th {{ white-space: nowrap; }}"
+# the class of the table; the number of a column in the body, and in the header with its index
 LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: left; }}"
 
 
@@ -70,11 +75,11 @@ class EventFrame(pd.DataFrame):
         """Return a plain DataFrame with nested values as JSON text and nullable integers."""
         plain = pd.DataFrame({name: self[name] for name in self.columns})
         for name in plain.columns:
-            if plain[name].dtype == object and not _texts(name, plain[name]):
+            if plain[name].dtype == object and not _holds_texts(name, plain[name]):
                 plain[name] = pd.Series(
                     [as_json(v) for v in plain[name]], index=plain.index, dtype=TEXT
                 )
-            elif _whole(name, plain[name]):
+            elif _is_whole(name, plain[name]):
                 plain[name] = plain[name].astype("Int64")
         return plain
 
@@ -103,7 +108,7 @@ class EventFrame(pd.DataFrame):
             elif not pd.api.types.is_numeric_dtype(
                 values.dtype
             ) and not pd.api.types.is_timedelta64_dtype(values.dtype):
-                plain[name] = values.astype(object).map(_cell, na_action="ignore")
+                plain[name] = values.astype(object).map(_spreadsheet_text, na_action="ignore")
         plain.to_excel(excel_writer, **options)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -116,30 +121,34 @@ class EventFrame(pd.DataFrame):
             name: pd.get_option(f"display.{name}")
             for name in ("max_rows", "min_rows", "max_columns", "show_dimensions")
         }
-        whole = not option["max_rows"] or len(self) <= option["max_rows"]
+        complete = not option["max_rows"] or len(self) <= option["max_rows"]
         texts = (
-            self._texts()
+            self._text_positions()
             if len(self.columns) <= (option["max_columns"] or len(self.columns))
             else []
         )
         # styles are not limited to their table, so the class names the columns
-        name = "-".join(["agent-nb-left", *map(str, texts)])
-        drawn = self._without_none().to_html(
+        left = "-".join(["agent-nb-left", *map(str, texts)])
+        html = self._without_none().to_html(
             na_rep="",
-            classes=f"{SHOWN} {name}",
+            classes=f"{SHOWN} {left}",
             notebook=True,
             show_dimensions=option["show_dimensions"],
             max_cols=option["max_columns"],
-            max_rows=None if whole else option["min_rows"] or option["max_rows"],
+            max_rows=None if complete else option["min_rows"] or option["max_rows"],
             formatters=self._formatters(),
         )
-        rules = [NOWRAP, *(LEFT.format(name, column, column + 1) for column in texts)]
-        return drawn.replace(
+        # pandas writes this style element because of notebook=True
+        rules = [NOWRAP, *(LEFT.format(left, column, column + 1) for column in texts)]
+        return html.replace(
             "<style scoped>\n", "<style scoped>\n" + "".join(f"    {rule}\n" for rule in rules), 1
         )
 
-    def _texts(self) -> list[int]:
-        """Return the positions of text columns, from 1; none if headers take several lines."""
+    def _text_positions(self) -> list[int]:
+        """Return the positions of the left-aligned columns, from 1; none if a header has levels.
+
+        All but numbers and durations are texts here.
+        """
         if self.columns.nlevels > 1 or self.index.nlevels > 1:
             return []
         numeric, time = pd.api.types.is_numeric_dtype, pd.api.types.is_timedelta64_dtype
@@ -150,7 +159,7 @@ class EventFrame(pd.DataFrame):
         ]
 
     def _without_none(self) -> pd.DataFrame:
-        """Return a frame with NaN for None, which pandas would print."""
+        """Return a frame with NaN for None: pandas prints None, but `na_rep` for NaN."""
         shown = self.copy(deep=False)
         for name in self.columns:
             if self[name].dtype == object:
@@ -158,7 +167,7 @@ class EventFrame(pd.DataFrame):
         return shown
 
     def _formatters(self) -> dict[Any, Any]:
-        """Return formatters for columns that pandas prints at length: whole numbers and times."""
+        """Return shorter forms than those of pandas for times, durations and whole numbers."""
         formatters: dict[Any, Any] = {}
         for name in self.columns:
             if isinstance(self[name].dtype, pd.DatetimeTZDtype):
@@ -167,7 +176,7 @@ class EventFrame(pd.DataFrame):
                 )
             elif pd.api.types.is_timedelta64_dtype(self[name].dtype):
                 formatters[name] = lambda time: "" if pd.isna(time) else str(time)
-            elif _whole(name, self[name]):
+            elif _is_whole(name, self[name]):
                 formatters[name] = lambda number: "" if pd.isna(number) else f"{number:.0f}"
         return formatters
 
@@ -179,20 +188,21 @@ def as_json(value: Any) -> Any:
 
 
 def _encode(value: Any) -> str:
+    """Return JSON text; what is not JSON is written as `str` does."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
-    except UnicodeEncodeError:  # half a character, which has only its escape
+    except UnicodeEncodeError:  # a lone surrogate, which `json` escapes
         return json.dumps(value, default=str)
 
 
-def _whole(name: Any, values: Any) -> bool:
-    """Return whether these are the floats of an integer column, and still whole (not a mean)."""
+def _is_whole(name: Any, values: Any) -> bool:
+    """Return whether a column of kind `int` holds whole numbers only (a mean need not)."""
     return bool(
         KINDS.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
     )
 
 
-def _texts(name: Any, values: Any) -> bool:
+def _holds_texts(name: Any, values: Any) -> bool:
     """Return whether an object column holds texts, which are not written as JSON."""
     return KINDS.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in (
         "string",
@@ -200,8 +210,8 @@ def _texts(name: Any, values: Any) -> bool:
     )
 
 
-def _cell(value: Any) -> Any:
-    """Return a value as the text of a spreadsheet cell."""
+def _spreadsheet_text(value: Any) -> Any:
+    """Return a value as a text that a spreadsheet cell can hold; ' marks what is not a formula."""
     text = UNPRINTABLE.sub("", str(value))
     text = f"'{text}" if text.startswith(FORMULA) else text
     return text if len(text) <= CELL else text[: CELL - len(CUT)] + CUT

@@ -5,7 +5,7 @@ sees the values.
 
 Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
-  malformed event becomes `Unknown`, a lone surrogate stays.
+  malformed event becomes `Unknown`. An object that a caller has parsed may hold a lone surrogate.
 - Unknown fields and events are written as they came, lone surrogates as question marks.
 """
 
@@ -36,21 +36,11 @@ def decode_event(data: bytes | str) -> Event:
 
 
 def _parse(data: bytes | str) -> Any:
-    """Return a JSON value, lone surrogates in it included. Raises msgspec.DecodeError."""
+    """Return a JSON value. Raises msgspec.DecodeError, of a lone surrogate too."""
     try:
         return msgspec.json.decode(data)
-    except msgspec.ValidationError:  # a number out of range
-        raise
-    except (msgspec.DecodeError, UnicodeError):
-        pass  # not JSON, or a lone surrogate, which msgspec refuses
-    try:
-        return json.loads(data, parse_constant=_refuse_constant)
-    except ValueError as fault:
+    except UnicodeError as fault:
         raise msgspec.DecodeError(f"JSON is malformed: {fault}") from None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def event_from(obj: Any) -> Event:

@@ -1,11 +1,12 @@
-"""The order of the fields of a typed answer: canonical JSON sorts them, its type has an order.
+"""The fields of a typed answer in the order of its type: canonical JSON sorts them by name.
 
-Why a list of names: a notebook file sorts the keys of every object, and so the schema of its type.
+Why a list of names: a notebook file sorts the keys of every object, so also those of the schema.
 
 Rules
 - `run_start` records the names beside the schema. A record without them has the order of the
-  schema, its required fields first: their list is not sorted.
-- What is not named keeps its place at the end.
+  schema, but required fields first: `required` is a list, which no file sorts.
+- Fields that are not named come last, in the order they have.
+- One list holds the names of all objects of the schema; a name has one place in it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-FIELDS = "fields"
-MOST = 2_000  # names of one schema
-_DEEPEST = 60
+FIELDS = "fields"  # of the setting `output` in `run_start`
+MOST = 2_000  # names of one schema; more are ignored
+_DEEPEST = 60  # levels of a schema or value; a stranger's may nest without end
 
 
 def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the fields of the answer's type, in order; () without a type."""
+    """Return the names of the fields of a run's answer, in order, from the settings of `run_start`.
+
+    () if the answer has no type.
+    """
     output = settings.get("output")
     if not isinstance(output, Mapping):
         return ()
@@ -31,18 +35,18 @@ def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def fields_of(schema: Any) -> list[str]:
-    """Return the names of the fields of a JSON schema as its type has them, in order."""
+    """Return the names of the fields of a JSON schema in the order in which they stand there."""
     return _distinct(_names(schema, _DEEPEST))
 
 
 def order_names(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
-    """Return names in the order of their type."""
-    number_of = {name: number for number, name in enumerate(order)}
-    return sorted(names, key=lambda name: number_of.get(name, len(number_of)))
+    """Return names sorted by their position in `order`; those that are not in it come last."""
+    position_of = {name: position for position, name in enumerate(order)}
+    return sorted(names, key=lambda name: position_of.get(name, len(position_of)))
 
 
 def order_fields(value: Any, order: tuple[str, ...], depth: int = _DEEPEST) -> Any:
-    """Return a JSON value with the fields of its objects, `depth` levels deep, in order."""
+    """Return a JSON value with the fields of its objects in order, down to `depth` levels."""
     if isinstance(value, list) and depth:
         return [order_fields(item, order, depth - 1) for item in value]
     if isinstance(value, Mapping) and depth:
@@ -55,6 +59,10 @@ def _distinct(names: Iterator[str]) -> list[str]:
 
 
 def _names(schema: Any, depth: int, *, required: bool = False) -> Iterator[str]:
+    """Yield the names in a schema, those of inner objects last, some of them repeatedly.
+
+    `required`: the required fields of each object come first.
+    """
     if isinstance(schema, list):
         for inner in schema if depth else ():
             yield from _names(inner, depth - 1, required=required)

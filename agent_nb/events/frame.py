@@ -4,15 +4,16 @@
     to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
     to_frame(events, "all")     every column: also UTC datetimes, timedeltas, nested values
 
-Why column by column: rows of one type are picked out once, each column then takes one attribute of
-all of them, which is several times faster than a dictionary per event.
+Why column by column: the rows of each type are collected once, and each column reads one attribute
+of all of them. This is several times faster than a dictionary per event.
 
 Rules
-- A missing value is NaN, not an empty text: libraries fail on a second kind (NA). Only times (NaT)
-  and nested values (None) have their own. An empty log has the same columns and types as a full
+- A missing value is NaN, not an empty text, and not NA, on which libraries fail. Only times (NaT)
+  and nested values (None) have another one. An empty log has the same columns and types as a full
   one.
 - Nested values stay objects in the frame; `event_frame` decides how they are written.
-- Impossible times (0, out of range) are NaT. Nothing about a foreign log raises.
+- Impossible times (0, out of range) are NaT; too large numbers are NaN, or 0 in a `count`.
+  Nothing about a foreign log raises.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from .types import Event, Unknown
 
 __all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame"]
 
-ALL = slice(None)
-_LATEST = 2.0**50  # milliseconds
-_WIDEST = 2**63 - 1
+ALL = slice(None)  # the positions of all rows
+_LATEST = 2.0**50  # milliseconds (the year 37,648); a larger number is not a time
+_LARGEST = 2**63 - 1  # of a 64-bit integer
+# makes the rows of each table from the events
 _ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
     "events": lambda events, _: events,
     "calls": call_rows,
@@ -58,12 +60,15 @@ def to_frame(
     chosen = choose_columns(columns)
     listed = events if isinstance(events, list) else list(events)
     table = chosen[0].table if chosen else "events"
-    build = _Build(_ROWS[table](listed, places or {}), places or {})
-    return EventFrame({c.name: build.column(c) for c in chosen}, copy=False)
+    builder = _Builder(_ROWS[table](listed, places or {}), places or {})
+    return EventFrame({c.name: builder.column(c) for c in chosen}, copy=False)
 
 
-class _Build:
-    """The rows of one frame, grouped by type."""
+class _Builder:
+    """Makes the columns of one frame from its rows, which are grouped by their type.
+
+    `codes` is the index of each row's type in `types`.
+    """
 
     def __init__(self, rows: Sequence[Any], places: Places) -> None:
         self.rows = rows if isinstance(rows, list) else list(rows)
@@ -83,7 +88,10 @@ class _Build:
         return _KINDS[column.kind](self, self.parts(column))
 
     def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
-        """Return (positions, values) for each row type of the column; `ALL` means every row."""
+        """Return the values of a column as parts: (positions, values) for each of its row types.
+
+        The positions `ALL` mean every row.
+        """
         if Event in column.of:
             return [(ALL, _values(column.of[Event], self.rows))]
         if len(self.types) == 1 and self.types[0] in column.of:
@@ -94,6 +102,7 @@ class _Build:
     def group(self, kind: type) -> tuple[Any, list[Any]]:
         """Return the positions and the rows of one type."""
         if not self._groups:
+            # positions by type: a stable sort keeps the rows of a type in their order
             order = np.argsort(self.codes, kind="stable")
             by_type = np.fromiter(self.rows, object, len(self.rows))[order]
             ends = np.cumsum(np.bincount(self.codes, minlength=len(self.types)))
@@ -103,7 +112,7 @@ class _Build:
         return self._groups[kind]
 
     def filled(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
-        """Return an array of `empty` with the parts filled in."""
+        """Return an array with the values of the parts, and `empty` at all other positions."""
         array = np.full(len(self.rows), empty, dtype)
         for where, values in parts:
             array[where] = values
@@ -116,7 +125,7 @@ class _Build:
 
     @cached_property
     def runs(self) -> tuple[Any, list[Any]]:
-        """The number of each row's run, and the run ids."""
+        """The index of each row's run in the list of run ids, and that list."""
         return _numbered([row.run for row in self.rows])
 
     @cached_property
@@ -135,99 +144,105 @@ class _Build:
         return self.times - first[codes]
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
-        """Return a categorical of `values`; empty texts are missing."""
+        """Return a categorical: for each row the value that its code is the index of.
+
+        The code -1, None and empty texts are missing values.
+        """
         names = ["" if v is None else replace_half_characters(str(v)) for v in values]
         categories = list(dict.fromkeys(n for n in names if n))
         code_of = {name: i for i, name in enumerate(categories)}
+        # the last item is what the code -1 finds
         lookup = np.array([*(code_of.get(n, -1) for n in names), -1], np.int32)
         return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(categories, dtype=TEXT))
 
 
 def _values(getter: Getter, rows: list[Any]) -> list[Any]:
+    """Return what an attribute name or a function gives for each row."""
     return list(map(attrgetter(getter) if isinstance(getter, str) else getter, rows))
 
 
 def _numbered(values: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the index of each value among the distinct ones, and these in order."""
-    different = list(dict.fromkeys(values))
-    if len(different) == 1:
-        return np.zeros(len(values), np.int32), different
-    number = {v: i for i, v in enumerate(different)}
-    return np.fromiter(map(number.__getitem__, values), np.int32, len(values)), different
+    """Return the index of each value in the list of distinct values, and that list."""
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) == 1:
+        return np.zeros(len(values), np.int32), distinct
+    number = {v: i for i, v in enumerate(distinct)}
+    return np.fromiter(map(number.__getitem__, values), np.int32, len(values)), distinct
 
 
-def _category(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    codes = np.full(len(build.rows), -1, np.int32)
+def _category(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    codes = np.full(len(builder.rows), -1, np.int32)
     names: list[Any] = []
     for where, values in parts:
-        numbers, different = _numbered(values)
+        numbers, distinct = _numbered(values)
         codes[where] = numbers + len(names)
-        names += different
-    return build.categories(codes, names)
+        names += distinct
+    return builder.categories(codes, names)
 
 
-def _text(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return text_array(_object(build, parts))
+def _text(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return text_array(_object(builder, parts))
 
 
-def _json(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return _text(build, [(where, [as_json(v) for v in values]) for where, values in parts])
+def _json(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return _text(builder, [(where, [as_json(v) for v in values]) for where, values in parts])
 
 
-def _object(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return build.filled(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
+def _object(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return builder.filled(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
 
 
-def _count(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    values = np.zeros(len(build.rows), np.int64)
+def _count(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    values = np.zeros(len(builder.rows), np.int64)
     for where, numbers in parts:
         try:
             values[where] = np.fromiter(numbers, np.int64, len(numbers))
         except (TypeError, OverflowError):  # foreign numbers beyond 64 bits
-            values[where] = [n if isinstance(n, int) and abs(n) <= _WIDEST else 0 for n in numbers]
+            values[where] = [n if isinstance(n, int) and abs(n) <= _LARGEST else 0 for n in numbers]
     return values
 
 
-def _int(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _int(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     try:
-        return _float(build, parts)
+        return _float(builder, parts)
     except OverflowError:  # foreign numbers beyond a float
         return _float(
-            build,
+            builder,
             [
-                (w, [n if n is not None and abs(n) <= _WIDEST else None for n in v])
+                (w, [n if n is not None and abs(n) <= _LARGEST else None for n in v])
                 for w, v in parts
             ],
         )
 
 
-def _float(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return build.filled(((w, np.array(v, np.float64)) for w, v in parts), np.nan, np.float64)
+def _float(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return builder.filled(((w, np.array(v, np.float64)) for w, v in parts), np.nan, np.float64)
 
 
-def _bool(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return build.filled(((w, np.array(v, np.bool_)) for w, v in parts), False, np.bool_)
+def _bool(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return builder.filled(((w, np.array(v, np.bool_)) for w, v in parts), False, np.bool_)
 
 
-def _time(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _time(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     return _utc(
-        build.filled(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view(
+        builder.filled(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view(
             "M8[ms]"
         )
     )
 
 
-def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    array = build.filled(((w, _milliseconds(v, zero=True)) for w, v in parts), _NAT, np.int64)
+def _duration(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+    array = builder.filled(((w, _milliseconds(v, zero=True)) for w, v in parts), _NAT, np.int64)
     return pd.array(array.view("m8[ms]"))
 
 
 def _milliseconds(seconds: Any, *, zero: bool) -> Any:
-    """Return seconds as whole ms; NaT for None, values out of range and, unless `zero`, 0."""
+    """Return seconds as whole ms; NaT for None, values out of range and, unless `zero`, for 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         ms = np.array(seconds, np.float64) * 1000.0
         sound = np.abs(ms) < _LATEST
         sound &= (ms != 0.0) | zero
+        # 0 before the cast: that of NaN to an integer is undefined
         return np.where(sound, np.rint(ms), 0).astype(np.int64) + np.where(sound, 0, _NAT)
 
 
@@ -235,8 +250,9 @@ def _utc(times: Any) -> Any:
     return pd.DatetimeIndex(times).tz_localize("UTC").array
 
 
-_NAT = np.iinfo(np.int64).min
-_KINDS: dict[str, Callable[[_Build, list[tuple[Any, list[Any]]]], Any]] = {
+_NAT = np.iinfo(np.int64).min  # what numpy stores for NaT
+# makes the typed values of a column of each kind from its parts (see `parts`)
+_KINDS: dict[str, Callable[[_Builder, list[tuple[Any, list[Any]]]], Any]] = {
     "category": _category,
     "text": _text,
     "json": _json,
@@ -250,47 +266,50 @@ _KINDS: dict[str, Callable[[_Build, list[tuple[Any, list[Any]]]], Any]] = {
 }
 
 
-def _type(build: _Build) -> Any:
-    names = {t: i for i, t in enumerate(build.types)}
-    kinds = [getattr(t, "type", t.__name__) for t in names]
-    if Unknown in names:  # each under the name it came with
-        codes = build.codes.astype(np.int32)
-        numbers, different = _numbered([row.kind for row in build.group(Unknown)[1]])
-        codes[build.codes == names[Unknown]] = numbers + len(kinds)
-        return build.categories(codes, [*kinds, *different])
-    return build.categories(build.codes, kinds)
+def _type(builder: _Builder) -> Any:
+    index_of = {t: i for i, t in enumerate(builder.types)}
+    kinds = [getattr(t, "type", t.__name__) for t in index_of]
+    if Unknown in index_of:  # each has the name that its source gave it
+        codes = builder.codes.astype(np.int32)
+        numbers, distinct = _numbered([row.kind for row in builder.group(Unknown)[1]])
+        codes[builder.codes == index_of[Unknown]] = numbers + len(kinds)
+        return builder.categories(codes, [*kinds, *distinct])
+    return builder.categories(builder.codes, kinds)
 
 
-def _dt(build: _Build) -> Any:
-    return pd.array(build.elapsed)
+def _dt(builder: _Builder) -> Any:
+    return pd.array(builder.elapsed)
 
 
-def _seconds(build: _Build) -> Any:
-    return np.where(np.isnat(build.elapsed), np.nan, build.elapsed.view(np.int64) / 1000.0)
+def _seconds(builder: _Builder) -> Any:
+    return np.where(np.isnat(builder.elapsed), np.nan, builder.elapsed.view(np.int64) / 1000.0)
 
 
-def _run(build: _Build) -> Any:
-    return build.categories(*build.runs)
+def _run(builder: _Builder) -> Any:
+    return builder.categories(*builder.runs)
 
 
-def _ts(build: _Build) -> Any:
-    return _utc(build.times)
+def _ts(builder: _Builder) -> Any:
+    return _utc(builder.times)
 
 
-def _where(field: str) -> Callable[[_Build], Any]:
-    def column(build: _Build) -> Any:
-        codes, runs = build.runs
-        return build.categories(
-            codes, [getattr(build.places.get(run, NOWHERE), field) for run in runs]
+def _place(field: str) -> Callable[[_Builder], Any]:
+    """Return what makes the column of one field of each row's `Place`."""
+
+    def column(builder: _Builder) -> Any:
+        codes, runs = builder.runs
+        return builder.categories(
+            codes, [getattr(builder.places.get(run, NOWHERE), field) for run in runs]
         )
 
     return column
 
 
-_DERIVED: dict[str, Callable[[_Build], Any]] = {
+# makes each derived column: it needs more than the row itself
+_DERIVED: dict[str, Callable[[_Builder], Any]] = {
     "run": _run,
-    "cell": _where("cell"),
-    "notebook": _where("notebook"),
+    "cell": _place("cell"),
+    "notebook": _place("notebook"),
     "ts": _ts,
     "dt": _dt,
     "seconds": _seconds,

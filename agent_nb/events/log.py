@@ -7,7 +7,7 @@ Rules
 - `append` is the only way in. It stamps `run`, `seq` (gap-free from 1) and `ts` (epoch s, whole ms,
   never decreasing) and returns the stamped event. An event that already has a `seq` (a recorded
   one) is kept unchanged and must be the next in order.
-- Deltas are passed to subscribers but not stored; their lengths and times are folded into the
+- Deltas are passed to subscribers but not stored. Their lengths and times become a field of the
   complete event of their block (`chunks`), from which `deltas()` regenerates them exactly.
 - A subscriber that raises is detached, its exception is kept in `faults`, and the log continues. A
   late subscriber gets the earlier events first.
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
-NEWS = ("result", "status", "approval", "picture", "map")  # deltas that do not belong to a block
+# `of` of deltas that bring news of something other than a block
+NEWS = ("result", "status", "approval", "picture", "map")
 CONVERSATION = ("user", "think", "call", "result", "respond")
 
 
@@ -51,10 +52,10 @@ class EventLog(Sequence[Event]):
         self.faults: list[tuple[Subscriber, Exception]] = []
         self._clock = clock
         self._events: list[Event] = []
-        self._ts = 0.0
+        self._ts = 0.0  # the latest time of an event, epoch seconds
         # length and time of each piece of each open block, alternating
         self._open: dict[str, array[int]] = {}
-        self._last: dict[str, int] = {}
+        self._last: dict[str, int] = {}  # the time of the last piece of each, epoch ms
         self._subscribers: list[Subscriber] = []
 
     def append(self, event: Event) -> Event:
@@ -63,12 +64,12 @@ class EventLog(Sequence[Event]):
         Raises ValueError if `event.seq` is set and not the next number, or if the run has ended.
         """
         if type(event) is Delta:
-            stamped: Event = self._delta(event)
+            stamped: Event = self._stamp_delta(event)
         else:
             stamped = self._stamp(event)
             self._events.append(stamped)
         for subscriber in self._subscribers:
-            self._tell(subscriber, stamped)
+            self._notify(subscriber, stamped)
         return stamped
 
     def now(self) -> float:
@@ -76,10 +77,11 @@ class EventLog(Sequence[Event]):
         self._ts = max(self._ts, round(self._clock(), 3))
         return self._ts
 
-    def _delta(self, event: Delta) -> Delta:
+    def _stamp_delta(self, event: Delta) -> Delta:
+        """Return a delta with the log's run and time; note its length and time for `chunks`."""
         ts = self.now()
         if event.of not in NEWS:
-            self._record(event, round(ts * 1000))
+            self._note_piece(event, round(ts * 1000))
         return Delta(
             ts=ts,
             run=self.run,
@@ -95,7 +97,7 @@ class EventLog(Sequence[Event]):
             text=event.text,
         )
 
-    def _record(self, event: Delta, ms: int) -> None:
+    def _note_piece(self, event: Delta, ms: int) -> None:
         """Note a piece's length and the milliseconds since the piece before, or the run's start."""
         pieces = self._open.get(event.block)
         if pieces is None:
@@ -105,6 +107,7 @@ class EventLog(Sequence[Event]):
         self._last[event.block] = ms
 
     def _stamp(self, event: Event) -> Event:
+        """Return an event with its number, run, time and `chunks`; a numbered one as it is."""
         if self._events and self._events[-1].type == "end" and not self._events[-1].span:
             raise ValueError("the run has ended: its log takes no more events")
         seq = len(self._events) + 1
@@ -117,11 +120,12 @@ class EventLog(Sequence[Event]):
         block = getattr(event, "block", "")
         if block and (pieces := self._open.pop(block, None)):
             del self._last[block]
+            # else the block is not what was streamed, and its deltas cannot be regenerated
             if sum(pieces[::2]) == len(block_text(event)):
                 changes["chunks"] = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
         return msgspec.structs.replace(event, **changes)
 
-    def _tell(self, subscriber: Subscriber, event: Event) -> None:
+    def _notify(self, subscriber: Subscriber, event: Event) -> None:
         try:
             subscriber(event)
         except Exception as fault:
@@ -132,8 +136,8 @@ class EventLog(Sequence[Event]):
         """Call `subscriber` with every stored and every new event; return its detacher."""
         self._subscribers = [*self._subscribers, subscriber]
         for event in list(self._events):
-            if subscriber in self._subscribers:
-                self._tell(subscriber, event)
+            if subscriber in self._subscribers:  # it may have raised, or been detached
+                self._notify(subscriber, event)
 
         def detach() -> None:
             self._subscribers = [s for s in self._subscribers if s is not subscriber]
@@ -201,7 +205,10 @@ class EventLog(Sequence[Event]):
 
     @classmethod
     def from_ndjson(cls, text: str | bytes) -> EventLog:
-        """Read the text of `to_ndjson`. Raises ValueError that names a line that is not JSON."""
+        """Return the log of the text of `to_ndjson`, without deltas and empty lines.
+
+        Raises ValueError with the number of a line that is not a JSON object.
+        """
         data = text.encode() if isinstance(text, str) else text
         events = []
         for number, line in enumerate(data.split(b"\n"), 1):
@@ -269,8 +276,9 @@ def path_matches(pattern: str, path: str) -> bool:
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    pieces = [
+    segments = [
         ".*" if s == "**" else re.escape(s).replace(r"\*", "[^/]*") for s in pattern.split("/")
     ]
-    joined = "/".join(pieces).replace("/.*", "(?:/.*)?").replace(".*/", "(?:.*/)?")
+    # "**" may match no segment at all: the slash beside it is optional with it
+    joined = "/".join(segments).replace("/.*", "(?:/.*)?").replace(".*/", "(?:.*/)?")
     return re.compile(joined, re.DOTALL)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .types import Event, RunStart
 
-AGENT = "map"  # the agent and the setting of its `run_start`
+AGENT = "map"  # the value of `agent` in a map's `run_start`, and a key of its `settings`
 
 
 def is_map(events: Sequence[Event]) -> bool:

@@ -1,7 +1,10 @@
-"""Rows built from several events: one per tool call, per model turn, per run.
+"""The rows of the tables of calls, turns and runs: each is built from several events.
 
-Rules: pure folds over events in order; partial logs yield partial rows; nothing raises. `Place` is
-where a run was recorded, looked up by run id.
+Rules
+- A row is made at its first event; `add` passes each event to the handler of its type, if there is
+  one. The columns (`columns`) read the attributes of the row.
+- The events of a run come in their order; runs may interleave. A partial log yields partial rows,
+  and nothing raises.
 """
 
 from __future__ import annotations
@@ -14,18 +17,18 @@ from .text import Answer, content_text
 
 
 class Place(NamedTuple):
-    """Where a run was recorded."""
+    """Where a run was recorded: the id of the cell and the file of the notebook, "" if unknown."""
 
     cell: str = ""
     notebook: str = ""
 
 
-Places = Mapping[str, Place]
+Places = Mapping[str, Place]  # by run id
 NOWHERE = Place()
 
 
 def since(began: float, ts: float) -> float | None:
-    """Return the seconds between two times, None if one is unknown."""
+    """Return the seconds from one epoch time to another, None if one is unknown (0)."""
     return round(ts - began, 3) if began and ts else None
 
 
@@ -33,7 +36,7 @@ class _Models:
     """The models of runs and of their sub-agents."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], str] = {}
+        self._known: dict[tuple[str, str], str] = {}  # by run id and span
 
     def add(self, event: e.Event) -> None:
         """Note the model named at the start of a run, or the one that took its place."""
@@ -44,20 +47,21 @@ class _Models:
             self._known[event.run, event.span] = str(payload.get("model") or "")
 
     def of(self, event: e.Event) -> str:
-        """Return the model of an event, or ""."""
+        """Return the model of the event's span, else of its run, else ""."""
         return self._known.get((event.run, event.span)) or self._known.get((event.run, ""), "")
 
 
 class CallRow:
     """One tool call: its arguments, decision and result.
 
-    `seconds` counts from the run's start; `waited` and `duration` are in seconds.
+    `began` is the time of the run's first event, from which `seconds` counts. `waited`, before it
+    ran, and `duration` are in seconds. `by` is who or what decided, `progress` a count.
     """
 
-    def __init__(self, call: e.Call, origin: Place, began: float, model: str = "") -> None:
+    def __init__(self, call: e.Call, source: Place, began: float, model: str = "") -> None:
         self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = (
             call.run,
-            origin,
+            source,
             call.turn,
             call.seq,
             call.ts,
@@ -79,17 +83,17 @@ class CallRow:
             handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
 
     def approval(self, event: e.Approval) -> None:
-        """Note a decision."""
+        """Note a decision, and the arguments if it changed them."""
         if event.stage == "decided":
             self.decision, self.by = event.decision, event.by
             self.args = event.args if event.args is not None else self.args
 
     def started(self, event: e.Started) -> None:
-        """Note how long the call waited to run."""
+        """Note how long the call waited until it ran."""
         self.waited = since(self.ts, event.ts)
 
     def news(self, event: e.Progress) -> None:
-        """Count progress."""
+        """Count a report of progress."""
         self.progress += 1
 
     def result(self, event: e.Result) -> None:
@@ -115,13 +119,14 @@ _CALL = {
 class TurnRow:
     """One model turn, with times in seconds; counts of tokens are None while unknown.
 
-    `seconds` counts from the run's start.
+    `began` is the time of the run's first event, from which `seconds` counts. `failed` counts the
+    calls that did not end ok. `estimated`: whether the tokens are an estimate.
     """
 
-    def __init__(self, event: e.Event, origin: Place, began: float, model: str = "") -> None:
+    def __init__(self, event: e.Event, source: Place, began: float, model: str = "") -> None:
         self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = (
             event.run,
-            origin,
+            source,
             event.turn,
             event.ts,
             0.0,
@@ -141,7 +146,7 @@ class TurnRow:
 
     @property
     def text(self) -> str:
-        """The text of the turn, as written."""
+        """The answer of the turn, with its white space."""
         return self.reply.text
 
     def add(self, event: e.Event) -> None:
@@ -164,11 +169,11 @@ class TurnRow:
         self.calls += 1
 
     def result(self, event: e.Result) -> None:
-        """Count a failure."""
+        """Count the call if it failed."""
         self.failed += event.status != "ok"
 
     def metric(self, event: e.Metric) -> None:
-        """Add the usage."""
+        """Add the usage of one request; `ttft` is that of the first request."""
         step = event.step
         self.tokens_in, self.tokens_out = (
             (self.tokens_in or 0) + step.input,
@@ -189,12 +194,15 @@ _TURN = {
 
 
 class RunRow:
-    """One run; `answer` equals `Run.answer`."""
+    """One run, its sub-agents included; `answer` equals `Run.answer`.
 
-    def __init__(self, event: e.Event, origin: Place) -> None:
+    `failed` counts the calls that did not end ok, `errors` the errors in the log.
+    """
+
+    def __init__(self, event: e.Event, source: Place) -> None:
         self.run, (self.cell, self.notebook), self.ts, self.duration = (
             event.run,
-            origin,
+            source,
             event.ts,
             0.0,
         )
@@ -239,7 +247,7 @@ class RunRow:
         self.calls += 1
 
     def result(self, event: e.Result) -> None:
-        """Count a failure."""
+        """Count the call if it failed."""
         self.failed += event.status != "ok"
 
     def error(self, event: e.Error) -> None:
@@ -247,7 +255,7 @@ class RunRow:
         self.errors += 1
 
     def metric(self, event: e.Metric) -> None:
-        """Note the totals."""
+        """Note the totals of the run so far."""
         self.tokens_in, self.tokens_out, self.cost = (
             event.total.input,
             event.total.output,
@@ -255,7 +263,7 @@ class RunRow:
         )
 
     def end(self, event: e.End) -> None:
-        """Note the status."""
+        """Note the status; an end with a span is that of a sub-agent."""
         self.status = self.status if event.span else event.status
 
 

@@ -39,8 +39,8 @@ from .types import (
     User,
 )
 
-#: How a block of text relates to those before it: it begins a text, continues the last one,
-#: replaces it, or belongs to a block that had begun; "" for an event that is not text.
+#: How an event relates to the texts before it: "begin" a new text, "go_on" with the last one, stand
+#: "instead" of it, or belong to the "same" block as an earlier delta; "": it is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
 _PARTING = (User, Call, Execute, Approval, Started, Result, Error)

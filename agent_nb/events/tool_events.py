@@ -1,13 +1,14 @@
 """ToolEvents of seed 003 as our events, and the meaning of their progress data.
 
 Why here: a native tool, a stream of another system and the view of a run must read the same text
-and the same bar from the same data.
+and the same progress bar from the same data.
 
 Rules
 - A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B) and of
-  `{stream, content}`; `percent` is a bar (§ 5 C), and so is `done` of a `total`; fields beside them
-  are `rest`.
-- All other data is unchanged: the view decides how to show it.
+  `{stream, content}`. `percent` is a progress bar (§ 5 C), and so is `done` of a `total`. The other
+  fields are `rest`.
+- A Progress has the text or the `percent` in place of the data; all other data stays as it is, and
+  the view decides how to show it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import msgspec
 from ..errors import UsageError
 from .types import Progress, Result
 
-CHUNKS = ("stdout_chunk", "stderr_chunk")
-STREAMS = ("stdout", "stderr")
+CHUNKS = ("stdout_chunk", "stderr_chunk")  # values of `subtype`
+STREAMS = ("stdout", "stderr")  # values of `stream`
 LARGEST = 1e15  # of a number that counts something; a record may hold any
 
 
@@ -53,6 +54,7 @@ def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress
 
 def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Return whether a value is a ToolEvent."""
+    # the field that an event of this type must have
     needed = (
         {"progress": "data", "result": "output"}.get(str(value.get("type")))
         if isinstance(value, Mapping)
@@ -62,7 +64,11 @@ def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Progress from a progress event of seed 003."""
+    """Return the fields of a Progress from a progress event of seed 003.
+
+    A text or a `percent` replaces the data, whatever else that holds; a message replaces it only if
+    it holds nothing else.
+    """
     data = event.get("data")
     progress = meaning(data)
     message = {"message": progress.message} if progress.message else {}
@@ -99,34 +105,37 @@ def meaning(data: Any) -> Meaning:
     return Meaning(text, fraction, message_text, rest)
 
 
-Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fields they came from
+# What a known shape of data says: output, progress (0 to 1), and the fields that are not `rest`.
+_Reading = tuple[str, float | None, frozenset[str]]
 
 
-def _chunk(data: Mapping[str, Any]) -> Found | None:
+def _chunk(data: Mapping[str, Any]) -> _Reading | None:
     content = data.get("content")
     is_chunk = data.get("subtype") in CHUNKS or data.get("stream") in STREAMS
     known = frozenset({"subtype", "stream", "content"})
     return (content, None, known) if is_chunk and isinstance(content, str) else None
 
 
-def _percent(data: Mapping[str, Any]) -> Found | None:
+def _percent(data: Mapping[str, Any]) -> _Reading | None:
     percent = data.get("percent")
-    if not _number(percent) or not 0 <= percent <= 100:
+    if not _is_usable(percent) or not 0 <= percent <= 100:
         return None
     # 7 % is 0.07, not 0.07000000000000001
     return "", float(Decimal(repr(percent)) * Decimal("0.01")), frozenset({"subtype", "percent"})
 
 
-def _counted(data: Mapping[str, Any]) -> Found | None:
+def _counted(data: Mapping[str, Any]) -> _Reading | None:
     done, total = data.get("done"), data.get("total")
-    if not _number(done) or not _number(total) or total <= 0:
+    if not _is_usable(done) or not _is_usable(total) or total <= 0:
         return None
     return "", min(1.0, max(0.0, done / total)), frozenset()  # the counts are shown beside the bar
 
 
-_SHAPES: tuple[Callable[[Mapping[str, Any]], Found | None], ...] = (_chunk, _percent, _counted)
+# the first that does not return None counts
+_SHAPES: tuple[Callable[[Mapping[str, Any]], _Reading | None], ...] = (_chunk, _percent, _counted)
 
 
-def _number(value: Any) -> TypeGuard[float]:
+def _is_usable(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a number that may be a count or a percentage."""
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     return usable and abs(value) <= LARGEST

@@ -1,8 +1,7 @@
 """The meaning of token counts, the same for every provider and protocol.
 
 Why: some providers count tokens read from a cache among the input tokens, others beside them, and
-so with thoughts and the output; a limit, a cost or a column that adds up both would compare
-nothing.
+likewise thoughts and the output. Limits, costs and columns are only comparable if both count alike.
 
 Rules: `input` (`tokens_in` in frames) is every token of the request, those read from a cache or
 written to it included; `cached` (`tokens_cached`) is how many were read from a cache,
@@ -16,21 +15,21 @@ from __future__ import annotations
 def whole_input(counted: int, cached: int, *, output: int = 0, total: int = 0) -> int:
     """Return the input tokens of a usage object that may exclude those read from a cache.
 
-    They are excluded if there are more cached than input tokens, or if only both together add up to
-    `total` (0: unknown).
+    `counted` are the input tokens as named. They exclude the cached ones if these are more, or if
+    only both together, with `output`, add up to `total` (0: unknown).
     """
-    apart = cached > counted or (cached > 0 and total == counted + cached + output)
-    return counted + cached if apart else counted
+    excluded = cached > counted or (cached > 0 and total == counted + cached + output)
+    return counted + cached if excluded else counted
 
 
 def whole_output(counted: int, reasoning: int, *, whole: int, total: int = 0) -> tuple[int, int]:
-    """Return the output and reasoning tokens of a usage object that may exclude thoughts (xAI,
-    Gemini) or not even name them (Gemini).
+    """Return (output, reasoning) tokens of a usage object whose output may exclude thoughts.
 
-    They are excluded if `whole` (the input) and `counted` leave exactly them to `total`, or, where
-    none are named, leave anything to it (0: unknown).
+    xAI and Gemini exclude them, and Gemini does not always name them. `counted` is the output as
+    named, `whole` the whole input. What these leave of `total` (0: unknown) are thoughts that were
+    excluded, if `reasoning` is as many or 0 (not named).
     """
-    apart = total - whole - counted
-    if apart > 0 and reasoning in (0, apart):
-        return counted + apart, apart
+    rest = total - whole - counted
+    if rest > 0 and reasoning in (0, rest):
+        return counted + rest, rest
     return counted, reasoning

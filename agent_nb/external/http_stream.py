@@ -1,15 +1,16 @@
-"""Read any stream over HTTP as bytes, for the codec that decodes it; resume numbered ones.
+"""Read any stream over HTTP as bytes for its codec; resume a stream of server-sent events with ids.
 
 Rules
-- Server-sent events with ids: only whole frames are passed on, up to the newest id. After a break
-  the stream is requested again with `Last-Event-ID`, waiting longer each time nothing new came,
-  until the caller has what it wants (`done`), the server ends the stream (204), or
-  nothing came for `Backoff.patience` seconds.
-- Such a request also has `?lastEventId=` in its address, for servers that read it there, until one
-  refuses it (an address may be signed).
-- After a reconnection, frames are dropped while their id and content are those of frames that came
-  before, up to the first that differs: a server may repeat everything, or from an earlier place.
-  Within a connection nothing is dropped, since ids need not be unique.
+- Of server-sent events with ids only whole frames are passed on, up to the newest id. Frames after
+  it are held back, since a server that resumes there repeats them.
+- After a break such a stream is requested again with `Last-Event-ID`, after a longer wait each time
+  nothing new came. It ends when the caller has everything (`done`), when the server ends the stream
+  (status 204), or when nothing new came for `Backoff.patience` seconds.
+- Such a request also has `?lastEventId=` in its address, for servers that read it there. Once a
+  server refuses that, it is left out: a change of a signed address is a fault.
+- On a new connection a server may repeat everything, or from an earlier event on. Frames are
+  dropped while id and content equal those of earlier frames, up to the first that differs. Within a
+  connection nothing is dropped, since ids need not be unique.
 - Every other stream is passed on as it comes; a break is an error.
 """
 
@@ -37,36 +38,37 @@ from .connect import (
     stream_body,
 )
 
-# the end of a frame; after CR a LF may still come
-_ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
-_ID = "lastEventId"  # in the address
+# the empty line that ends a frame; after `\r\r` a `\n` may belong to it
+_FRAME_ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
+_ID_PARAMETER = "lastEventId"  # in the query of the address
 # any stream that a codec may know
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"
 
 
 class Frames:
-    """Passes on whole frames up to the newest id, without repeats.
+    """Cuts a stream into frames and passes them on up to the newest id, without repeats.
 
-    `last_id` is that id, "" before the first.
+    One object reads all connections of a stream. `last_id` is the newest id, "" before the first.
     """
 
     def __init__(self) -> None:
         self.last_id = ""
-        self._buffer = bytearray()
+        self._buffer = bytearray()  # the beginning of a frame
         self._held: list[tuple[bytes, int]] = []  # frames since the newest id, with their hashes
-        self._taken = array("q")  # hashes of the frames that were passed on, in order
-        self._resume = 0  # how many of them a server that honours the newest id does not repeat
-        self._repeats: _Repeats | None = None  # in the part of a connection that may repeat
+        self._passed = array("q")  # hashes of the frames passed on, in order; 8 bytes for each
+        self._resume_at = 0  # how many of them came up to the newest id, where a server resumes
+        self._repeats: _Repeats | None = None  # set while a new connection may repeat frames
 
     def feed(self, chunk: bytes) -> bytes:
         """Return the whole frames up to the newest with an id; all of them while no id has come."""
-        seen = max(len(self._buffer) - 3, 0)  # an end may have begun in the chunk before
+        # where the search begins: the longest end has 4 bytes, 3 may be in the buffer
+        searched = max(len(self._buffer) - 3, 0)
         self._buffer += chunk
         out: list[bytes] = []
         start = 0
-        for end in _ENDS.finditer(bytes(self._buffer[seen:])):
-            self._take(bytes(self._buffer[start : seen + end.end()]), out)
-            start = seen + end.end()
+        for end in _FRAME_ENDS.finditer(bytes(self._buffer[searched:])):
+            self._hold_frame(bytes(self._buffer[start : searched + end.end()]), out)
+            start = searched + end.end()
         del self._buffer[:start]
         if len(self._buffer) > SSEDecoder.FRAME_LIMIT:
             raise WireError(
@@ -75,65 +77,67 @@ class Frames:
             )
         return b"".join(out)
 
-    def _take(self, frame: bytes, out: list[bytes]) -> None:
+    def _hold_frame(self, frame: bytes, out: list[bytes]) -> None:
         """Hold back a frame that is not a repeat; pass on all of them when one has an id."""
         decoder = SSEDecoder()
         decoded = decoder.feed(frame)  # none if the frame has no data
-        # a bare id may be a repeat, so it counts only once repeats are over
+        # a frame with an id and no data cannot be compared, so it counts only after the repeats
         number = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
-        mark = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
+        frame_hash = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
         if decoded and self._repeats is not None:
-            if self._repeats.knows(mark, numbered=bool(number)):
+            if self._repeats.is_repeat(frame_hash, has_id=bool(number)):
                 return
             self._repeats = None
-        self._held.append((frame, mark))
+        self._held.append((frame, frame_hash))
         if number or not self.last_id:
             self.last_id = number or self.last_id
             out.append(self._pass_held())
-            self._resume = len(self._taken)
+            self._resume_at = len(self._passed)
 
     def _pass_held(self) -> bytes:
-        """Return the frames that were held back; remember them as taken."""
+        """Return the frames that were held back; remember the hashes of those with data."""
         held, self._held = self._held, []
-        self._taken.extend(mark for _, mark in held if mark)
+        self._passed.extend(frame_hash for _, frame_hash in held if frame_hash)
         return b"".join(frame for frame, _ in held)
 
     def end_connection(self) -> bytes:
-        """Return what was held back when a connection ends properly.
+        """Return the frames held back, as a connection has ended properly.
 
-        The torn frame at its end is among it only if it cannot come again.
+        An incomplete frame at its end is added only if the stream has no ids: it cannot come again.
         """
-        torn = b"" if self.last_id else bytes(self._buffer)
+        incomplete = b"" if self.last_id else bytes(self._buffer)
         held = self._pass_held()
         self.drop_held()
-        return held + torn
+        return held + incomplete
 
     def drop_held(self) -> None:
-        """Drop what was held back when a connection breaks: it comes again."""
+        """Drop the frames held back, as a connection has broken: they come again."""
         self._held, self._buffer = [], bytearray()
-        self._repeats = _Repeats(self._taken, self._resume)
+        self._repeats = _Repeats(self._passed, self._resume_at)
 
 
 class _Repeats:
     """Recognises, at the beginning of a new connection, the frames that came on an earlier one.
 
-    They repeat `taken` in its order: from the newest id on (`resume`), from the very first, or, if
-    they have an id, from anywhere. Each is a hash of id, name and data.
+    `passed`: the hashes of those frames. A repetition has their order and begins at the first one,
+    at number `resume_at` (after the newest id), or, if its first frame with an id is among them,
+    there. Several beginnings are possible as long as the frames fit them all.
     """
 
-    def __init__(self, taken: array[int], resume: int) -> None:
-        self._taken = taken
-        self._starts: set[int] | None = {0, resume}  # None after a frame with an id
-        # positions in `taken` that the next frame has if it continues a repetition
+    def __init__(self, passed: array[int], resume_at: int) -> None:
+        self._passed = passed
+        # positions in `passed` where a repetition may begin; None after a frame with an id
+        self._starts: set[int] | None = {0, resume_at}
+        # positions in `passed` of the next frame, for each repetition that fits so far
         self._next: set[int] = set()
 
-    def knows(self, mark: int, *, numbered: bool) -> bool:
-        """Return whether a frame repeats one that was taken."""
-        places = self._next | (self._starts or set())
-        if numbered and self._starts is not None:
-            places, self._starts = set(range(len(self._taken))), None
-        size = len(self._taken)
-        self._next = {at + 1 for at in places if at < size and self._taken[at] == mark}
+    def is_repeat(self, frame_hash: int, *, has_id: bool) -> bool:
+        """Return whether a frame, with this hash, repeats an earlier one."""
+        positions = self._next | (self._starts or set())
+        if has_id and self._starts is not None:
+            positions, self._starts = set(range(len(self._passed))), None
+        size = len(self._passed)
+        self._next = {at + 1 for at in positions if at < size and self._passed[at] == frame_hash}
         return bool(self._next)
 
 
@@ -147,9 +151,9 @@ async def read_stream(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of any stream over HTTP, for the codec that decodes it.
 
-    `done` returns whether what came is complete; a stream with ids is then not resumed. Raises
-    UsageError if the address is invalid or the server refuses, ModelError when the stream breaks
-    off for good, WireError when a frame is too large.
+    `done` returns whether everything has come; a stream with ids is then not resumed. `token`: sent
+    as the bearer token. Raises UsageError if the address is invalid or the server refuses,
+    ModelError when the stream breaks off for good, WireError when a frame is too large.
     """
     if split_address(url) is None:
         raise UsageError(f"{url!r} is not an http address.")
@@ -162,42 +166,44 @@ async def read_stream(
 
 
 class _Reader:
-    """Reads one address over as many connections as it takes; see the rules."""
+    """Reads one address over as many connections as the module's rules allow."""
 
     def __init__(self, url: str, where: Target, headers: dict[str, str], backoff: Backoff) -> None:
         self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
         self._frames = Frames()
-        self._over = False
+        self._ended = False  # the server has answered 204
         self._in_address = True  # send the newest id in the address too
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of all connections; raise as `read_stream` does."""
         patience = Patience(self._backoff)
         while True:
-            before = self._frames.last_id
-            why = "it ended before the run did"
+            last_id = self._frames.last_id
+            reason = "it ended before the run did"
             try:
-                async with aclosing(self._once(before)) as chunks:
+                async with aclosing(self._read_connection(last_id)) as chunks:
                     async for chunk in chunks:
                         yield chunk
             except (httpx.HTTPError, OSError) as fault:
-                why = describe_fault(fault)
+                reason = describe_fault(fault)
                 if not self._frames.last_id:
                     raise ModelError(
-                        f"{self._where.place} broke off: {why}", code="attach"
+                        f"{self._where.place} broke off: {reason}", code="attach"
                     ) from fault
                 self._frames.drop_held()
-            if self._over or not self._frames.last_id or done():
+            if self._ended or not self._frames.last_id or done():
                 return
-            if self._frames.last_id != before:
+            if self._frames.last_id != last_id:
                 patience.renew()
             if patience.over(self._backoff.patience):
                 raise ModelError(
-                    f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {why}",
+                    f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
                     code="attach",
                 )
             await patience.wait()
 
-    async def _once(self, after: str) -> AsyncGenerator[bytes, None]:
+    async def _read_connection(self, after: str) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of one connection that asks for the events after the id `after`."""
         headers = httpx.Headers(self._headers, encoding="utf-8")
         if after:
             headers["Last-Event-ID"] = after
@@ -211,25 +217,29 @@ class _Reader:
             ) as response,
         ):
             await self._accept(response, again=bool(after))
-            if self._over:
+            if self._ended:
                 return
-            numbered = response.headers.get("content-type", "").startswith("text/event-stream")
+            is_sse = response.headers.get("content-type", "").startswith("text/event-stream")
             async with aclosing(stream_body(response)) as source:
                 async for chunk in source:
-                    if data := self._frames.feed(chunk) if numbered else chunk:
+                    if data := self._frames.feed(chunk) if is_sse else chunk:
                         yield data
             if rest := self._frames.end_connection():
                 yield rest
 
     async def _accept(self, response: httpx.Response, *, again: bool) -> None:
-        """Raise on a refusal; a passing one counts as a break once the stream has begun."""
-        self._over = response.status_code == 204
+        """Raise on a refusal: httpx.ReadError if the next request may succeed, else UsageError.
+
+        `again`: the stream has begun, so that this request resumes it. A refusal that may pass, a
+        404, and one that the id in the address may have caused count as a break then.
+        """
+        self._ended = response.status_code == 204
         if response.status_code < 300:
             return
         reason = (await read_beginning(response, 300)).decode("utf-8", "replace")
         passing = response.status_code >= 500 or response.status_code in (408, 425, 429)
         if again and (passing or response.status_code == 404 or self._in_address):
-            self._in_address = self._in_address and passing
+            self._in_address = self._in_address and passing  # else without it the next time
             raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
         raise UsageError(f"{self._where.place} answers {response.status_code}: {reason}")
 
@@ -237,6 +247,8 @@ class _Reader:
 def _with_id(url: str, number: str) -> str:
     """Return an address with `lastEventId`; the rest of its query stays as it is written."""
     parts = urlsplit(url)
-    pairs = [pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID}=")]
-    query = "&".join([*pairs, f"{_ID}={quote(number, safe='')}"])
+    pairs = [
+        pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID_PARAMETER}=")
+    ]
+    query = "&".join([*pairs, f"{_ID_PARAMETER}={quote(number, safe='')}"])
     return urlunsplit(parts._replace(query=query))

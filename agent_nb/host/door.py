@@ -6,12 +6,13 @@
     _HOMES = {"Frames": "frames"}                 # for Python: name -> the file that defines it
     __getattr__, __dir__ = open_door(__name__, _HOMES)
 
-Why: other rooms import from the door alone, so what a door does not offer can be changed without
-reading them. A plain list of imports would load pandas, httpx and widgets with the first name.
+Why: other rooms import from the door alone, so a name that it does not offer can be changed without
+reading other rooms. A plain list of imports would load pandas, httpx and widgets with the first
+name.
 
 Rules
-- Nothing is kept in the package: a test that replaces a name in its file changes what the door
-  gives.
+- The package stores no loaded name: if a test replaces a name in its file, the door returns the
+  replacement.
 - A file of the room never imports from its own door.
 - `tests/test_doors.py` keeps both lists of a door equal.
 """
@@ -26,7 +27,7 @@ from typing import Any
 def open_door(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package that offers `homes`.
+    """Return the `__getattr__` and the `__dir__` of a package that offers the names in `homes`.
 
     `homes`: name -> the module that defines it, relative to the package (`map.options`).
     """

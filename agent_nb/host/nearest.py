@@ -1,6 +1,8 @@
-"""A file of the notebook's folder or of a folder above it, up to the repository or the user's home.
+"""Find a file in the notebook's folder or a folder above it, such as `.env` or a configuration.
 
-Rules: the nearest file counts. Finding a file reads nothing and allows nothing (`trust`).
+Rules: the nearest file counts. The search ends with the root of the repository (a folder with
+`.git`), the user's home or the root of the disk. It does not read the file; whether its content
+counts is decided elsewhere (`trust`).
 """
 
 from __future__ import annotations
@@ -10,12 +12,15 @@ from pathlib import Path
 
 
 def find_nearest(name: str, folder: Path | None = None) -> Path | None:
-    """Return the file `name` of a folder (None: the current one) or the next above it, or None."""
+    """Return the file `name` in `folder` (None: the current one) or the nearest folder above it.
+
+    None if there is no such file.
+    """
     try:
         here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
     except (OSError, RuntimeError):
         return None
-    folder_path, last = str(here), str(home)  # each cell looks: text is quicker than paths
+    folder_path, last = str(here), str(home)  # done for each cell: text is quicker than paths
     while True:
         if os.path.isfile(file := os.path.join(folder_path, name)):
             return Path(file)

@@ -1,4 +1,7 @@
-"""Files of the user's folders that only the user can read."""
+"""Files that only the user can read, such as keys, permissions and journals.
+
+Rule: a file appears complete or not at all. It is written beside its target and then moved.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,17 @@ from pathlib import Path
 
 
 def write_private(target: Path, data: bytes) -> None:
-    """Write a file atomically, with mode 0600 in a folder of mode 0700. Raises OSError."""
+    """Write or replace a file, with mode 0600 in a folder of mode 0700. Raises OSError."""
     _write_beside(target, data, lambda new: new.replace(target))
 
 
 def make_private(target: Path, data: bytes) -> None:
-    """Make a file with mode 0600, whole as soon as it is there; keep the one of another process.
-
-    Raises OSError.
-    """
+    """Make a file like `write_private`, unless it exists: that one stays. Raises OSError."""
     _write_beside(target, data, lambda new: put_file(new, target))
 
 
 def _write_beside(target: Path, data: bytes, move: Callable[[Path], object]) -> None:
-    """Write a file beside `target`, and let `move` put it there; leave nothing if that fails."""
+    """Write a file beside `target`, call `move` with its path, and remove what `move` leaves."""
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
     try:
@@ -36,18 +36,21 @@ def _write_beside(target: Path, data: bytes, move: Callable[[Path], object]) -> 
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder with mode 0700, and so the parents that are missing. Raises OSError."""
+    """Make a folder and its missing parents with mode 0700. Raises OSError."""
     if not folder.is_dir():
         make_private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def put_file(new: Path, target: Path) -> None:
-    """Move a file to its place unless one is there, which stays. Raises OSError."""
+    """Put a file at `target` unless a file exists there. Raises OSError.
+
+    `new` may still exist afterwards; the caller removes it.
+    """
     try:
-        os.link(new, target)
+        os.link(new, target)  # fails if the target exists, unlike a rename
     except FileExistsError:
         return
-    except OSError:  # a file system without hard links
+    except OSError:  # a file system without hard links; here two processes may collide
         if not os.path.lexists(target):
             new.rename(target)

@@ -1,11 +1,13 @@
 """`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an
 endpoint of the configuration).
 
-Why one class: servers differ only in a few fields, and report the ones they do not understand.
+Why one class: servers differ only in a few fields of the request, and their error names a field
+that they do not take. The request is then sent again without it (`_adapt`).
 
 Rules
 - OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
-- What a server may refuse: `stream_options`, and the name of the token limit.
+- A server may refuse `stream_options`, or one of the two names of the token limit (`max_tokens`,
+  `max_completion_tokens`).
 - If a server refuses `tools`, ModelError has the code `no_tools`; the loop decides what to do.
 """
 
@@ -35,7 +37,11 @@ SERVICE = Service(
 
 
 class OpenAIChat(Remote):
-    """A model behind chat completions; `model` is the server's name for it."""
+    """A model behind chat completions; `model` is the server's name for it.
+
+    `grammar`: the server takes a grammar that constrains the answer. `shots`: the model needs
+    few-shot turns to write calls.
+    """
 
     path = "/chat/completions"
 
@@ -45,7 +51,7 @@ class OpenAIChat(Remote):
         super().__init__(model, options)
         self.grammar = grammar
         self.shots = shots
-        self._usage = True  # ask for usage in the stream
+        self._ask_usage = True  # ask for usage in the stream
         # the name of the token limit that this server takes
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
@@ -57,19 +63,21 @@ class OpenAIChat(Remote):
         return self._send(request, partial(self._body, request), ChatDecoder)
 
     def _body(self, request: Request) -> dict[str, Any]:
+        """Return the body of the HTTP request, as this server takes it so far."""
         return encode(
             request,
             self.model,
             grammar=self.grammar,
             router="openrouter" in self._http.host,
-            usage=self._usage,
+            usage=self._ask_usage,
             limit=self._limit,
         )
 
     def _adapt(self, fault: ModelError) -> bool:
+        """Leave out or rename the field that a fault names; return whether to send again."""
         message = f"{fault} {fault.raw}"
-        if self._usage and re.search("stream_options|include_usage", message):
-            self._usage = False
+        if self._ask_usage and re.search("stream_options|include_usage", message):
+            self._ask_usage = False
             return True
         other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
             self._limit

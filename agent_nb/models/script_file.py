@@ -1,6 +1,6 @@
-"""The files of scripts: found, read as YAML or JSON, and checked.
+"""Find, read and check the file of a script: the answers of the scripted model, as YAML or JSON.
 
-Rules: a wrong script is a UsageError that names the file, the turn and, if possible, the line.
+Rule: a fault of a script is a UsageError that names the file, the turn and the line, if known.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import msgspec
 from ..errors import UsageError
 from .script_turn import Case, Turn, read_turn
 
-ENDINGS = ("", ".yaml", ".yml", ".json")
+ENDINGS = ("", ".yaml", ".yml", ".json")  # tried after the name that the user gives
 KEYS = ("turns", "cases", "delay", "dialect")
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says."""
+    """The content of a script file."""
 
-    turns: tuple[Turn, ...] = ()
-    cases: tuple[Case, ...] = ()
-    delay: float = 0.0
-    dialect: str = "xml"
+    turns: tuple[Turn, ...] = ()  # the answers, in order
+    cases: tuple[Case, ...] = ()  # other turns for prompts that hold a certain text
+    delay: float = 0.0  # seconds
+    dialect: str = "xml"  # the name of the dialect in which the turns are written
 
 
 def read_script(name: str, folder: str | Path | None = None) -> Script:
-    """Return the script in the file `name`, in the current folder or in `folder`.
+    """Return the script in the file `name`, looked for in the current folder, then in `folder`.
 
     Raises UsageError if the file does not exist or is not a script.
     """
-    path = _find(name, [Path(), *([Path(folder)] if folder else [])])
+    path = _find_file(name, [Path(), *([Path(folder)] if folder else [])])
     script, lines = _read(path)
     if isinstance(script, list):
         script = {"turns": script}
@@ -50,23 +50,26 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
     if not isinstance(cases, list):
         raise UsageError(f"{path}: `cases` is a list of objects with `when` and `turns`.")
     return Script(
-        turns=_turns(script.get("turns", []), str(path), lines),
-        cases=tuple(_case(case, f"{path}: case {n}") for n, case in enumerate(cases, 1)),
+        turns=_read_turns(script.get("turns", []), str(path), lines),
+        cases=tuple(_read_case(case, f"{path}: case {n}") for n, case in enumerate(cases, 1)),
         delay=float(delay),
         dialect=dialect,
     )
 
 
-def _turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
+def _read_turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
+    """Return the checked turns; messages begin with `where` and the turn's number and line."""
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
-    notes = lines or {}
+    line_notes = lines or {}
     return tuple(
-        read_turn(turn, f"{where}: turn {n}{notes.get(n, '')}") for n, turn in enumerate(turns, 1)
+        read_turn(turn, f"{where}: turn {n}{line_notes.get(n, '')}")
+        for n, turn in enumerate(turns, 1)
     )
 
 
-def _case(case: Any, where: str) -> Case:
+def _read_case(case: Any, where: str) -> Case:
+    """Return the checked case; messages begin with `where`."""
     if (
         not isinstance(case, dict)
         or case.keys() != {"when", "turns"}
@@ -76,10 +79,11 @@ def _case(case: Any, where: str) -> Case:
         raise UsageError(
             f"{where}: a case has `when`, a text that the prompt holds, and a list `turns`."
         )
-    return Case(when=case["when"], turns=_turns(case["turns"], where))
+    return Case(when=case["when"], turns=_read_turns(case["turns"], where))
 
 
-def _find(name: str, folders: Sequence[Path]) -> Path:
+def _find_file(name: str, folders: Sequence[Path]) -> Path:
+    """Return the first file with this name, perhaps with an ending. Raises UsageError."""
     tried = [
         Path(str(folder / Path(name).expanduser()) + ending)
         for folder in folders
@@ -95,7 +99,7 @@ def _find(name: str, folders: Sequence[Path]) -> Path:
 
 
 def _read(path: Path) -> tuple[Any, dict[int, str]]:
-    """Return the content of a script file and, for YAML, the line of each turn as text."""
+    """Return the content of a script file and, for YAML, the text ` (line 3)` by turn number."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -114,13 +118,14 @@ def _parse(path: Path, text: str) -> tuple[Any, dict[int, str]]:
             raise UsageError(
                 f"{path}, line {error.lineno}, column {error.colno}: {error.msg}."
             ) from None
-    return _yaml(path, text)
+    return _parse_yaml(path, text)
 
 
-def _yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
-    import yaml
+def _parse_yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
+    import yaml  # here, since most runs read no script
 
     try:
+        # parsed twice: only the nodes have lines, only `safe_load` gives the values
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         script = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -11,8 +11,8 @@ translates them.
 | reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
 | extra_body | an object merged into the request unchanged |
 
-Rules: an unknown name or a value of the wrong kind is a UsageError that lists the names. Pure
-functions.
+Rules: an unknown name is a UsageError that lists the names, a value of the wrong type one that
+names the setting. Pure functions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 from ..errors import UsageError, did_you_mean, unknown_name
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
-# tokens of thinking for each effort but "none"
+# tokens of reasoning for each effort but "none", in rising order
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 49152}
-_KINDS: dict[str, tuple[type, ...]] = {
+_TYPES: dict[str, tuple[type, ...]] = {
     "temperature": (int, float),
     "top_p": (int, float),
     "seed": (int,),
@@ -34,17 +34,18 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "reasoning": (str, int, bool),
     "extra_body": (dict,),
 }
-NAMES = tuple(_KINDS)
+NAMES = tuple(_TYPES)
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Check settings; return those that are not None. Raises UsageError for a wrong one."""
+    """Return the settings that are not None. Raises UsageError for a wrong name or value."""
     chosen = {name: value for name, value in settings.items() if value is not None}
     for name, value in chosen.items():
-        if name not in _KINDS:
+        if name not in _TYPES:
             hint = did_you_mean(str(name), NAMES, written=repr)
             raise UsageError(unknown_name("setting", name, NAMES, hint=hint, label="Settings"))
-        if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and name != "reasoning"):
+        # a bool is an int in Python, but only `reasoning` may be one
+        if not isinstance(value, _TYPES[name]) or (isinstance(value, bool) and name != "reasoning"):
             raise UsageError(f"The setting {name} cannot be {value!r}.")
     reasoning = chosen.get("reasoning")
     if isinstance(reasoning, str) and reasoning not in EFFORTS:
@@ -55,7 +56,9 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_effort(reasoning: str | int | bool) -> str:
-    """Return the effort that a reasoning setting asks for."""
+    """Return the effort that a reasoning setting asks for; for a number of tokens the lowest effort
+    that allows so many.
+    """
     if isinstance(reasoning, str):
         return reasoning
     if isinstance(reasoning, bool):
@@ -68,7 +71,7 @@ def read_effort(reasoning: str | int | bool) -> str:
 
 
 def read_budget(reasoning: str | int | bool) -> int:
-    """Return the tokens that a reasoning setting allows (0: none)."""
+    """Return the tokens that a reasoning setting allows (0: no reasoning)."""
     if isinstance(reasoning, str):
         return _BUDGETS.get(reasoning, 0)
     if isinstance(reasoning, bool):
@@ -77,9 +80,9 @@ def read_budget(reasoning: str | int | bool) -> int:
 
 
 def add_extra_body(body: dict[str, Any], settings: Mapping[str, Any], shared: str = "") -> None:
-    """Put the fields of `extra_body` into a request, where they win.
+    """Put the fields of the setting `extra_body` into the request `body`; they replace its own.
 
-    `shared`: the field that is an object which both fill; its members are merged.
+    `shared`: the name of an object that both have, whose members are merged instead.
     """
     extra = settings.get("extra_body", {})
     ours, theirs = body.get(shared), extra.get(shared)
@@ -89,5 +92,5 @@ def add_extra_body(body: dict[str, Any], settings: Mapping[str, Any], shared: st
 
 
 def list_stops(value: str | list[str] | tuple[str, ...]) -> list[str]:
-    """Return the stop texts as a list."""
+    """Return the setting `stop` as a list."""
     return [value] if isinstance(value, str) else list(value)

@@ -1,6 +1,7 @@
 """The time limits of a request to a model.
 
-Why here: the configuration holds them, and the HTTP edge, which reads it, keeps them.
+Why a file of its own: the configuration has a field of this type, and `models.http`, which imports
+the configuration, applies the limits.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import msgspec
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits in seconds: to connect, to the first byte of the answer, and between bytes."""
+    """Limits in seconds."""
 
-    connect: float = 10.0
-    first_byte: float = 120.0
-    idle: float = 60.0
+    connect: float = 10.0  # to open a connection
+    first_byte: float = 120.0  # to the first byte of the answer
+    idle: float = 60.0  # between two reads of the answer

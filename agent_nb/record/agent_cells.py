@@ -1,6 +1,6 @@
-"""What makes a cell an agent cell: its first line, its body, and the hash of both.
+"""The source of an agent cell: how it is recognised, split and hashed.
 
-Why here: records are matched to cells by reading their source, without a kernel. Pure.
+Why in this room: records are matched to cells by their source, without a kernel. Pure.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 
+# `%%agent` and its options; blank lines may come before
 _FIRST_LINE = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
-# options that only say how `jupyter agent-nb test` compares the run, with their values
-_TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
+# options, with their values, that only say how `jupyter agent-nb test` compares the run
+_TEST_OPTIONS = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 
 
 def agent_cell(source: str) -> tuple[str, str] | None:
@@ -20,12 +21,12 @@ def agent_cell(source: str) -> tuple[str, str] | None:
 
 
 def content_hash(line: str, body: str) -> str:
-    """Return the hash of a cell's option line and body.
+    """Return the SHA-256 of a cell's option line and body, in hexadecimal.
 
-    White space at the ends of lines and of the text does not count, nor do the options that only
-    say how `test` compares the run.
+    White space at the ends of lines and around the text does not count, nor do the options that
+    only say how `test` compares the run.
     """
-    line = _TESTED.sub("", line)
+    line = _TEST_OPTIONS.sub("", line)
     lines = [part.rstrip() for part in f"{line.strip()}\n{body.strip()}".splitlines()]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -2,17 +2,18 @@
 
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
-Why beside the record: its own signature is made with a secret that never leaves the maker's
-machine, so a colleague or CI cannot check it. A person signs after reading, and anyone with the
-public key can check that.
+Why in addition to the record's own signature (`signing`): that one is made with a secret that never
+leaves the maker's machine, so a colleague or CI cannot check it. Here a person signs after reading
+the record, and anyone with the public key can check that.
 
 Rules
 - Signed are a fixed prefix, the hash of the record, the hash of the cell's source and what the
   signer was shown (`RecordedCall.digest_all`), in the namespace of `signers`. A signature does
   not cover a cell with another text.
-- Signatures of the first form do not say what was shown. They were made when rows and sub-agents
-  were not listed, and count only for records without calls in there.
-- Anyone can write into a notebook: only valid signatures count; other text is dropped.
+- Signatures of the first form do not cover what was shown. They were made when the calls of rows
+  and sub-agents were not listed, and count only for records without such calls.
+- Anyone can write into a notebook: only a valid signature by a signer counts. Text that is not a
+  well-formed signature is dropped when the metadata are merged.
 - Several people's signatures of one record stand in one text; a person's newer one for the same
   source replaces the older.
 - The record itself does not change.
@@ -37,8 +38,8 @@ from .ssh_signature import (
     verify_signature,
 )
 
-MOST = 16  # signatures of one record
-# of a signature with the verdict `again`
+MOST = 16  # signatures that are kept of one record
+# says what is wrong with a signature of the verdict `again`
 AGAIN = "was made when the calls of rows and sub-agents were not shown: sign again"
 _PREFIX = "agent_nb signed record"
 Verdict = Literal[
@@ -49,15 +50,17 @@ Verdict = Literal[
 
 
 def signed_message(record: str, source: str, shown: str) -> bytes:
-    """Return the message to sign, for the hash of a record, the hash of a cell's source and what
-    is `shown` of the record ("": a signature of the first form).
+    """Return the message to sign.
+
+    `record`: the hash of the record. `source`: the hash of the cell's source. `shown`: the digest
+    of what the signer was shown ("": the message of the first form).
     """
     lines = [f"{_PREFIX} {2 if shown else 1}", record, source, *([shown] if shown else [])]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
 class Signatures:
-    """The signatures that our metadata of a notebook hold, by the hash of the record."""
+    """The signatures in our metadata of a notebook, by the hash of the record."""
 
     KEY = "signatures"  # in our metadata
 
@@ -66,11 +69,12 @@ class Signatures:
 
     @classmethod
     def merge(cls, *metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
-        """Return the signatures in versions of our metadata, each once.
+        """Merge the signatures of several versions of our metadata; return texts by record hash.
 
-        `hashes` limits them to these records (None: all).
+        A text holds each signature once, `MOST` at most. `hashes`: the records whose signatures are
+        returned (None: all).
         """
-        texts_of: dict[str, dict[str, None]] = {}
+        texts_of: dict[str, dict[str, None]] = {}  # record: an ordered set of signatures
         for value in metadata:
             signatures = value.get(cls.KEY) if isinstance(value, Mapping) else None
             for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
@@ -87,20 +91,22 @@ class Signatures:
     def add(self, record: Record, source: str, key: PrivateKey) -> None:
         """Write a signature into the metadata; it replaces an older one by the same key.
 
-        `source`: the hash of the cell's text. Raises UsageError for a record that cannot be listed.
+        `source`: the hash of the cell's text. Raises UsageError if the record's calls cannot be
+        listed.
         """
-        named = _hash(record)
+        record_hash = _stored_hash(record)
         shown, _ = RecordedCall.digest_all(record)
         known = self.merge(self._metadata)
-        messages = [signed_message(named, source, form) for form in (shown, "")]
+        messages = [signed_message(record_hash, source, form) for form in (shown, "")]
+        # of this key only a signature of this record and source is replaced, of either form
         others = [
             text
-            for text, signature in find_signatures(known.get(named, ""))
+            for text, signature in find_signatures(known.get(record_hash, ""))
             if signature.key != key.public
             or not any(verify_signature(signature, m, NAMESPACE) for m in messages)
         ]
         armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *others][:MOST]
-        self._metadata[self.KEY] = dict(sorted({**known, named: "".join(armored)}.items()))
+        self._metadata[self.KEY] = dict(sorted({**known, record_hash: "".join(armored)}.items()))
 
     def signers_of(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
         """Return the names of the signers who signed a record for a cell of this source.
@@ -131,30 +137,31 @@ class Signatures:
     ) -> Iterator[tuple[str, Verdict, bytes]]:
         """Yield (signer's name or "", whether it counts, key) of each signature of a record."""
         names = {signer.key: signer.name for signer in signers if not signer.problem}
-        named = _hash(record)
-        read = cache(lambda: _forms(record, named, source))  # slow: only if a signer has signed
-        texts = self.merge(self._metadata, hashes=[named])
-        for _, signature in find_signatures(texts.get(named)):
+        record_hash = _stored_hash(record)
+        # slow, so only if a signer has signed
+        read = cache(lambda: _list_messages(record, record_hash, source))
+        texts = self.merge(self._metadata, hashes=[record_hash])
+        for _, signature in find_signatures(texts.get(record_hash)):
             name = names.get(signature.key, "")
             yield name, _verdict(signature, *read()) if name else "bad", signature.key
 
 
-def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
-    """Return the messages that a good signature signs, and whether the second of them counts.
+def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[bytes], bool]:
+    """Return the two messages that a good signature may sign, and whether the second one counts.
 
-    The present form comes first (b"": the calls cannot be listed), then the first form.
+    The messages have the present form (b"" if the calls cannot be listed) and the first form.
     """
-    first = signed_message(named, source, "")
+    first = signed_message(record_hash, source, "")
     try:
         shown, inside = RecordedCall.digest_all(record)
     except UsageError:
         return [b"", first], False
-    return [signed_message(named, source, shown), first], not inside
+    return [signed_message(record_hash, source, shown), first], not inside
 
 
-def _verdict(signature: Signature, forms: Sequence[bytes], first_counts: bool) -> Verdict:
-    """Return whether a signature signs one of the messages of `_forms`, and whether it counts."""
-    present, first = forms
+def _verdict(signature: Signature, messages: Sequence[bytes], first_counts: bool) -> Verdict:
+    """Return whether a signature signs one of the messages of `_list_messages` and counts."""
+    present, first = messages
     if present and verify_signature(signature, present, NAMESPACE):
         return "good"
     if not verify_signature(signature, first, NAMESPACE):
@@ -162,6 +169,6 @@ def _verdict(signature: Signature, forms: Sequence[bytes], first_counts: bool) -
     return "good" if first_counts else "again"
 
 
-def _hash(record: Record) -> str:
-    """Return the hash that a record names."""
+def _stored_hash(record: Record) -> str:
+    """Return the hash in a record, "" if it has none."""
     return str(record.get("hash", ""))

@@ -1,13 +1,16 @@
-"""Whether two displays show the same beside text and pictures: HTML, SVG, charts as JSON.
+"""Whether the markup and the charts of two displays show the same: HTML, SVG, LaTeX, JSON.
 
-Why: a table whose highlighted cell moves, or a chart with another axis, is a change, also where the
-model read the same text. Libraries write new ids into each display, which nobody sees.
+Why: if another cell of a table is highlighted, or a chart has another axis, the display differs,
+even if the model read the same text. But libraries write new ids into each display, which are not
+visible and must not count.
 
 Rules
-- Ids count by the order in which they come first, in tags, styles and scripts: whatever has the
-  attribute `id`, UUIDs, and the names that Altair counts. Comments and metadata of an SVG do not
-  count. Text between tags is never taken for an id.
-- Only kinds that both displays have are compared. The others are named (`uncompared_kinds`).
+- Ids are replaced by numbers in the order of their first use, in tags, styles, scripts and charts.
+  Ids are the values of `id`, UUIDs, and the names that Altair numbers. Text between tags is never
+  an id.
+- Comments in markup, and the `<metadata>` of an SVG, are ignored.
+- Only MIME types that both displays have are compared; `uncompared_kinds` returns the others.
+- Text and pictures are compared elsewhere (`normalize`, `pictures`).
 - Pure.
 """
 
@@ -22,7 +25,7 @@ import msgspec
 from ..wire import encode_canonical
 from .figure_data import SameText
 
-_NAMES = {  # of the MIME types that are compared, as people read them
+_NAMES = {  # MIME types that are compared: their names for people; charts come in addition
     "text/html": "HTML",
     "image/svg+xml": "SVG",
     "text/markdown": "Markdown",
@@ -30,23 +33,23 @@ _NAMES = {  # of the MIME types that are compared, as people read them
     "application/json": "JSON",
 }
 _CHART = re.compile(r"application/vnd\.(vega|vegalite|plotly)\.v\d[\w.]*\+json")
-# compared elsewhere, or not for people
+# MIME types that are compared elsewhere, or not shown to people
 _ELSEWHERE = re.compile(r"text/plain|image/(?:png|jpeg|gif|webp)|application/vnd\.agent-nb\..*")
 _MARKUP = frozenset({"text/html", "image/svg+xml"})
-# what of a markup nobody sees
+# parts of markup that are not visible
 _UNSEEN = re.compile(r"<!--.*?-->|<metadata\b.*?</metadata>", re.DOTALL | re.IGNORECASE)
-# splits markup into text and code: tags, and whole styles and scripts
+# the code in markup, as opposed to its text: tags, and whole styles and scripts
 _CODE = re.compile(
     r"(<style\b.*?</style\s*>|<script\b.*?</script\s*>|<[^>]*>)", re.DOTALL | re.IGNORECASE
 )
 # an id that markup or a script defines
 _ID = re.compile(r"""(?:\bid\s*=\s*|["']id["']\s*:\s*)["']?([\w-]+)""")
-# names with a counter (Altair) and UUIDs
+# numbered names (Altair) and UUIDs
 _COUNTED = re.compile(
     r"\b(?:(?:view|param|selector)_?\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
 )
 _TOKEN = re.compile(r"[\w-]+")
-_WORDS = 60  # characters of an excerpt
+_EXCERPT = 60  # characters of an excerpt
 
 
 class DisplayPair(msgspec.Struct, frozen=True):
@@ -61,7 +64,7 @@ class DisplayPair(msgspec.Struct, frozen=True):
             name = self.kind_name(kind)
             if not name or kind not in self.fresh:
                 continue
-            old, new = (_normal(kind, side[kind]) for side in (self.recorded, self.fresh))
+            old, new = (_normalize(kind, side[kind]) for side in (self.recorded, self.fresh))
             if old != new and not same_text(old, new):
                 return f"its {name} differs: {_excerpts(old, new)}"
         return ""
@@ -83,37 +86,37 @@ class DisplayPair(msgspec.Struct, frozen=True):
         return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
 
 
-def _normal(kind: str, content: Any) -> str:
-    """Return the content of a display with its ids numbered by their order."""
+def _normalize(kind: str, content: Any) -> str:
+    """Return the content of one MIME type as text; the ids of markup and charts are numbers."""
     text = "".join(content) if isinstance(content, list) and kind in _NAMES else content
     if not isinstance(text, str):
         text = encode_canonical(content)
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))
-        # split by a group: every second part is code
-        names = _ids(parts[1::2])
-        return "".join(_renamed(part, names) if n % 2 else part for n, part in enumerate(parts))
-    return _renamed(text, _counted([text])) if _CHART.fullmatch(kind) else text
+        # `_CODE` has a group, so that every second part is code
+        names = _number_ids(parts[1::2])
+        return "".join(_rename(part, names) if n % 2 else part for n, part in enumerate(parts))
+    return _rename(text, _number_names([text])) if _CHART.fullmatch(kind) else text
 
 
-def _ids(parts: list[str]) -> dict[str, str]:
-    """Return the new names of the ids in code."""
-    return _numbered(parts, lambda part: [*_ID.findall(part), *_COUNTED.findall(part)])
+def _number_ids(parts: list[str]) -> dict[str, str]:
+    """Return the replacements of the ids in the code of markup."""
+    return _number_matches(parts, lambda part: [*_ID.findall(part), *_COUNTED.findall(part)])
 
 
-def _counted(parts: list[str]) -> dict[str, str]:
-    """Return the new names of counted names in the JSON of a chart, which defines no ids."""
-    return _numbered(parts, _COUNTED.findall)
+def _number_names(parts: list[str]) -> dict[str, str]:
+    """Return the replacements of ids in the JSON of a chart: numbered names and UUIDs."""
+    return _number_matches(parts, _COUNTED.findall)
 
 
-def _numbered(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
-    """Return a name for each id, by the order in which they come first."""
+def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
+    """Return a replacement for each id that `find` returns, numbered by first use."""
     ids = dict.fromkeys(name for part in parts for name in find(part))
     return {name: f"‹id {n}›" for n, name in enumerate(ids, 1)}
 
 
-def _renamed(text: str, names: Mapping[str, str]) -> str:
-    """Return a text with whole words replaced by their new names."""
+def _rename(text: str, names: Mapping[str, str]) -> str:
+    """Return a text in which each word that is an id is replaced."""
     return _TOKEN.sub(lambda match: names.get(match[0], match[0]), text)
 
 
@@ -121,6 +124,6 @@ def _excerpts(old: str, new: str) -> str:
     """Return both texts from shortly before the first character that differs."""
     pairs = enumerate(zip(old, new, strict=False))
     at = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
-    start = max(0, at - _WORDS // 3)
-    was, now = (" ".join(text[start : start + _WORDS].split()) for text in (old, new))
+    start = max(0, at - _EXCERPT // 3)
+    was, now = (" ".join(text[start : start + _EXCERPT].split()) for text in (old, new))
     return f"…{was}… was, …{now}… is"

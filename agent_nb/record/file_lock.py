@@ -1,9 +1,9 @@
 """Locks that show whether the process that wrote a file still runs.
 
-Why: a killed process cannot tidy up, but the operating system releases its locks.
+Why: a killed process cannot clean up, but the operating system releases its locks.
 
-Rule: where the system has no such locks (Windows) the answer is None, and the caller needs another
-way.
+Rule: on a system without such locks (Windows) `is_locked` returns None, and the caller must judge
+by something else, such as the age of the file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ else:
     import fcntl
 
     def take_lock(file: int) -> None:
-        """Lock an open file until it is closed. Raises OSError if another process holds it."""
+        """Lock an open file (its descriptor) until it is closed.
+
+        Raises OSError if the lock is held through another open file.
+        """
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def is_locked(path: Path) -> bool | None:
         """Return whether a process holds the lock on a file. Raises OSError if it is gone."""
+        # the only way to ask is to try to take the lock; closing the file releases it at once
         file = os.open(path, os.O_RDONLY)
         try:
             take_lock(file)

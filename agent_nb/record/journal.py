@@ -1,18 +1,18 @@
 """The journal of a run in progress: survives a killed kernel and a closed page.
 
 Why: the record reaches the notebook only when the run has ended, the page is open and the notebook
-is saved. A journal is a file per run, NDJSON in the user's state folder: a header line, then every
-event as it happens, deltas included.
+is saved. Each run has a journal, an NDJSON file in the user's state folder (`START-RUN.ndjson`): a
+header line, then every event as it happens, deltas included.
 
 Rules
 - A `Journal` subscribes to an `EventLog`. Each event is handed to the operating system before the
   call returns, so a killed kernel loses nothing that was logged. No buffer, no thread.
 - A folder that cannot be written, or a full disk, ends the journal but never the run; `warning`
   says what is lost and what to do.
-- The writer holds a lock on its file: a file without one belongs to no living process. Where locks
-  do not exist, age decides.
-- Only the user can read journals. Old ones are removed by age and by total size, except those being
-  written.
+- The writer holds a lock on its file: a file without a lock belongs to no living process. On a
+  system without locks, a file that was written within the last `QUIET` seconds is in use.
+- Only the user can read journals. Old ones are removed by age and by total size, unless a process
+  writes them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .packing import Home
 FORMAT = 1
 ENDING = ".ndjson"
 MAX_AGE = 14 * 24 * 3600.0  # seconds
-MAX_BYTES = 200 << 20  # of all journals
-QUIET = 60.0  # where there are no locks: a journal unchanged for so many seconds is abandoned
+MAX_BYTES = 200 << 20  # of all journals together
+QUIET = 60.0  # seconds; without locks, a journal unchanged for longer is abandoned
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,8 +51,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Journal:
     """Writes one run's events to a file of its own: a subscriber for `EventLog.subscribe`.
 
-    Making one opens and locks the file and, with `clean`, removes old journals. `where`: the folder
-    (default: `folder()`). `warn` receives the warning when the journal ends early.
+    The constructor opens and locks the file and, with `clean`, removes old journals. It raises
+    nothing: if the file cannot be made, `path` is None or its header is incomplete, and `warn` is
+    called. `where`: the folder (default: `folder()`). `warn` receives the text of `warning` when
+    the journal ends early.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Journal:
         self.path: Path | None = None
         self.warning = ""
         self._warn = warn
-        self._file = -1
+        self._file = -1  # the descriptor; -1: nothing is written
         started = time.time()
         home = Home(os.path.expanduser("~"))
         header = Header(
@@ -81,7 +83,7 @@ class Journal:
             pid=os.getpid(),
         )
         try:
-            self._open((where or self.folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
+            self._open((where or self.folder()), f"{started:.3f}-{_safe_name(run)}{ENDING}", header)
         except OSError as fault:
             todo = f"Make {shorten_path(where or self.folder())} writable, or set XDG_STATE_HOME."
             self._end(
@@ -92,6 +94,7 @@ class Journal:
             remove_old_journals(where)
 
     def _open(self, where: Path, name: str, header: Header) -> None:
+        """Make and lock the file and write its header. Raises OSError."""
         make_private_folder(where)
         path = where / name
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -100,7 +103,7 @@ class Journal:
         self._write(msgspec.json.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:
-        """Write one event."""
+        """Write one event; a journal that has ended ignores it."""
         if self._file < 0:
             return
         try:
@@ -119,13 +122,13 @@ class Journal:
         self._warn(warning)
 
     def _write(self, line: bytes) -> None:
-        """Hand a line to the operating system, which may take it in parts."""
+        """Hand a line to the operating system, which may accept it in parts. Raises OSError."""
         rest = memoryview(line)
         while rest:
             rest = rest[os.write(self._file, rest) :]
 
     def close(self, *, discard: bool = False) -> None:
-        """End the journal; with `discard`, remove its file because the run is safe elsewhere."""
+        """End the journal; with `discard`, remove its file (the run is saved elsewhere)."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -150,7 +153,8 @@ class Journal:
     @classmethod
     def find(cls, run: str, *, where: Path | None = None) -> Path | None:
         """Return the newest journal of a run, None if there is none."""
-        name = f"{_safe(run)}{ENDING}"
+        name = f"{_safe_name(run)}{ENDING}"
+        # the time before the first "-" sorts the files; the rest of a name is the run
         return next(
             (p for p in reversed(cls.files(where)) if p.name.partition("-")[2] == name and run),
             None,
@@ -158,24 +162,24 @@ class Journal:
 
     @classmethod
     def remove(cls, run: str, *, where: Path | None = None) -> int:
-        """Remove the journals of a run ("" for all) that no process writes; return how many."""
-        chosen = [
-            p for p in cls.files(where) if not run or p.name.endswith(f"-{_safe(run)}{ENDING}")
+        """Remove the journals of a run ("": of all) that no process writes; return how many."""
+        paths = [
+            p for p in cls.files(where) if not run or p.name.endswith(f"-{_safe_name(run)}{ENDING}")
         ]
-        return sum(_remove(p) for p in chosen if not cls.is_being_written(p))
+        return sum(_remove(p) for p in paths if not cls.is_being_written(p))
 
     @staticmethod
     def is_being_written(path: Path) -> bool:
         """Return whether a process is writing a journal."""
         try:
-            held = file_lock.is_locked(path)
-            return time.time() - path.stat().st_mtime < QUIET if held is None else held
+            locked = file_lock.is_locked(path)
+            return time.time() - path.stat().st_mtime < QUIET if locked is None else locked
         except OSError:
             return False
 
 
-def _safe(run: str) -> str:
-    """Return a run id as a part of a file name."""
+def _safe_name(run: str) -> str:
+    """Return a run id as a part of a file name: other characters become _, 64 at most."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]
 
 
@@ -191,7 +195,7 @@ def remove_old_journals(
     Return how many were removed.
     """
     now = time.time() if now is None else now
-    kept_bytes, removed = 0, 0
+    total_bytes, removed = 0, 0
     # the newest first, so that the oldest are those that no longer fit
     for path in reversed(Journal.files(where)):
         try:
@@ -199,15 +203,16 @@ def remove_old_journals(
         except OSError:
             continue
         if (
-            now - status.st_mtime > max_age or kept_bytes + status.st_size > max_bytes
+            now - status.st_mtime > max_age or total_bytes + status.st_size > max_bytes
         ) and not Journal.is_being_written(path):
             removed += _remove(path)
         else:
-            kept_bytes += status.st_size
+            total_bytes += status.st_size
     return removed
 
 
 def _remove(path: Path) -> bool:
+    """Remove a file; return whether that succeeded."""
     try:
         path.unlink()
     except OSError:

@@ -1,6 +1,6 @@
 """Runs read back from their journals, after the kernel or the page was lost.
 
-Rule: reading tolerates anything: a torn last line, foreign lines, other versions.
+Rule: lines that cannot be read are skipped: a torn last line, foreign lines, unknown versions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TAIL = 64 * 1024  # bytes at its end: the last event
 
 
 class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A journal on disk.
+    """What a listing shows of a journal on disk.
 
-    `status`: that of the run's end, else `running` while its process lives, else `lost`.
+    `status`: the status of the run's end, else `running` while a process writes it, else `lost`.
     """
 
     path: Path
@@ -48,10 +48,10 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[RecoverableRun]:
         """Return the journals of runs whose ids are not `known`, newest first.
 
-        Unreadable files and runs that never began are left out.
+        Unreadable files and runs without an event are left out.
         """
         skip = set(known)
-        listed = [f for f in map(_look, Journal.files(where)) if f is not None]
+        listed = [f for f in map(_summarize, Journal.files(where)) if f is not None]
         return sorted(
             (f for f in listed if f.header.run not in skip),
             key=lambda f: f.header.started,
@@ -78,18 +78,22 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
 def read_journal(path: Path) -> tuple[Header, list[Event]]:
     """Return the header and all events of a journal, deltas included. Raises OSError."""
     lines = path.read_bytes().split(b"\n")
-    header = _header(lines[0])
-    logged = [e for e in (_event(line) for line in lines[1:]) if e is not None]
+    header = _parse_header(lines[0])
+    logged = [e for e in (_parse_event(line) for line in lines[1:]) if e is not None]
     return header, logged
 
 
 def fold_deltas(stream: Iterable[Event]) -> list[Event]:
-    """Return the stored events of a stream; deltas of unfinished blocks become blocks."""
+    """Return the events of a stream without deltas.
+
+    The deltas of a block that never ended become an incomplete block at the end.
+    """
     stored: list[Event] = []
     open_blocks: dict[str, list[Delta]] = {}
     for event in stream:
         if not isinstance(event, Delta):
             stored.append(event)
+            # the event of a block contains the text of its deltas
             open_blocks.pop(getattr(event, "block", ""), None)
         elif event.of in _BLOCKS and event.block:
             open_blocks.setdefault(event.block, []).append(event)
@@ -99,11 +103,12 @@ def fold_deltas(stream: Iterable[Event]) -> list[Event]:
     return stored
 
 
-def _incomplete(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
-    """Return the fields of an unfinished block besides its text.
+def _shared_fields(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
+    """Return the fields of an unfinished block that all types of blocks share.
 
     `start`: the time of the run's first event, from which the first gap of `chunks` counts.
     """
+    # chunks are (characters, milliseconds since the piece before)
     first, pairs, last = pieces[0], [], round(start * 1000)
     for piece in pieces:
         ms = round(piece.ts * 1000)
@@ -123,39 +128,40 @@ def _incomplete(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
     }
 
 
-def _think(pieces: list[Delta], start: float, seq: int) -> Event:
-    return Think(content=_text(pieces), **_incomplete(pieces, start, seq))
+def _make_think(pieces: list[Delta], start: float, seq: int) -> Event:
+    return Think(content=_join_text(pieces), **_shared_fields(pieces, start, seq))
 
 
-def _respond(pieces: list[Delta], start: float, seq: int) -> Event:
-    return Respond(content=_text(pieces), **_incomplete(pieces, start, seq))
+def _make_respond(pieces: list[Delta], start: float, seq: int) -> Event:
+    return Respond(content=_join_text(pieces), **_shared_fields(pieces, start, seq))
 
 
-def _call(pieces: list[Delta], start: float, seq: int) -> Event:
+def _make_call(pieces: list[Delta], start: float, seq: int) -> Event:
     name = next((p.name for p in pieces if p.name), "")
     block = pieces[0].block
     return Call(
         call_id=f"lost_{block}",
         synthetic=True,
         name=name,
-        raw_args=_text(pieces),
-        **_incomplete(pieces, start, seq),
+        raw_args=_join_text(pieces),
+        **_shared_fields(pieces, start, seq),
     )
 
 
-def _text(pieces: list[Delta]) -> str:
+def _join_text(pieces: list[Delta]) -> str:
     return "".join(p.text for p in pieces)
 
 
+# the kinds of deltas (`Delta.of`) whose unfinished blocks are kept
 _BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
-    "think": _think,
-    "respond": _respond,
-    "call": _call,
+    "think": _make_think,
+    "respond": _make_respond,
+    "call": _make_call,
 }
 
 
-def _look(path: Path) -> RecoverableRun | None:
-    """Return what a listing shows of a journal, from its beginning and end; None if it is empty."""
+def _summarize(path: Path) -> RecoverableRun | None:
+    """Read the beginning and the end of a journal; None if it cannot be read or has no event."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -165,23 +171,25 @@ def _look(path: Path) -> RecoverableRun | None:
             tail = file.read(_TAIL).split(b"\n")
     except OSError:
         return None
-    # a line that the read cut off is no event
-    begun = [e for e in map(_event, head[1:]) if e is not None]
-    if not begun and size <= _HEAD:
+    # a line that the read cut off cannot be parsed, and is skipped
+    first_events = [e for e in map(_parse_event, head[1:]) if e is not None]
+    # the first event of a larger file may be longer than what was read
+    if not first_events and size <= _HEAD:
         return None
-    prompt = next((e.content for e in begun if isinstance(e, events.User)), "")
-    last = _event(tail[-2]) if len(tail) > 1 else None  # what follows the last line break is ""
+    prompt = next((e.content for e in first_events if isinstance(e, events.User)), "")
+    # after the last line break is ""
+    last = _parse_event(tail[-2]) if len(tail) > 1 else None
     ended = last.status if isinstance(last, events.End) and not last.span else ""
     return RecoverableRun(
         path=path,
-        header=_header(head[0]),
+        header=_parse_header(head[0]),
         status=ended or ("running" if Journal.is_being_written(path) else "lost"),
         prompt=prompt,
         size=size,
     )
 
 
-def _header(line: bytes) -> Header:
+def _parse_header(line: bytes) -> Header:
     """Return the header of a journal, an empty one if it cannot be read."""
     try:
         return msgspec.json.decode(line, type=Header)
@@ -189,7 +197,7 @@ def _header(line: bytes) -> Header:
         return Header()
 
 
-def _event(line: bytes) -> Event | None:
+def _parse_event(line: bytes) -> Event | None:
     """Return the event of a line, None for an empty, torn or foreign one."""
     try:
         return decode_event(line) if line.strip() else None

@@ -4,8 +4,10 @@
      "gone": {cell id: saves}, "forgotten": [mark, …]}
 
 Rules
-- Reading tolerates anything; records come out whole (`Payloads.attach`).
+- Reading raises nothing; records are returned whole (`Payloads.attach`).
 - Fields that this version does not know are kept.
+
+Here `ours` is the value of `nb.metadata["agent_nb"]`, which may be anything.
 """
 
 from __future__ import annotations
@@ -18,28 +20,28 @@ from .countersign import Signatures
 from .packing import Payloads
 from .record import METADATA_VERSION, Record
 
-FORGOTTEN = "forgotten"
+FORGOTTEN = "forgotten"  # the key of the marks of forgotten runs (`forgotten`)
 Runs = dict[str, list[Record]]  # whole records by cell id
 
 
 def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (cell id, whole record) of everything stored in our metadata."""
+    """Yield (cell id, whole record) of every JSON object under `runs`, readable or not."""
     payloads = Payloads.of(as_dict(ours).get("payloads"))
-    for cell, record in _bare(ours):
+    for cell, record in _read_bare_records(ours):
         yield cell, Payloads.attach(record, payloads)
 
 
 def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
     """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
     runs: Runs = {}
-    for cell, record in read_stored_records(ours) if whole else _bare(ours):
+    for cell, record in read_stored_records(ours) if whole else _read_bare_records(ours):
         if is_readable_record(record):
             runs.setdefault(cell, []).append(record)
     return runs
 
 
-def _bare(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (cell id, record without its payloads) of everything stored in our metadata."""
+def _read_bare_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (cell id, record as stored, without payloads) of every JSON object under `runs`."""
     for cell, listed in as_dict(as_dict(ours).get("runs")).items():
         for record in as_list(listed):
             if isinstance(record, dict):
@@ -57,7 +59,7 @@ def is_readable_record(value: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def has_newer_format(ours: Any) -> bool:
-    """Return whether our metadata was written by a newer version of the format."""
+    """Return whether our metadata have a newer version of the format than this code."""
     version = as_dict(ours).get("version")
     return isinstance(version, int) and version > METADATA_VERSION
 
@@ -67,9 +69,9 @@ def build_metadata(
 ) -> dict[str, Any]:
     """Return our metadata with these runs, each payload once.
 
-    `gone`: for how many saves a cell has been gone. `forgotten`: the marks of forgotten runs.
-    `mine` is our metadata as the notebook had it and `previous` as the file on disk has it; the
-    signatures of both stay, and the fields of `mine` that this version does not know.
+    `gone`: for how many saves each missing cell has been missing. `forgotten`: the marks of
+    forgotten runs. `mine`: our metadata in the notebook so far; `previous`: in its file on disk.
+    The signatures of both stay, and the fields of `mine` that this version does not know.
     """
     payloads: dict[str, Any] = {}
     bare: Runs = {}

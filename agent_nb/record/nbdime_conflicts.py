@@ -1,7 +1,7 @@
-"""Records that nbdime set aside because both sides of a merge added runs to one cell.
+"""Records that nbdime could not merge because both sides of a merge added runs to one cell.
 
-nbdime keeps what it cannot merge as diffs of both sides under `nbdime-conflicts` in the notebook's
-metadata.
+nbdime keeps what it cannot merge under `nbdime-conflicts` in the notebook's metadata, as the diffs
+of both sides. These records would be lost to our readers, which read our own key only.
 """
 
 from __future__ import annotations
@@ -14,55 +14,57 @@ from .ipynb import Notebook, metadata_of
 from .packing import Payloads
 from .record import METADATA_KEY
 
-NBDIME = "nbdime-conflicts"
+NBDIME = "nbdime-conflicts"  # {side: [entry of a diff, …]}
 
 
 def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """Return (cell id, whole record) of what nbdime set aside; with `take`, remove it."""
+    """Return (cell id, whole record) of nbdime's conflicts; with `take`, remove ours from there."""
     metadata = metadata_of(nb)
-    aside = as_dict(metadata.get(NBDIME))
-    ours = [
+    conflicts = as_dict(metadata.get(NBDIME))
+    our_entries = [
         entry
-        for side in aside.values()
+        for side in conflicts.values()
         for entry in as_list(side)
         if as_dict(entry).get("key") == METADATA_KEY
     ]
-    if take and ours:
-        left = {
-            side: [e for e in as_list(entries) if e not in ours] for side, entries in aside.items()
+    if take and our_entries:
+        others = {
+            side: [e for e in as_list(entries) if e not in our_entries]
+            for side, entries in conflicts.items()
         }
         metadata.pop(NBDIME)
-        metadata |= {NBDIME: left} if any(left.values()) else {}
-    added = [(path, value) for entry in ours for path, value in _added(entry)]
-    # a record set aside may need a payload set aside with it, or one of both sides
+        metadata |= {NBDIME: others} if any(others.values()) else {}
+    added = [(path, value) for entry in our_entries for path, value in _walk(entry)]
+    # a record may need a payload that is a conflict too, or one that both sides share
     payloads = Payloads.of(
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
         {path[2]: value for path, value in added if path[1] == "payloads"},
     )
-    listed = [(path[2], value) for path, value in added if path[1] == "runs"]
+    records = [(path[2], value) for path, value in added if path[1] == "runs"]
     return [
         (cell, Payloads.attach(record, payloads))
-        for cell, record in listed
+        for cell, record in records
         if isinstance(record, dict)
     ]
 
 
-def _added(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _walk(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield (path, value) of what a diff in nbdime's format adds to runs or payloads.
 
-    A path is (our key, "runs", cell id) or (our key, "payloads", key): values three levels deep.
+    A path is (our key, "runs", cell id) or (our key, "payloads", key): values three levels deep. An
+    entry of a diff has an `op`, names a `key`, and holds a nested `diff`, a new `value` or a list.
     """
-    described = isinstance(change, dict) and isinstance(change.get("op"), str)
-    if described and isinstance(change.get("key"), str):
+    is_entry = isinstance(change, dict) and isinstance(change.get("op"), str)
+    if is_entry and isinstance(change.get("key"), str):
         path = (*path, change["key"])
-    if described:
+    if is_entry:
         for part in (change.get("diff"), change.get("value"), change.get("valuelist")):
-            yield from _added(part, path)
+            yield from _walk(part, path)
     elif isinstance(change, list):
         for part in change:
-            yield from _added(part, path)
+            yield from _walk(part, path)
     elif len(path) == 3 and change is not None:
         yield path, change
     elif isinstance(change, dict) and len(path) < 3:
         for key, part in change.items():
-            yield from _added(part, (*path, key))
+            yield from _walk(part, (*path, key))

@@ -1,11 +1,12 @@
-"""The normal form of texts that are compared: equal for runs that differ only in writing.
+"""The normal form of outputs that are compared: what differs from run to run by chance is equal.
 
 Why here: drift of a replay and the difference of two runs must agree on what "different" means.
 
 Rules
-- Ignored: overwritten lines and progress bars (`wire.console`), addresses (0x7f…), durations and
-  clock times with fractions, the folders of absolute paths, cell numbers (In[3]), colour codes,
-  white space at line ends. Everything else counts, plain numbers too.
+- Ignored: overwritten lines and progress bars (`wire.Console`), colour codes, hexadecimal addresses
+  (0x7f…), the folders of absolute paths, cell numbers (In[3]), clock times and seconds with
+  fractions, durations in milliseconds or less, white space at line ends and around the text.
+- Everything else counts: plain numbers, and whole seconds too (`12 s`, `12:30:01`).
 - JSON values are compared as canonical text, so that 1 and 1.0 are the same.
 """
 
@@ -16,17 +17,20 @@ from typing import Any
 
 from ..wire import Console, encode_canonical
 
-#: (pattern, what stands for a match): colour codes, addresses, folders of absolute paths, files and
-#: numbers of cells, clock times and durations, white space at line ends
+# (pattern, its replacement), applied in this order
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    # colour codes, addresses, folders of absolute paths
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
     (re.compile(r"(?<![\w./\\])(?:[A-Za-z]:)?(?:[\\/](?!\s)[\w.+@~-]+)+(?=[\\/])[\\/]"), "…/"),
+    # files and numbers of cells
     (re.compile(r"<ipython-input-\d+-\w+>"), "<ipython-input>"),
     (re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
+    # clock times, then durations
     (re.compile(r"\b\d+:\d{2}:\d{2}[.,]\d+\b"), "…:…"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:ns|µs|μs|us|ms)\b"), "… s"),
     (re.compile(r"\b\d+\.\d+(?:e[+-]?\d+)? ?(?:s|sec|secs|seconds?|min|minutes?)\b"), "… s"),
+    # white space at line ends; each blank is tried once, so that long rows of blanks stay quick
     (re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)"), ""),
 )
 
@@ -34,13 +38,13 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 def normalize_text(text: str) -> str:
     """Return the normal form of a text."""
     text = Console.render_screen(text) if "\r" in text else text
-    for pattern, plain in _RULES:
-        text = pattern.sub(plain, text)
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
     return text.strip()
 
 
 def normalize_value(value: Any) -> str:
-    """Return the normal form of a result's content, a text or a JSON value."""
+    """Return the normal form of a result's content, a text or a JSON value; raise nothing."""
     if isinstance(value, str):
         return normalize_text(value)
     try:

@@ -1,4 +1,4 @@
-"""Records and numbers of runs in the outputs of cells.
+"""What the outputs of cells hold of runs: records, references to records, and figures about runs.
 
 Rules
 - A record in an output counts only where our publisher put it (`read_published_record`).
@@ -19,25 +19,26 @@ from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
 
 
 class RunNumbers(dict[str, Any]):
-    """What our metadata of an output say of the run that it shows; empty if nothing.
+    """Our metadata of an output, about the run that it shows; empty if it shows none.
 
     `run` is the id of the run; the other fields are numbers and texts for people and the runner.
     """
 
     LIVE = "live"  # the id of the run in progress that the output shows
-    BUTTON = "button"  # the id of the run that a button is for; such outputs are never saved
-    FORGET = "forget"  # the ids of runs that `%agent forget` took out
+    BUTTON = "button"  # the id of the run that a button acts on; such outputs are never saved
+    FORGET = "forget"  # the ids of runs that `%agent forget` removed
 
     @classmethod
     def of(cls, output: Mapping[str, Any]) -> RunNumbers:
-        """Return a copy of what the metadata of an output say."""
+        """Return a copy of our metadata of an output."""
         return cls(as_dict(metadata_of(output).get(METADATA_KEY)))
 
     @classmethod
     def list_all(cls, nb: Notebook) -> list[tuple[str, RunNumbers]]:
         """Return (cell id, numbers) of every run shown in the outputs, in notebook order.
 
-        A run that ended after its cell names that cell.
+        A run that ended after its cell stands in the output of a later cell; its `cell_id` names
+        its own cell, whose id is returned if the notebook still has that cell.
         """
         present = {cell_id(c) for c in list_cells(nb)}
         listed = []
@@ -45,25 +46,25 @@ class RunNumbers(dict[str, Any]):
             numbers = cls.of(output)
             if "run" in numbers:
                 maker = numbers.get("cell_id")
-                named = isinstance(maker, str) and maker in present
-                listed.append((str(maker) if named else cell_id(cell), numbers))
+                is_here = isinstance(maker, str) and maker in present
+                listed.append((str(maker) if is_here else cell_id(cell), numbers))
         return listed
 
 
 def read_published_record(output: Any) -> dict[str, Any] | None:
     """Return the record that an output carries, None if our publisher did not put one there.
 
-    Our outputs are displays whose metadata name the run (or the `record` of another), too. Nothing
-    that a cell or a tool displays does so by chance. Forging such an output gains nothing, because
-    its record is not signed.
+    Our publisher writes a display whose metadata hold the record's id, as `record` or `run`.
+    No display of a cell or a tool does that by chance. A forged one gains nothing, because its
+    record is not signed.
     """
     output = as_dict(output)
     record = as_dict(output.get("data")).get(RECORD_MIME)
     numbers = RunNumbers.of(output)
     if not isinstance(record, dict) or output.get("output_type") != "display_data":
         return None
-    named = numbers.get("record", numbers.get("run"))
-    return record if is_readable_record(record) and named == record["id"] else None
+    record_id = numbers.get("record", numbers.get("run"))
+    return record if is_readable_record(record) and record_id == record["id"] else None
 
 
 def in_outputs(nb: Notebook) -> Runs:
@@ -82,7 +83,7 @@ def in_outputs(nb: Notebook) -> Runs:
 
 
 def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
-    """Return the runs that cells refer to and do not have: the cells were pasted."""
+    """Return the runs that cells refer to and do not have, by cell id: the cells were pasted."""
     known = {r["id"]: r for listed in runs.values() for r in listed}
     copied: Runs = {}
     present = {cell_id(c): c for c in list_cells(nb)}
@@ -100,12 +101,13 @@ def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
 
 
 def _maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
-    """Return the id of another cell whose code began a run that ended while `cell` ran, else ""."""
+    """Return the id of another cell that began the run shown in an output of `cell`, else ""."""
     maker = record.get("cell")
     if not record.get("execution") or maker == cell_id(cell):
         return ""
     if not isinstance(maker, str) or maker not in present:
         return ""
+    # a cell with the same text is a copy, and counts as the maker
     return "" if record.get("source") == source_hash(source_of(cell)) else maker
 
 

@@ -1,11 +1,12 @@
 """One event as it stands in a record, and back.
 
 Rules
-- The position of an event is not stored: `seq` is its place in the record, `run` the record's id.
-- Arguments that `raw_args` spells out exactly are `{"$raw": true}`; long `chunks` are packed; all
-  other values are packed as `packing` says; a picture is a payload, so that it is stored once.
-- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}. Of
-  the fields of an event, infinite numbers are dropped, and a time beyond `LATEST` is 0.
+- `seq` is stored only if it is not the position in the record, and `run` only if it is not the
+  record's id. When read, `seq` is always the position.
+- `args` that are exactly the JSON of `raw_args` are stored as `{"$raw": true}`; long `chunks` are
+  compressed; a picture is a payload, so that it is stored once; `packing` packs all other values.
+- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}. Fields of
+  an event that are nan or infinite are dropped, and a time beyond `LATEST` becomes 0.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from ..events import (
 )
 from .packing import Packer, Unpacker
 
-PICTURES = "attachments"  # the field of an event that holds pictures
-LATEST = 1e12  # seconds since the epoch; a later time is a fault
+PICTURES = "attachments"  # the field of `User` and `Result` events that holds pictures
+LATEST = 1e12  # seconds since the epoch; a later time is an error of the record
 SHORTEST = 64  # characters; shorter arguments and chunks are not packed
-_RAW = {"$raw": True}
+_RAW = {"$raw": True}  # stands for `args` that are read from `raw_args`
 
 
 def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         del obj["run"]
     if obj.get("seq") == position:
         del obj["seq"]
-    same = (
+    args_in_raw = (
         isinstance(event, Call)
         and len(event.raw_args) >= SHORTEST
         and _spells_out(event.raw_args, event.args)
@@ -57,9 +58,9 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         if k == PICTURES and isinstance(event, User | Result)
         else packer.pack(v)
         for k, v in obj.items()
-        if not (same and k == "args")
+        if not (args_in_raw and k == "args")
     }
-    if same:
+    if args_in_raw:
         packed["args"] = dict(_RAW)
     if isinstance(event, Think | Respond | Call) and len(event.chunks) >= SHORTEST:
         packed["chunks"] = _convert_chunks(pack_chunks, event.chunks)
@@ -68,11 +69,13 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
 
 def _spells_out(raw: str, args: dict[str, Any]) -> bool:
     """Return whether `raw` is the JSON text of exactly `args`, order and number types included."""
-    decoded = _json(raw)
+    # 1 == 1.0 == True and the order of keys do not count for ==; repr shows both
+    decoded = _decode_json(raw)
     return isinstance(decoded, dict) and decoded == args and repr(decoded) == repr(args)
 
 
-def _json(raw: Any) -> Any:
+def _decode_json(raw: Any) -> Any:
+    """Return the value of a JSON text, None if it cannot be decoded."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, TypeError, UnicodeEncodeError, RecursionError):
@@ -88,15 +91,16 @@ def _convert_chunks(convert: Callable[[str], str], text: str) -> str:
 
 
 def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
-    """Return the event that `pack_event` was given; an unknown one where it cannot be read."""
-    raw = obj.get("args") == _RAW
+    """Return the event that `pack_event` packed; an `Unknown` event if it cannot be read."""
+    args_in_raw = obj.get("args") == _RAW
+    # a field that is nan or infinite, from another writer, is dropped and so gets its default
     fields = {
         k: unpacker.unpack(v)
         for k, v in obj.items()
-        if not (raw and k == "args") and not (type(v) is float and not math.isfinite(v))
+        if not (args_in_raw and k == "args") and not (type(v) is float and not math.isfinite(v))
     }
-    if raw:
-        decoded = _json(fields.get("raw_args"))
+    if args_in_raw:
+        decoded = _decode_json(fields.get("raw_args"))
         fields["args"] = decoded if isinstance(decoded, dict) else {}
     chunks = fields.get("chunks")
     if isinstance(chunks, str) and chunks:
@@ -104,19 +108,20 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     event = event_from({**({"run": run} if run else {}), **fields, "seq": position})
     if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
-    return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
+    return _refit(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
 
 
 def in_written_order(events: list[Event]) -> list[Event]:
-    """Return the events with the keys of arguments as the model wrote them.
+    """Order the keys of each call's arguments as the model wrote them; change the list in place.
 
-    Notebook files sort the keys; `raw_args` still has their order. The list is changed in place.
+    Why: notebook files sort the keys; `raw_args` still has their order. The approval of a call
+    takes the order of its call.
     """
     written: dict[str, dict[str, Any]] = {}
     for index, event in enumerate(events):
         if (
             isinstance(event, Call)
-            and isinstance(args := _json(event.raw_args), dict)
+            and isinstance(args := _decode_json(event.raw_args), dict)
             and args == event.args
         ):
             written[event.call_id] = args
@@ -135,12 +140,17 @@ def _in_order_of(value: Any, like: Any) -> Any:
         keys = [*(k for k in like if k in value), *(k for k in value if k not in like)]
         return {k: _in_order_of(value[k], like.get(k)) for k in keys}
     if isinstance(value, list) and isinstance(like, list):
+        # zip stops at the shorter list: the other values stay as they are
         return [_in_order_of(v, w) for v, w in zip(value, like, strict=False)] + value[len(like) :]
     return value
 
 
-def _fitted(event: Think | Respond | Call) -> Event:
-    """Make `chunks` add up to the text, whose length depends on the reader's home folder."""
+def _refit(event: Think | Respond | Call) -> Event:
+    """Return the event with `chunks` whose lengths add up to the length of its text.
+
+    They may not, because the text contains the reader's home folder instead of the writer's. The
+    last chunks are shortened, or the last one lengthened.
+    """
     text = block_text(event)
     try:
         pairs = list(decode_chunks(event.chunks))

@@ -13,10 +13,10 @@ it must not name the writer's home. A large value that occurs twice is stored on
 Rules
 - `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and values
   that are not JSON become text.
-- Home folders in texts become the reader's.
-- `encode_canonical` is what hashes are made of: sorted keys, no spaces, numbers as above.
-- A hostile value neither raises nor unfolds without bound: what is too deep, too large or missing
-  becomes words.
+- The home folder in a text becomes the home folder of the reader.
+- Hashes are made of the text of `encode_canonical`: sorted keys, no spaces, numbers as above.
+- A hostile value neither raises nor takes unlimited memory: where it is too deep, too large or
+  missing, a text says so.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ from ..wire import SAFE, dumps, encode_canonical
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200
-BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at each use
+BUDGET = 1 << 28  # bytes of payloads that one record may unpack, counted at each use
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
-REFERENCE = '"$payload"'  # in the canonical text of whatever needs a payload
+REFERENCE = '"$payload"'  # the canonical text of a value that needs a payload contains it
 PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
 # the keys of objects that stand for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
-_SHORTEST_HOME = 3
+_SHORTEST_HOME = 3  # characters; "/" would match everywhere
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
 
 
 def hash_text(text: str, like: str = EXACT) -> str:
-    """Return the SHA-256 of a text in the scheme of the hash `like`: with `EXACT` or without.
+    """Return the SHA-256 of a text in the scheme of the hash `like`.
 
-    Without it, a lone surrogate counts as a question mark.
+    If `like` begins with `EXACT`, so does the result. In the older scheme, without `EXACT`, each
+    lone surrogate counts as a question mark.
     """
-    mark, half = (EXACT, "surrogatepass") if like.startswith(EXACT) else ("", "replace")
-    return mark + hashlib.sha256(text.encode("utf-8", half)).hexdigest()
+    mark, errors = (EXACT, "surrogatepass") if like.startswith(EXACT) else ("", "replace")
+    return mark + hashlib.sha256(text.encode("utf-8", errors)).hexdigest()
 
 
 def payload_key(packed: Any, like: str = EXACT) -> str:
@@ -77,6 +78,8 @@ class Home:
 
     def __init__(self, path: str) -> None:
         path = path.rstrip("/\\")
+        # each form of the home folder in a text, and its mark. A path without backslashes has one
+        # form; the second item of `forms` overwrites its mark, and `|` below restores "~"
         forms = {path: "~", path.replace("\\", "\\\\"): "\\"} if len(path) >= _SHORTEST_HOME else {}
         self._hidden = {form: self.SIGN + mark for form, mark in reversed(forms.items())} | (
             {path: self.SIGN + "~"} if forms else {}
@@ -100,16 +103,18 @@ class Home:
 
 @lru_cache(16)
 def home_at(path: str) -> Home:
-    """Return what hides the home folder `path`; the same object each time."""
+    """Return the `Home` of the folder `path`; the same object each time."""
     return Home(path)
 
 
 class Payloads(dict[str, Any]):
     """Packed values by their keys. Each value is hashed once, however many readers check it.
 
-    A record travels whole, with the payloads it needs (`attach`), and is stored without them
-    (`detach`), beside the runs of a notebook. It is made whole once, where its file or output is
-    read; readers of whole records need no second argument.
+    A whole record contains the payloads it needs (`attach`). In a notebook's metadata, records are
+    stored without them (`detach`), and one mapping holds the payloads of all. A record is made
+    whole where its file or output is read; functions of whole records need no second argument.
+
+    `checked`: key: whether its value has the right hash; shared between selections (`only`).
     """
 
     def __init__(
@@ -131,7 +136,7 @@ class Payloads(dict[str, Any]):
         )
 
     def only(self, keys: Iterable[str]) -> Payloads:
-        """Return the payloads of these keys; what is known of their hashes is shared."""
+        """Return the payloads of these keys; the results of hashing are shared."""
         return Payloads({key: self[key] for key in keys}, self._checked)
 
     def sound(self, key: str) -> bool:
@@ -142,9 +147,9 @@ class Payloads(dict[str, Any]):
 
     @classmethod
     def attach(cls, record: Mapping[str, Any], beside: Any = None) -> dict[str, Any]:
-        """Return a record that carries exactly the payloads it needs and that are known.
+        """Return a record that contains the payloads it needs, as far as they are known.
 
-        A record's own payload wins over one `beside` it.
+        A payload inside the record takes precedence over one `beside` it.
         """
         known = cls.of(beside, record.get("payloads"))
         bare, _ = cls.detach(record)
@@ -161,7 +166,7 @@ class Payloads(dict[str, Any]):
 
     @classmethod
     def list_faults(cls, record: Mapping[str, Any], beside: Any = None) -> list[str]:
-        """Return which payloads that a record needs are missing or not what their key says."""
+        """Return sentences on payloads that a record needs and that are missing or were changed."""
         known = cls.of(beside, record.get("payloads"))
         faults = []
         for key in sorted(cls.find_needed_keys(record.get("events"), known)):
@@ -173,7 +178,7 @@ class Payloads(dict[str, Any]):
 
     @staticmethod
     def find_keys(value: Any) -> set[str]:
-        """Return the payload keys in a packed value."""
+        """Return the payload keys in a packed value, without those inside the payloads."""
         keys: set[str] = set()
         pending = [value]
         while pending:
@@ -204,7 +209,7 @@ class Payloads(dict[str, Any]):
 
 
 class Packer:
-    """Packs values and gathers large ones in `payloads`, by the hash of their canonical text."""
+    """Packs values and collects large ones in `payloads`, by the hash of their canonical text."""
 
     def __init__(self, home: Home, large: int = LARGE) -> None:
         self.payloads: dict[str, Any] = {}
@@ -235,12 +240,13 @@ class Packer:
         ]
 
     def _keep(self, packed: Any) -> dict[str, str]:
-        """Store a packed value as a payload; return what refers to it."""
+        """Store a packed value as a payload; return the reference to it."""
         key = payload_key(packed)
         self.payloads[key] = packed
         return {"$payload": key}
 
     def _pack(self, value: Any, depth: int) -> Any:
+        """Return the packed form of a value that is nested at most `depth` levels deep."""
         if isinstance(value, str):
             text = self._home.hide(value)
             return self._keep(text) if len(text.encode("utf-8", "replace")) > self._large else text
@@ -285,13 +291,14 @@ class Unpacker:
     def __init__(self, payloads: Mapping[str, Any], home: Home) -> None:
         self._payloads = Payloads.of(payloads)
         self._home = home
-        self._left = BUDGET
+        self._left = BUDGET  # bytes
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""
-        return self._unpack(value, DEEPEST + 2)
+        return self._unpack(value, DEEPEST + 2)  # a payload around it, a mark at the bottom
 
     def _unpack(self, value: Any, depth: int) -> Any:
+        """Return the value of a packed form that is nested at most `depth` levels deep."""
         if isinstance(value, str):
             return self._home.show(value) if Home.SIGN in value else value
         if not isinstance(value, dict | list):
@@ -306,7 +313,7 @@ class Unpacker:
         return self.literal(value, depth)
 
     def literal(self, value: Any, depth: int) -> Any:
-        """Return an object whose keys are no marks; its values may be."""
+        """Unpack an object whose own key is not a mark; its values may contain marks."""
         if not isinstance(value, dict):
             return value
         show, below = self._home.show, depth - 1
@@ -316,7 +323,7 @@ class Unpacker:
         }
 
     def payload(self, key: Any, depth: int) -> Any:
-        """Return the payload of `key`, or words that say why it cannot be used."""
+        """Return the payload of `key`, or a text that says why it cannot be used."""
         if not isinstance(key, str) or key not in self._payloads:
             return f"[a payload of this record is missing: {key}]"
         packed = self._payloads[key]
@@ -328,7 +335,7 @@ class Unpacker:
         return self._unpack(packed, depth)
 
     def integer(self, value: Any, _: int) -> Any:
-        """Return a large integer."""
+        """Return a large integer from its decimal or hexadecimal digits."""
         try:
             return int(value, 0)
         except (TypeError, ValueError):
@@ -339,6 +346,7 @@ class Unpacker:
         return float(value) if value in ("nan", "inf", "-inf") else str(value)
 
 
+# what unpacks the value of each mark; `packed_events` handles "$raw"
 _UNPACK = {
     "$int": Unpacker.integer,
     "$float": Unpacker.special,

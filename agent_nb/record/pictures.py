@@ -3,13 +3,15 @@
 Why: a figure that is drawn again is rarely the same file.
 
 Rules
-- Equal files are the same. Figures with data of what they show compare by these (`figure_data`), if
-  the same version of the library drew both.
-- Figures without such data are the same with equal size, and at most one pixel in a hundred whose
-  red, green, blue or opacity differs by more than 16 of 255. Other pictures must be the same in
-  each tile, too; there a pixel may have any value between its neighbours, as edges are smoothed.
-- Pictures come from strangers: only the `FORMATS` are opened, and only up to `LARGEST` pixels;
-  others compare by their bytes.
+- Equal files are the same. If both figures carry data of what they show (`figure_data`), and the
+  same version of a library drew them, these data are compared; if they are incomplete, the pixels
+  are compared too.
+- Otherwise two figures are the same if their sizes are equal, and in at most one pixel of a hundred
+  red, green, blue or opacity differs by more than 16 of 255. Other pictures must also be the same
+  in each tile of 16 × 16 pixels; there a pixel may have any value between its neighbours, because
+  drawing smooths edges.
+- Pictures come from strangers: only the `FORMATS` are opened, and only up to `LARGEST` pixels. Of
+  all others only the bytes are compared.
 - Pillow is optional; without it, pictures are not compared, and the result says so.
 """
 
@@ -30,20 +32,20 @@ LARGEST = 40_000_000  # pixels
 OFF = 16  # tolerated difference of a channel, of 255
 SHARE = 0.01  # of all pixels may differ by more than OFF
 TILE = 16  # pixels of a tile's side
-# (levels, share): of a tile's pixels, this share may lie more than so many levels (of 255) outside
-# the values around them in the other picture
+# (levels, share): at most this share of a tile's pixels may lie more than so many levels (of 255)
+# outside the values around them in the other picture
 TILES = ((64, 0.01), (OFF, 0.25))
 # the note of a comparison by pixels; {} says why
 PIXELS = "{}: its pixels are compared, and one in a hundred may differ"
 
-Picture = str | Mapping[str, Any]  # in base64, or an attachment
+Picture = str | Mapping[str, Any]  # base64, or an attachment with `data` in base64
 
 
 class PictureComparison(msgspec.Struct, frozen=True):
-    """How two pictures differ, in words; both "" if they look the same.
+    """How two pictures differ, in words.
 
-    `difference`: what differs. `unseen`: why they could not be compared. `note`: why only the
-    pixels of a figure were compared.
+    `difference`: what differs. `unseen`: why they could not be compared. Both are "" if the
+    pictures look the same. `note`: why only the pixels of a figure were compared.
     """
 
     TYPES: ClassVar = ("image/png", "image/jpeg")  # the MIME types that are compared
@@ -59,7 +61,7 @@ class PictureComparison(msgspec.Struct, frozen=True):
         fresh: Sequence[Picture],
         same_text: SameText = str.__eq__,
     ) -> PictureComparison:
-        """Compare pictures in their order; a difference names the first that differs."""
+        """Compare two lists pair by pair; a difference names the first pair that differs."""
         if len(recorded) != len(fresh):
             now, before = len(fresh), len(recorded)
             return cls(
@@ -84,7 +86,8 @@ class PictureComparison(msgspec.Struct, frozen=True):
     ) -> PictureComparison:
         """Compare two pictures; None stands for a missing one.
 
-        `same_text` compares the texts of figures. `figure`: it is known to be one, without data.
+        `same_text` compares the texts of figures. `figure`: treat the pictures as figures, whether
+        or not they carry data.
         """
         old, new = _data(recorded), _data(fresh)
         if old == new:
@@ -109,31 +112,37 @@ class PictureComparison(msgspec.Struct, frozen=True):
 
 
 def _data(picture: Picture | None) -> Any:
+    """Return the base64 of a picture; an attachment may hold anything there."""
     return picture.get("data") if isinstance(picture, Mapping) else picture
 
 
 def _drawing(picture: Picture | None) -> Any:
+    """Return what an attachment holds as the data of a figure, None for base64."""
     return picture.get(FigureData.KEY) if isinstance(picture, Mapping) else None
 
 
 def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureComparison:
+    """Open two pictures in base64 and compare their pixels; with `tiles`, each tile too."""
     try:
         from PIL import Image
     except ImportError:
         return PictureComparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
         files = [base64.b64decode(one) for one in (recorded, fresh)]
+        # before anything is opened; formats that are not measured are checked after opening
         sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
         if max(sizes, default=0) > LARGEST:
             return _too_large(max(sizes))
         old, new = (Image.open(io.BytesIO(file), formats=FORMATS) for file in files)
         with old, new:
-            return _compared(old, new, tiles=tiles)
+            return _compare_opened(old, new, tiles=tiles)
+    # Pillow raises SyntaxError for a damaged PNG
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return PictureComparison("it cannot be opened and is not the same file")
 
 
-def _compared(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
+def _compare_opened(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
+    """Compare two pictures that Pillow has opened."""
     from PIL import ImageChops
 
     if old.size != new.size:
@@ -144,13 +153,13 @@ def _compared(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
     if size > LARGEST:
         return _too_large(size)
     old, new = old.convert("RGBA"), new.convert("RGBA")
-    off = sum(_strongest(ImageChops.difference(old, new)).histogram()[OFF + 1 :])
-    if off > SHARE * size:
-        return PictureComparison(f"{off / size:.1%} of its pixels differ")
-    return PictureComparison(_tile(old, new) if tiles and off else "")
+    differing = sum(_largest_channel(ImageChops.difference(old, new)).histogram()[OFF + 1 :])
+    if differing > SHARE * size:
+        return PictureComparison(f"{differing / size:.1%} of its pixels differ")
+    return PictureComparison(_describe_tile(old, new) if tiles and differing else "")
 
 
-def _strongest(picture: Any) -> Any:
+def _largest_channel(picture: Any) -> Any:
     """Return the largest channel of each pixel."""
     from PIL import ImageChops
 
@@ -160,17 +169,18 @@ def _strongest(picture: Any) -> Any:
     return first
 
 
-def _tile(old: Any, new: Any) -> str:
-    """Return where two pictures differ, "" if no tile does.
+def _describe_tile(old: Any, new: Any) -> str:
+    """Return where two pictures differ, "" if no tile does (`TILES`).
 
-    A pixel that lies between its neighbours of the other picture is the same.
+    A pixel whose value lies between those around it in the other picture counts as the same.
     """
     from PIL import ImageChops
 
-    far = _strongest(ImageChops.lighter(_outside(old, new), _outside(new, old)))
+    distance = _largest_channel(ImageChops.lighter(_excess(old, new), _excess(new, old)))
     for least, share in TILES:
-        # 255 where a pixel is farther off, else 0: the mean of a tile is 255 times its share
-        shares = far.point([255 * (level > least) for level in range(256)]).reduce(TILE)
+        # 255 where a pixel is farther outside, else 0; `reduce` takes the mean of each tile, which
+        # is 255 times the share of such pixels
+        shares = distance.point([255 * (level > least) for level in range(256)]).reduce(TILE)
         worst = shares.getextrema()[1]
         if worst > share * 255:
             at = shares.tobytes().index(worst)
@@ -179,10 +189,11 @@ def _tile(old: Any, new: Any) -> str:
     return ""
 
 
-def _outside(picture: Any, other: Any) -> Any:
+def _excess(picture: Any, other: Any) -> Any:
     """Return how far each pixel lies outside the values around it in the other picture."""
     from PIL import ImageChops, ImageFilter
 
+    # the least and the largest value among 3 × 3 pixels; `subtract` is never below 0
     low, high = (other.filter(kind(3)) for kind in (ImageFilter.MinFilter, ImageFilter.MaxFilter))
     return ImageChops.lighter(ImageChops.subtract(picture, high), ImageChops.subtract(low, picture))
 

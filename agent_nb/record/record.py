@@ -1,17 +1,18 @@
 """A run as a JSON object: events to a record and back.
 
-A record stands in a cell's output with its own payloads, or in the notebook's metadata with the
-payloads beside it (`metadata`, `payloads`).
+A record stands in a cell's output and contains its payloads, or in the notebook's metadata, where
+all records share the payloads beside them (`metadata`, `packing.Payloads`).
 
 Rules
-- `hash` covers everything but `hash`, `signature` and the payload bodies, which their keys name by
-  SHA-256. A hash is compared in the scheme it was made with (`packing.hash_text`), so that older
-  records keep theirs.
+- `hash` covers every field except `hash`, `signature` and `payloads`. It still fixes the payloads:
+  the events refer to each by its SHA-256. A hash is compared in the scheme it was made with
+  (`packing.hash_text`), so that the hashes of older records stay valid.
 - A record never changes after it was made. Records of other versions are read as far as possible;
   reading raises nothing.
 - A run without `end` is closed as interrupted when it is read: every call has one result, and `end`
   is the last event.
-- Pure: the home folder and the time come in, or default to the user's.
+- No clock and no file is read: times come from the events or the caller, the home folder's path
+  from the caller or the environment.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
 
 FORMAT = 1
-METADATA_KEY = "agent_nb"  # of our metadata of a notebook, a cell or an output
-METADATA_VERSION = 1  # of our metadata of a notebook
+METADATA_KEY = "agent_nb"  # the key of our metadata in a notebook, a cell or an output
+METADATA_VERSION = 1  # the version of our metadata in a notebook
 RECORD_MIME = "application/vnd.agent-nb.run+json"
 OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
-SCHEME = "sha256:"
+SCHEME = "sha256:"  # the prefix of every content hash
 
 
-# A record as JSON. It may come from a stranger, so that no field is certain.
+# A record as JSON. It may come from a stranger: no field is sure to exist or to have its type.
 Record = Mapping[str, Any]
 
 
@@ -59,14 +60,14 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     id: str = ""
     cell: str = ""
     source: str = ""
-    occurrence: int = 1
+    occurrence: int = 1  # from 1
     conversation: str = "main"
-    fresh: bool = False
+    fresh: bool = False  # the run began its conversation anew
     execution: str = ""
     ordinal: int = 0
     call: str = ""
-    row: str = ""
-    beside: dict[str, float] = {}
+    row: str = ""  # a key of `rows.store.row_store`
+    beside: dict[str, float] = {}  # `input` and `written` are tokens, `cost` is in dollars
     started: float = 0.0
     status: str = ""
     events: list[dict[str, Any]] = []
@@ -77,12 +78,9 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run belongs: the cell, the execution of it and the call that began the run.
+    """Which cell, execution and call began a run; `RecordFields` describes each field."""
 
-    `RecordFields` says what each field is.
-    """
-
-    # the conversation of a run that Python code began or that a cell only followed
+    # `conversation` of a run that Python code began or that a cell only followed
     NO_CONVERSATION: ClassVar = ""
 
     cell: str = ""
@@ -95,7 +93,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     call: str = ""
 
 
-UNPLACED = Provenance()  # of a run that no cell began
+UNPLACED = Provenance()  # the provenance of a run that no cell began
 
 
 def run_record(
@@ -109,17 +107,20 @@ def run_record(
 ) -> dict[str, Any]:
     """Return the unsigned record of a run; `signing.sign_record` adds the signature.
 
-    started: epoch seconds (default: those of the first event).
-    home: the folder to hide (default: the user's).
+    started: epoch seconds (default: the time of the first event).
+    beside: what its row needed in addition to the run (`RecordFields`).
+    home: the home folder, which the record must not name (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
     """
     packer = Packer(home_at(_home(home)))
+    # the id of the run: a plain list of events may begin with some that have none
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [
         pack_event(event, position, run, packer)
         for position, event in enumerate(complete_log(log), 1)
     ]
     cuts = shorten_events(packed, packer.payloads, cap)
+    # a cut may have removed the last reference to a payload
     needed = Payloads.find_needed_keys(packed, packer.payloads) if packer.payloads else ()
     first = log[0].ts if len(log) else 0.0
     record = RecordFields(
@@ -132,28 +133,33 @@ def run_record(
         cut=cuts,
         payloads={key: packer.payloads[key] for key in sorted(needed)},
     )
+    # `to_builtins` omits fields with their default value; the format is always written
     fields: dict[str, Any] = {"format": FORMAT, **msgspec.to_builtins(record)}
     return {**fields, "hash": record_hash(fields)}
 
 
 def record_hash(record: Record) -> str:
-    """Return the content hash of a record, in the scheme of the hash it names; "" if not JSON."""
+    """Return the content hash of a record; see `hash_and_text`."""
     return hash_and_text(record)[0]
 
 
 def hash_and_text(record: Record) -> tuple[str, str]:
-    """Return the content hash of a record and the canonical text it is made of; "" if not JSON."""
-    named = record.get("hash")
-    like = named.removeprefix(SCHEME) if isinstance(named, str) and named else EXACT
+    """Return the content hash of a record and the canonical text that is hashed.
+
+    Its scheme is the one of the hash in the record, else the newest. Both are "" for a record that
+    is not JSON.
+    """
+    stated = record.get("hash")
+    scheme = stated.removeprefix(SCHEME) if isinstance(stated, str) and stated else EXACT
     try:
         text = encode_canonical({k: v for k, v in record.items() if k not in OUTSIDE})
-        return SCHEME + hash_text(text, like), text
+        return SCHEME + hash_text(text, scheme), text
     except (ValueError, RecursionError):
         return "", ""
 
 
 def status_of(log: Sequence[Event]) -> str:
-    """Return the status of a run's `end`, or `interrupted` if it has none."""
+    """Return the status of the run's own `end` (not of a span), `interrupted` if it has none."""
     last = log[-1] if len(log) else None
     return last.status if isinstance(last, events.End) and not last.span else "interrupted"
 
@@ -161,9 +167,10 @@ def status_of(log: Sequence[Event]) -> str:
 def events_of(
     record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None
 ) -> list[Event]:
-    """Return the events of a record, closed, with `seq` and `run`; raise nothing.
+    """Return the events of a record with `seq` and `run`, completed by `complete_log`.
 
-    Entries that are not objects are skipped. `payloads` are those beside the record; its own win.
+    Raises nothing. Entries that are not objects are skipped. `payloads` are those beside the
+    record; a payload inside it takes precedence.
     """
     if not isinstance(record, Mapping):
         return []

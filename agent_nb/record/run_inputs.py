@@ -1,12 +1,12 @@
 """The inputs of a run, and how they differ from the inputs of a recorded run.
 
-Why beside the digests (`fingerprint`): digests find a record; a person who changed something wants
-to read what.
+Why in addition to digests (`fingerprint`): a digest finds a record; a person who changed an input
+wants to read what changed.
 
 Rules
-- Both values are shown, texts as lines of a difference; of the conversation the first turn that
-  differs, of an attachment its type and size.
-- Older records name fewer values; what is missing is not compared. Pure.
+- A difference shows the old and the new value: a text as a unified diff, an attachment by its type
+  and size. Of the conversation it names the first turn that differs.
+- Older records lack some values; a value that is missing is not compared. Pure.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .fingerprint import OUTPUT, Digests, turns_of
 from .pictures import PictureComparison
 from .sides import SideBySide
 
-# the size in the description of a figure, as a prompt holds it
-_SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
+# the size in the text that describes a figure within a prompt
+_FIGURE_SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
 LONGEST_PROMPT = 60  # characters of a prompt that name a turn
 
 
@@ -57,11 +57,11 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return turns_of(self.history)
 
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
-        """Return these inputs with the recorded pictures if the own ones look the same, else None.
+        """Return these inputs with the recorded figures as their own, if they look the same.
 
-        Only figures of the prompt, which have a name, may be other files of the same picture: a
-        figure that is drawn again is rarely the same file (`pictures`). An attached file is equal
-        or another.
+        None if they do not, or cannot be compared. Only attachments with a name are figures of the
+        prompt: drawn again, a figure is rarely the same file (`pictures`). All other attachments
+        stay. The recorded prompt is taken too if only the sizes of figures differ in it.
         """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         if len(user.attachments) != len(self.attachments):
@@ -72,42 +72,47 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if comparison is None or comparison.difference or comparison.unseen:
             return None
         same = [before if now.get("name") else now for before, now in pairs]
-        alike = _unsized(user.content) == _unsized(self.prompt)
+        alike = _without_sizes(user.content) == _without_sizes(self.prompt)
         prompt = user.content if alike else self.prompt
         return msgspec.structs.replace(self, prompt=prompt, attachments=same)
 
     def name_inputs(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the changed inputs `names` in the words of the user.
+        """Return the names of changed inputs for the user.
 
-        A changed prompt with the same words has other attachments.
+        "prompt" becomes "attachment" if the text of the prompt is the recorded one.
         """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         same = user.content.strip() == self.prompt.strip()
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def describe_differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
-        """Describe how the inputs `names` differ from those of a recorded run."""
+        """Return lines that describe how the inputs `names` differ from those of a recorded run."""
         start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         return [line for name in names for line in _DESCRIBE[name](self, start, user)]
 
 
-def _unsized(prompt: str) -> str:
+def _without_sizes(prompt: str) -> str:
     """Return a prompt without the sizes of its figures, which depend on their fonts."""
-    return _SIZE.sub("", prompt)
+    return _FIGURE_SIZE.sub("", prompt)
 
 
-def _prompt(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+# Each function of `_DESCRIBE` yields the lines that describe how one input differs, from the new
+# inputs and the events that hold the recorded ones.
+
+
+def _describe_prompt(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     if user.content.strip() != inputs.prompt.strip():
         yield from SideBySide(user.content.strip(), inputs.prompt.strip()).unified_diff()
     for number, (old, new) in enumerate(zip_longest(user.attachments, inputs.attachments), 1):
         if old is None or new is None:
-            yield f"attachment {number} is {'new' if old is None else 'gone'}: {_size(new or old)}"
+            yield f"attachment {number} is {'new' if old is None else 'gone'}: {_describe_attachment(new or old)}"
         elif (old.get("media_type"), old.get("data")) != (new.get("media_type"), new.get("data")):
-            yield f"attachment {number} changed: {_size(old)} → {_size(new)}"
+            yield f"attachment {number} changed: {_describe_attachment(old)} → {_describe_attachment(new)}"
 
 
-def _size(attachment: Mapping[str, Any]) -> str:
+def _describe_attachment(attachment: Mapping[str, Any]) -> str:
+    """Return the type and the size of an attachment."""
     try:
         size = f", {len(base64.b64decode(str(attachment.get('data') or ''))):,} bytes"
     except ValueError:
@@ -115,22 +120,22 @@ def _size(attachment: Mapping[str, Any]) -> str:
     return f"{attachment.get('media_type') or 'a file'}{size}"
 
 
-def _model(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+def _describe_model(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     old, new = str(start.settings.get("asked", start.model)), inputs.model
-    # the name of a scripted model includes a digest of its answers
+    # the name of a scripted model is NAME#DIGEST, with a digest of its answers
     if "#" in new and old.partition("#")[0] == new.partition("#")[0]:
         yield f"model: the script {new.partition('#')[0]} says other words"
     else:
         yield f"model: {old or 'chosen by the environment'} → {new or 'chosen by the environment'}"
 
 
-def _tools(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+def _describe_tools(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     requested = start.settings.get("asked_tools")
     old = [str(name) for name in requested] if isinstance(requested, list | tuple) else start.tools
     yield f"tools: {', '.join(old) or 'none'} → {', '.join(inputs.tools) or 'none'}"
 
 
-def _settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     old, new = start.settings, inputs.settings
     before, after = str(old.get("system") or ""), str(new.get("system") or "")
     if before != after:
@@ -140,15 +145,16 @@ def _settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
         for value in (old.get("sampling"), new.get("sampling"))
     ]
     for name in sorted({*sampling[0], *sampling[1]}):
-        one, other = (_value(side.get(name)) for side in sampling)
+        one, other = (_setting_text(side.get(name)) for side in sampling)
         if one != other:
             yield f"{name}: {one} → {other}"
+    # if a record lacks the requested dialect, requesting the one that its run used is no change
     dialect = str(new.get("dialect") or "")
     if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):
         yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"
 
 
-def _output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     recorded = start.settings.get(OUTPUT)
     old, new = (side if isinstance(side, Mapping) else {} for side in (recorded, inputs.output))
     names = [str(side.get("name") or "none") for side in (old, new)]
@@ -162,12 +168,12 @@ def _output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     yield from [f"output: the type changed: {names[0]}", *SideBySide(before, after).unified_diff()]
 
 
-def _value(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def _conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
-    known = start.settings.get("turns")
+def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    known = start.settings.get("turns")  # digests; older records have none
     if not isinstance(known, list):
         yield "conversation: the turns before this one are not those of the recording"
         return
@@ -186,19 +192,19 @@ def _conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[st
         else iter(())
     )
     first = " ".join(next(prompts, "").split())[:LONGEST_PROMPT]
-    named = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
-    yield f"conversation: {named} {change}; recorded were {len(known)}, now {_turns(len(inputs.turn_digests))}"
+    turn_name = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
+    yield f"conversation: {turn_name} {change}; recorded were {len(known)}, now {_there_are(len(inputs.turn_digests))}"
 
 
-def _turns(number: int) -> str:
+def _there_are(number: int) -> str:
     return f"there {'is' if number == 1 else 'are'} {number}"
 
 
 _DESCRIBE: Mapping[str, Callable[[RunInputs, RunStart, User], Iterator[str]]] = {
-    "prompt": _prompt,
-    "model": _model,
-    "tools": _tools,
-    "settings": _settings,
-    "conversation": _conversation,
-    OUTPUT: _output,
+    "prompt": _describe_prompt,
+    "model": _describe_model,
+    "tools": _describe_tools,
+    "settings": _describe_settings,
+    "conversation": _describe_conversation,
+    OUTPUT: _describe_output,
 }

@@ -6,10 +6,10 @@ Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a
 `ssh-keygen -Y verify` reads the same one.
 
 Rules
-- The user's list is in the user's configuration folder. A notebook's folder or repository is never
-  searched for one; a file on a command line is the user's own word.
-- The list is read anew by each command: a removed signer no longer counts.
-- `!name` in the names of a line excludes that name; a line that names nobody else does not count.
+- The user's list is in the user's configuration folder. A list in a notebook's folder or repository
+  never counts by itself, only if the user names it on a command line.
+- Each command reads the list again: a removed signer no longer counts.
+- `!name` in the names of a line excludes that name; a line without another name does not count.
 - A line for other namespaces, for a certificate authority, outside its dates, or with a key that
   is not Ed25519 does not count, and the reason is shown. A line that cannot be parsed is an error,
   because it would be unclear whether it counts.
@@ -34,6 +34,7 @@ from .ssh_signature import ED25519, fingerprint_key, parse_public_key
 
 NAMESPACE = "record@jupyter-agent-nb"
 FILE = "allowed_signers"
+# the names that `Signer.add` accepts, the words of a line, one option, and the kind of a key
 _NAME = re.compile(r"[\w.@+-]+")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _OPTION = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:,|$)')
@@ -43,7 +44,10 @@ _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
 class Signer(msgspec.Struct, frozen=True):
-    """A person and a public key as OpenSSH encodes it; `problem` says why it does not count."""
+    """A line of a list: names (comma-separated) and a public key as OpenSSH encodes it.
+
+    `problem` says why the line does not count, "" if it counts. `key` may be b"" then.
+    """
 
     name: str
     key: bytes = b""
@@ -65,7 +69,7 @@ class Signer(msgspec.Struct, frozen=True):
 
     @classmethod
     def add(cls, name: str, key_text: str) -> Signer:
-        """Add a signer and return it. Raises UsageError.
+        """Add a signer to the user's list and return it. Raises UsageError.
 
         `key_text` is a public key file, its line, or a line of an allowed_signers file.
         """
@@ -81,6 +85,7 @@ class Signer(msgspec.Struct, frozen=True):
         if len(lines) != 1:
             raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
         line = lines[0].strip()
+        # a line that begins with the kind of key is from a `.pub` file and has no names
         (signer,) = _parse_line(line if not _KIND.match(line) else f"{name} {line}", "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
@@ -91,28 +96,28 @@ class Signer(msgspec.Struct, frozen=True):
             )
         if not any(name in other.name.split(",") for other in others):
             key = base64.b64encode(signer.key).decode()
-            _write([*_lines(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
+            _write_list([*_read_list(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
         return cls(name, signer.key)
 
     @classmethod
     def remove(cls, name: str) -> list[Signer]:
         """Remove signers by name or fingerprint; return them. Raises UsageError if none match."""
-        left, gone = list[str](), list[Signer]()
-        for line in _lines():
+        remaining, removed = list[str](), list[Signer]()
+        for line in _read_list():
             signers = [
                 s
                 for s in _parse_line(line, shorten_path(signers_file()))
                 if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
             ]
-            gone += signers
-            left += [] if signers else [line]
-        if not gone:
+            removed += signers
+            remaining += [] if signers else [line]
+        if not removed:
             names = ", ".join(signer.name for signer in read_signers(signers_file(), must=False))
             raise UsageError(
                 f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
             )
-        _write(left)
-        return gone
+        _write_list(remaining)
+        return removed
 
 
 def signers_file() -> Path:
@@ -131,9 +136,10 @@ def signers_file() -> Path:
 
 
 def read_signers(file: Path, *, must: bool) -> list[Signer]:
-    """Return the signers of a file, which `must` exist or not.
+    """Return the signers of a file.
 
-    Raises UsageError if it cannot be read or parsed.
+    `must`: the file must exist and contain a signer who counts; else a missing file is an empty
+    list. Raises UsageError, also if the file cannot be read or parsed.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -155,7 +161,7 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
 
 
 def _read_key(key_text: str) -> str:
-    """Return the text of a key, given as a file or written out. Raises UsageError."""
+    """Return the text of a key, which is `key_text` or in the file it names. Raises UsageError."""
     file = Path(key_text).expanduser()
     with suppress(OSError, ValueError):  # a long line is not a path
         if file.is_file():
@@ -176,7 +182,8 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
     """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
     if not line.strip() or line.lstrip().startswith("#"):
         return
-    parts = _words(line)
+    parts = _split_words(line)
+    # the kind of the key is the second word, or the third after options
     at = next((n for n, word in enumerate(parts[1:3], 1) if _KIND.fullmatch(word)), 0)
     if not at or len(parts) < at + 2:
         raise UsageError(
@@ -188,7 +195,7 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
         parts[at],
         parts[at + 1],
     )
-    name, nobody = _list_names(listed)
+    name, name_problem = _list_names(listed)
     if kind != ED25519:
         yield Signer(
             name,
@@ -196,13 +203,13 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
         )
         return
     try:
-        yield Signer(name, parse_public_key(key), _describe_problem(options) or nobody)
+        yield Signer(name, parse_public_key(key), _describe_problem(options) or name_problem)
     except UsageError as fault:
         raise UsageError(f"{where}: {fault}") from None
 
 
 def _list_names(patterns: str) -> tuple[str, str]:
-    """Return the names of an OpenSSH pattern list that it does not exclude, and what is wrong."""
+    """Return the names in an OpenSSH pattern list without those it excludes, and its problem."""
     listed = patterns.split(",")
     excluded = [pattern[1:] for pattern in listed if pattern.startswith("!")]
     names = [
@@ -213,8 +220,8 @@ def _list_names(patterns: str) -> tuple[str, str]:
     return (",".join(names), "") if names else (patterns, f"{patterns} excludes, and names nobody")
 
 
-def _words(line: str) -> list[str]:
-    """Return the words of a line, quotes kept; [] if a quote is not closed."""
+def _split_words(line: str) -> list[str]:
+    """Return the words of a line with their quotes; [] if a quote is not closed."""
     return [] if line.count('"') % 2 else _WORD.findall(line)
 
 
@@ -264,14 +271,14 @@ def _parse_date(text: str) -> float:
     return (moment.replace(tzinfo=UTC) if text.endswith("Z") else moment).timestamp()
 
 
-def _lines() -> list[str]:
+def _read_list() -> list[str]:
     """Return the lines of the user's list; [] if there is none."""
     with suppress(FileNotFoundError):
         return signers_file().read_text(encoding="utf-8-sig").splitlines()
     return []
 
 
-def _write(lines: Sequence[str]) -> None:
+def _write_list(lines: Sequence[str]) -> None:
     """Write the user's list. Raises UsageError."""
     target = signers_file()
     try:

@@ -7,10 +7,12 @@ the record, or says so.
 Rules
 - HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
-- `is_own_record` is the one place that decides whose a record is; it takes whole records
-  (`Payloads.attach`).
-- Only `user_key` and `key_problem` touch the disk; they make the secret if it is missing, as
-  Jupyter does. Where that fails `user_key` returns b"".
+- `is_own_record` decides whether a record is the user's: the signature, the hash and the payloads
+  must all be right. It takes whole records (`Payloads.attach`). The others check a part:
+  `names_signer` the signature of the stored hash, `signed_by` the signature of the
+  computed hash, `hash_fits` that both hashes are equal, `is_intact` also the payloads.
+- Only `user_key` and `key_problem` use the disk; they make the secret if it is missing, as Jupyter
+  does. If that fails, `user_key` returns b"".
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from ..host import make_private, shorten_path
 from .packing import REFERENCE, Payloads
 from .record import Record, hash_and_text, record_hash
 
-SCHEME = "hmac-sha256:"
-_PREFIX = b"agent_nb record 1\n"
-# variables on which the place of Jupyter's data folder depends
-_HOMES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
+SCHEME = "hmac-sha256:"  # the prefix of every signature
+_PREFIX = b"agent_nb record 1\n"  # keeps our signatures apart from Jupyter's own
+# environment variables that decide where Jupyter's data folder is
+_VARIABLES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
 
 
 def sign_record(record: Record, key: bytes) -> dict[str, Any]:
@@ -44,53 +46,54 @@ def sign_record(record: Record, key: bytes) -> dict[str, Any]:
 
 
 def hash_fits(record: Record) -> bool:
-    """Return whether a record has the hash it names; its payloads are not checked."""
+    """Return whether the hash in a record is right; its payloads are not checked."""
     content = record_hash(record)
     return bool(content) and record.get("hash") == content
 
 
 def is_intact(record: Record) -> bool:
-    """Return whether a whole record has its hash, its payloads included."""
+    """Return whether the hash in a whole record is right and its payloads are unchanged."""
     content, text = hash_and_text(record)
     if not content or record.get("hash") != content:
         return False
+    # quick for the many records without payloads
     return REFERENCE not in text or not Payloads.list_faults(record)
 
 
 def signed_by(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed exactly this content."""
-    return _verifies(record, record_hash(record), key)
+    """Return whether the holder of `key` signed this content; its payloads are not checked."""
+    return _verify(record, record_hash(record), key)
 
 
 def is_own_record(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed a record and nothing was changed since."""
+    """Return whether the holder of `key` signed a whole record, and nothing was changed since."""
     return names_signer(record, key) and is_intact(record)
 
 
 def names_signer(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed the hash that a record names.
+    """Return whether the holder of `key` signed the hash in a record, right or wrong.
 
-    If the record is intact (`is_intact`), that makes it theirs.
+    Together with `is_intact` that proves that the record is theirs.
     """
-    return _verifies(record, _named_hash(record), key)
+    return _verify(record, _stored_hash(record), key)
 
 
 def covers_record(trust: bool | Collection[str], record: Record) -> bool:
-    """Return whether `trust` covers a record: True covers all, else those with these hashes.
+    """Return whether `trust` covers a record: a bool for all records, else the trusted hashes.
 
-    It counts for a record that is intact (`is_intact`).
+    It means something only for a record that is intact (`is_intact`).
     """
-    return trust if isinstance(trust, bool) else _named_hash(record) in trust
+    return trust if isinstance(trust, bool) else _stored_hash(record) in trust
 
 
-def _named_hash(record: Record) -> str:
-    """Return the hash that a record names, "" for what cannot be one."""
-    named = record.get("hash")
-    return named if isinstance(named, str) and named.isascii() else ""
+def _stored_hash(record: Record) -> str:
+    """Return the hash in a record, "" if it cannot be a hash."""
+    stored = record.get("hash")
+    return stored if isinstance(stored, str) and stored.isascii() else ""
 
 
-def _verifies(record: Record, content: str, key: bytes) -> bool:
-    """Return whether a record's signature is the one of this content hash by this key."""
+def _verify(record: Record, content: str, key: bytes) -> bool:
+    """Return whether a record's signature is the one that `key` makes for the hash `content`."""
     signature = record.get("signature")
     if not (key and content and isinstance(signature, str)):
         return False
@@ -100,7 +103,7 @@ def _verifies(record: Record, content: str, key: bytes) -> bool:
 
 
 def _signature(content: str, key: bytes) -> str:
-    """Return the signature of a content hash."""
+    """Return the signature of the content hash `content`."""
     return SCHEME + hmac.new(key, _PREFIX + content.encode(), hashlib.sha256).hexdigest()
 
 
@@ -112,7 +115,7 @@ def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
 
 
 def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
-    """Return why `user_key` has no secret and what to do, "" if it has one."""
+    """Return why `user_key` returns b"" and what to do about it, "" if there is a secret."""
     path = _secret_file(folder)
     try:
         return (
@@ -121,23 +124,23 @@ def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
             else f"{shorten_path(path)} is empty; remove it, and the next run makes a new one"
         )
     except OSError as fault:
-        there = os.path.exists(path)
-        done, todo = (
+        exists = os.path.exists(path)
+        action, todo = (
             ("read", f"make {shorten_path(path)} readable")
-            if there
+            if exists
             else ("made", f"make {shorten_path(path.parent)} writable")
         )
-        return f"{shorten_path(path)} cannot be {done} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
+        return f"{shorten_path(path)} cannot be {action} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
 
 
 def _secret_file(folder: str | os.PathLike[str] | None) -> Path:
-    own = _data_folder(*map(os.environ.get, _HOMES)) if folder is None else folder
+    own = _data_folder(*map(os.environ.get, _VARIABLES)) if folder is None else folder
     return Path(own) / "notebook_secret"
 
 
-@lru_cache(8)  # each cell asks, and it takes longer to find the folder than to read the secret
-def _data_folder(*homes: str | None) -> str:
-    """Return Jupyter's data folder while these variables stay the same."""
+@lru_cache(8)  # read for each cell; finding the folder takes longer than reading the secret
+def _data_folder(*variables: str | None) -> str:
+    """Return Jupyter's data folder; the values of `_VARIABLES` only key the cache."""
     from jupyter_core.paths import jupyter_data_dir
 
     return jupyter_data_dir()
@@ -148,4 +151,4 @@ def _secret(path: Path) -> bytes:
     with suppress(FileNotFoundError):
         return path.read_bytes()
     make_private(path, encodebytes(os.urandom(1024)))
-    return path.read_bytes()  # that of another process, if it was first
+    return path.read_bytes()  # that of another process, if it made the file first

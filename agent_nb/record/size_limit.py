@@ -1,9 +1,10 @@
 """The size limit of a record: what is cut from a run that is too large, and the mark that shows it.
 
 Rules
-- Tool output, displays and progress go first, within each kind the largest first. The words of the
-  user and the model, calls and ends go last.
-- A cut is visible in place ("[… cut from the record …]") and listed in the record's `cut`.
+- Fields are cut in the order of `ORDER`, each from its largest value to its smallest: progress and
+  tool output first, the words of the model and the user last. If that is not enough, whole events
+  are removed in the order of `DROPPED`. What starts, asks, answers and ends the run always stays.
+- A cut is visible in place ("[… bytes cut from the record]") and listed in the record's `cut`.
 - Works on packed events in place. A record with cuts is valid; calls with cut arguments never run
   again.
 """
@@ -21,7 +22,7 @@ from .packing import Payloads
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text
-SMALL = 2 * HEAD  # bytes; smaller values are not cut
+SMALL = 2 * HEAD  # bytes; values up to this size are not cut
 # (event type, field) in the order in which they are cut
 ORDER = (
     ("progress", "data"),
@@ -42,7 +43,7 @@ ORDER = (
     ("respond", "content"),
     ("user", "content"),
 )
-# fields whose type is an object, or a list: the mark must fit it
+# fields whose type is an object, or a list: what replaces them must have this type too
 _OBJECTS = frozenset(
     {("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")}
 )
@@ -76,26 +77,28 @@ class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 def measure_json(value: Any) -> int:
-    """Return the bytes of a value's canonical JSON."""
+    """Return the size of a value's canonical JSON in bytes."""
     return len(encode_canonical(value).encode("utf-8", "replace"))
 
 
 def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
     """Cut packed events in place until they and their payloads fit about `cap` bytes.
 
-    Return what was cut.
+    Return what was cut. `payloads` stay; the caller removes those that are no longer referred to.
     """
-    if _surely_small((packed, payloads), cap):
+    if _is_surely_small((packed, payloads), cap):
         return []
     weights = {key: measure_json(value) for key, value in payloads.items()}
-    excess = measure_json(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
+    excess = measure_json(packed) + sum(weights[k] for k in _find_used_keys(packed, payloads)) - cap
     marked: list[tuple[dict[str, Any], str, int]] = []
     for kind, field in ORDER:
-        for weight, obj in _candidates(packed, kind, field, weights) if excess > 0 else ():
+        for weight, obj in _find_large_values(packed, kind, field, weights) if excess > 0 else ():
             if excess > 0:
-                excess -= weight - _replace(obj, kind, field, weight, payloads)
+                excess -= weight - _replace_by_mark(obj, kind, field, weight, payloads)
                 marked.append((obj, field, weight))
-    dropped = list(_drop(packed, excess))
+    # if the excess is not cut yet, whole events go; events that were cut may be among them
+    dropped = list(_remove_events(packed, excess))
+    # the positions after the removal
     seqs = {id(obj): position for position, obj in enumerate(packed, 1)}
     cuts = [
         Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight)
@@ -105,23 +108,26 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
     return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
 
 
-def _surely_small(value: Any, cap: int) -> bool:
-    """Return whether the canonical JSON of a value fits; a quick look, which may say no wrongly."""
+def _is_surely_small(value: Any, cap: int) -> bool:
+    """Return whether the canonical JSON of a value surely fits; a quick estimate."""
     with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return 2 * len(dumps(value)) < cap  # only numbers make the texts differ
     return False
 
 
-def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
+def _find_used_keys(value: Any, payloads: dict[str, Any]) -> set[str]:
     """Return the keys of the payloads that a value refers to, those inside payloads included."""
     used = Payloads.find_keys(value)
     return used | {k for key in used if key in payloads for k in Payloads.find_keys(payloads[key])}
 
 
-def _candidates(
+def _find_large_values(
     packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Return (bytes, event) of the large values of a field, the largest first."""
+    """Return (bytes, event) of the large values of a field, the largest first.
+
+    A payload counts in full for each value that refers to it, so that the sizes are estimates.
+    """
     weighed = []
     for obj in packed:
         if obj.get("type") == kind and field in obj:
@@ -133,11 +139,12 @@ def _candidates(
     return sorted(weighed, key=lambda pair: -pair[0])
 
 
-def _replace(
+def _replace_by_mark(
     obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
 ) -> int:
-    """Replace a value by a mark; return the bytes of the mark."""
+    """Replace a value by a mark, after the beginning of a text; return the bytes of both."""
     value = obj[field]
+    # a long text is a payload: its beginning is kept
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):
         value = payloads[value["$payload"]]
     mark = f"[{weight:,} bytes cut from the record]"
@@ -147,20 +154,24 @@ def _replace(
     obj[field] = [] if (kind, field) in _LISTS else new
     if field in ("content", "raw_args"):
         obj.pop("chunks", None)
-    if field == "raw_args" and obj.get("args") == {"$raw": True}:  # they were read from the text
+    # such arguments would be read from the text that was just cut
+    if field == "raw_args" and obj.get("args") == {"$raw": True}:
         obj["args"] = {"text/plain": mark}
     return measure_json(obj[field])
 
 
-def _drop(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
-    """Remove whole events, in the order of `DROPPED`, until `excess` bytes are gone."""
+def _remove_events(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
+    """Remove whole events, in the order of `DROPPED` and the last ones first.
+
+    Stops when `excess` bytes are removed; yields a `Cut` for each type.
+    """
     for kind in DROPPED:
         if excess <= 0:
             return
-        gone = 0
+        removed = 0
         for index in range(len(packed) - 1, -1, -1):
             if packed[index].get("type") == kind and excess > 0:
-                excess -= measure_json(packed.pop(index)) + 1
-                gone += 1
-        if gone:
-            yield Cut(kind=kind, events=gone)
+                excess -= measure_json(packed.pop(index)) + 1  # and its comma
+                removed += 1
+        if removed:
+            yield Cut(kind=kind, events=removed)

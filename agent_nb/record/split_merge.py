@@ -2,16 +2,18 @@
 
 Why: a front end that splits a cell leaves id and outputs with the lower part; the upper part, with
 the magic, gets a new id. Merging makes a new cell without outputs. nbstripout (without `--keep-id`)
-renumbers all cells from 0. By id alone, a record would stay with the wrong cell or with none.
+renumbers all cells from 0. By id alone, a record would belong to the wrong cell or to none.
 
 Rules
 - Only an agent cell without a run inherits: from the next cell with runs below it that is not an
   agent cell, if the recorded prompt begins with its text (split); or from a cell that is gone, if
   its text begins with the lines of the recorded prompt (merged).
-- A cell that is not an agent cell gives up the runs that the agent cell above it has.
-- A cell whose text made none of its records gets the runs that were made of its text under the id
-  of a cell that now has another text. Of several the first counts, in the order of numeric ids,
-  else of their start. Otherwise it keeps its own.
+- A cell that is not an agent cell gives up the runs that the agent cell above it has
+  (`find_leaving_runs`).
+- If the text of a cell made none of the records under its id, the cell gets the runs that its text
+  did make, if they stand under the id of a cell that now has another text (`reassign_runs`). Of
+  several such ids the lowest number counts, then the one whose runs started first. Otherwise the
+  cell keeps its runs.
 - Pure: nothing is changed in place.
 """
 
@@ -24,13 +26,13 @@ from .ipynb import Cell, cell_id, source_of
 from .record import Record
 
 Runs = Mapping[str, Sequence[Record]]
-HOMELESS = "~"  # at the end of the id of runs without a cell; never part of a cell id
+HOMELESS = "~"  # ends the id under which runs without a cell are kept; never part of a cell id
 
 
 def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs by the ids that their cells have now.
 
-    Runs whose id another cell took, and whose text no cell has, get an id marked with HOMELESS.
+    Runs whose id another cell took, and whose text no cell has, get their id plus HOMELESS.
     """
     texts = {
         cell_id(c): source_hash(source_of(c))
@@ -44,18 +46,19 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     unmatched_cells = [
         cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)
     ]
-    moved: dict[str, str] = {}
-    # cells that match the newest run come first; older runs serve the others
-    for part in (_newest, _all):
+    moved: dict[str, str] = {}  # new id: old id
+    # first the cells whose text made the newest run of an id, then those that made an older one
+    for candidates in (_newest, _all):
         for cell in unmatched_cells:
             old_id = (
-                next((i for i in unmatched_ids if _made_of(part(runs[i]), texts[cell])), None)
+                next((i for i in unmatched_ids if _made_of(candidates(runs[i]), texts[cell])), None)
                 if cell not in moved
                 else None
             )
             if old_id is not None:
                 unmatched_ids.remove(old_id)
                 moved[cell] = old_id
+    # runs whose id another cell took stay under an id that no cell has
     unmoved = {
         f"{i}{HOMELESS}" if i in moved else i: listed
         for i, listed in runs.items()
@@ -68,6 +71,7 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
 
 
 def _agent(cell: Cell) -> tuple[str, str] | None:
+    """Return the option line and the body of an agent cell, None for another cell."""
     return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
 
 
@@ -85,16 +89,18 @@ def _newest(listed: Sequence[Record]) -> Sequence[Record]:
 
 
 def _all(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return all records, as `_newest` returns one."""
     return listed
 
 
 def _started(record: Record) -> float:
+    """Return when a run began in epoch seconds, 0 if the record does not say so."""
     started = record.get("started")
     return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
 
 
 def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
-    """Return a sort key for ids: numeric ones by number, others by their first run's start."""
+    """Return a sort key for ids: numeric ones by number, then the others by their earliest run."""
     number = cell.rstrip(HOMELESS)
     return (
         (False, float(number))
@@ -105,19 +111,19 @@ def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
 
 def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs that agent cells without runs inherit, by cell id."""
-    gone = [
+    orphans = [
         listed
         for cell, listed in runs.items()
         if listed and cell not in {cell_id(c) for c in cells}
     ]
     runs_of: dict[str, list[Record]] = {}
-    for cell, body, below in _agents(cells):
+    for cell, body, below in _list_agent_cells(cells):
         if cell and body and not runs.get(cell):
             below_runs = next((runs[c] for c in below if runs.get(c)), ())
             inherited = (
                 below_runs
                 if below_runs and _prompt(below_runs).startswith(body)
-                else _merged(body, gone)
+                else _find_merged_runs(body, orphans)
             )
             runs_of |= {cell: list(inherited)} if inherited else {}
     return runs_of
@@ -127,33 +133,33 @@ def find_leaving_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
     """Return the ids of the runs that cells give up, by cell id."""
     return {
         c: {r["id"] for r in runs.get(cell, ())}
-        for cell, _, below in _agents(cells)
+        for cell, _, below in _list_agent_cells(cells)
         for c in below
         if runs.get(cell)
     }
 
 
-def _agents(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
+def _list_agent_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
     """Yield (id, text, ids of the other code cells before the next agent cell)."""
     cell, body, below = "", "", list[str]()
-    for each in cells:
-        parts = _agent(each)
+    for item in cells:
+        parts = _agent(item)
         if parts is not None:
             yield cell, body, below
-            cell, body, below = cell_id(each), parts[1].replace("\r\n", "\n").strip(), []
-        elif each.get("cell_type") == "code" and cell_id(each):
-            below.append(cell_id(each))
+            cell, body, below = cell_id(item), parts[1].replace("\r\n", "\n").strip(), []
+        elif item.get("cell_type") == "code" and cell_id(item):
+            below.append(cell_id(item))
     yield cell, body, below
 
 
-def _merged(body: str, gone: Sequence[Sequence[Record]]) -> Sequence[Record]:
+def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequence[Record]:
     """Return the runs of the gone cell whose prompt is the longest beginning of this text."""
-    fitting = [
+    merged = [
         listed
-        for listed in gone
+        for listed in orphans
         if (prompt := _prompt(listed)) and f"{body}\n".startswith(f"{prompt}\n")
     ]
-    return max(fitting, key=lambda listed: len(_prompt(listed)), default=())
+    return max(merged, key=lambda listed: len(_prompt(listed)), default=())
 
 
 def _prompt(listed: Sequence[Record]) -> str:

@@ -29,15 +29,16 @@ from ..errors import MissingExtra, UsageError
 
 ED25519 = "ssh-ed25519"
 INSTALL = "pip install 'jupyter-agent-nb[sign]'"
-# hash algorithms that a signature may name; ours uses the first
+# hash algorithms that a signature may name; our signatures use the first
 HASHES: dict[str, Callable[[bytes], Any]] = {"sha512": hashlib.sha512, "sha256": hashlib.sha256}
 LONGEST = 4096  # characters of an armored signature
+# the format is specified in PROTOCOL.sshsig of OpenSSH
 _MAGIC = b"SSHSIG"
 _VERSION = 1
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 _ARMOR = re.compile(rf"{_BEGIN}\s+([A-Za-z0-9+/=\s]*?)\s*{_END}")
-_COLUMNS = 70  # as OpenSSH writes them
-_POINT, _SIGNATURE = 32, 64  # bytes of a public key and of a signature
+_COLUMNS = 70  # characters of a line of base64, as OpenSSH writes it
+_KEY_SIZE, _SIGNATURE_SIZE = 32, 64  # bytes of a public key and of a signature
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -50,11 +51,12 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 def armor_signature(signature: Signature) -> str:
-    """Return a signature as text."""
-    value = _string(ED25519.encode()) + _string(signature.value)
+    """Return a signature as text between a BEGIN and an END line."""
+    value = _encode_string(ED25519.encode()) + _encode_string(signature.value)
+    # b"" is a reserved field
     fields = (signature.key, signature.namespace.encode(), b"", signature.algorithm.encode(), value)
     text = base64.b64encode(
-        _MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_string, fields))
+        _MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_encode_string, fields))
     ).decode()
     lines = [text[n : n + _COLUMNS] for n in range(0, len(text), _COLUMNS)]
     return "\n".join([_BEGIN, *lines, _END]) + "\n"
@@ -67,12 +69,12 @@ def parse_signature(text: str) -> Signature:
         raise UsageError(
             "This is not an SSH signature: its first or last line is missing, or it is too long."
         )
-    data = _decoded("".join(armor[1].split()))
+    data = _decode_base64("".join(armor[1].split()))
     if not data.startswith(_MAGIC + struct.pack(">I", _VERSION)):
         raise UsageError("This is not an SSH signature of version 1.")
-    key, namespace, reserved, algorithm, value = _fields(data[len(_MAGIC) + 4 :], 5)
-    kind, signature = _fields(value, 2)
-    if kind != ED25519.encode() or len(signature) != _SIGNATURE or reserved:
+    key, namespace, reserved, algorithm, value = _split_strings(data[len(_MAGIC) + 4 :], 5)
+    kind, signature = _split_strings(value, 2)
+    if kind != ED25519.encode() or len(signature) != _SIGNATURE_SIZE or reserved:
         raise UsageError(f"The signature is not one of {ED25519}.")
     decode_public_key(key)
     name = algorithm.decode("utf-8", "replace")
@@ -82,7 +84,10 @@ def parse_signature(text: str) -> Signature:
 
 
 def find_signatures(text: Any) -> Iterator[tuple[str, Signature]]:
-    """Yield (armored text, signature) of every valid signature in an untrusted text."""
+    """Yield (armored text, signature) of every well-formed signature in an untrusted text.
+
+    Whether a signature is valid is not checked (`verify_signature`).
+    """
     for armor in _ARMOR.finditer(text) if isinstance(text, str) else ():
         with suppress(UsageError):
             signature = parse_signature(armor[0])
@@ -93,17 +98,17 @@ def verify_signature(signature: Signature, message: bytes, namespace: str) -> bo
     """Return whether a signature is valid for `message` in `namespace`. Raises MissingExtra."""
     if signature.namespace != namespace:
         return False
-    exceptions, ed25519, _ = _cryptography()
+    exceptions, ed25519, _ = _import_cryptography()
     try:
         public = ed25519.Ed25519PublicKey.from_public_bytes(decode_public_key(signature.key))
-        public.verify(signature.value, _signed(message, namespace, signature.algorithm))
+        public.verify(signature.value, _signed_bytes(message, namespace, signature.algorithm))
     except (exceptions.InvalidSignature, ValueError, UsageError):
         return False
     return True
 
 
 class PrivateKey:
-    """An Ed25519 key that signs."""
+    """An Ed25519 key that signs; `public` is its public key as OpenSSH encodes it."""
 
     def __init__(self, private: Any) -> None:
         self._private = private
@@ -115,7 +120,7 @@ class PrivateKey:
 
         Raises UsageError if it is not an Ed25519 key or the passphrase is wrong, and MissingExtra.
         """
-        exceptions, ed25519, serialization = _cryptography()
+        exceptions, ed25519, serialization = _import_cryptography()
         if b" PRIVATE KEY-----" not in data:
             raise UsageError(
                 "it is not an OpenSSH private key. Make one with: ssh-keygen -t ed25519"
@@ -123,7 +128,7 @@ class PrivateKey:
         try:
             try:
                 private = serialization.load_ssh_private_key(data, None)
-            except TypeError:  # encrypted
+            except TypeError:  # raised for an encrypted key without a passphrase
                 private = serialization.load_ssh_private_key(data, passphrase().encode())
         except (ValueError, exceptions.UnsupportedAlgorithm) as fault:
             raise UsageError(
@@ -148,7 +153,7 @@ class PrivateKey:
             self.public,
             namespace,
             algorithm,
-            self._private.sign(_signed(message, namespace, algorithm)),
+            self._private.sign(_signed_bytes(message, namespace, algorithm)),
         )
 
 
@@ -157,20 +162,20 @@ def parse_public_key(text: str) -> bytes:
 
     Raises UsageError if it is not an Ed25519 key.
     """
-    key = _decoded(text)
+    key = _decode_base64(text)
     decode_public_key(key)
     return key
 
 
 def encode_public_key(raw: bytes) -> bytes:
     """Return the 32 bytes of an Ed25519 public key as OpenSSH encodes them."""
-    return _string(ED25519.encode()) + _string(raw)
+    return _encode_string(ED25519.encode()) + _encode_string(raw)
 
 
 def decode_public_key(key: bytes) -> bytes:
     """Return the 32 bytes of an encoded Ed25519 public key. Raises UsageError."""
-    kind, raw = _fields(key, 2)
-    if kind != ED25519.encode() or len(raw) != _POINT:
+    kind, raw = _split_strings(key, 2)
+    if kind != ED25519.encode() or len(raw) != _KEY_SIZE:
         raise UsageError(f"It is not a key of the kind {ED25519}; other keys do not count.")
     return raw
 
@@ -180,22 +185,22 @@ def fingerprint_key(key: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
 
 
-def _signed(message: bytes, namespace: str, algorithm: str) -> bytes:
-    """Return the bytes that are signed for a message."""
+def _signed_bytes(message: bytes, namespace: str, algorithm: str) -> bytes:
+    """Return the bytes that are signed for a message; b"" is a reserved field."""
     return _MAGIC + b"".join(
         map(
-            _string,
+            _encode_string,
             (namespace.encode(), b"", algorithm.encode(), HASHES[algorithm](message).digest()),
         )
     )
 
 
-def _string(value: bytes) -> bytes:
-    """Return bytes as the format writes them: their length in four bytes, then they themselves."""
+def _encode_string(value: bytes) -> bytes:
+    """Return bytes as the format writes them: their length in four bytes, then the bytes."""
     return struct.pack(">I", len(value)) + value
 
 
-def _fields(data: bytes, count: int) -> list[bytes]:
+def _split_strings(data: bytes, count: int) -> list[bytes]:
     """Return exactly `count` strings that fill `data`. Raises UsageError."""
     fields = []
     for _ in range(count):
@@ -209,7 +214,7 @@ def _fields(data: bytes, count: int) -> list[bytes]:
     return fields
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     """Return the bytes of a base64 text. Raises UsageError."""
     try:
         return base64.b64decode(text, validate=True)
@@ -217,7 +222,7 @@ def _decoded(text: str) -> bytes:
         raise UsageError("It is not base64.") from None
 
 
-def _cryptography() -> tuple[Any, Any, Any]:
+def _import_cryptography() -> tuple[Any, Any, Any]:
     """Import the parts of cryptography that are used here. Raises MissingExtra."""
     try:
         from cryptography import exceptions

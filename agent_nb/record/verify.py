@@ -1,8 +1,8 @@
 """What is wrong with a record: its shape, hash, payloads and signature.
 
 Rules
-- Nothing raises, whatever comes in; an empty list means that no problem was found.
-- Problems of shape do not keep a record from being read (`record.events_of`), but are reported.
+- Nothing raises, whatever the input; an empty list means that no problem was found.
+- A record with a wrong shape is reported, but can still be read (`record.events_of`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from .signing import hash_fits, names_signer
 def check_record(
     record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None
 ) -> list[str]:
-    """Return the problems of one record; with a `key`, a missing or foreign signature is one."""
+    """Return the problems of one record, whose `payloads` may stand beside it.
+
+    With the user's `key`, a missing signature and one by another user are problems.
+    """
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
     problems = [
-        *_shape(record),
+        *_list_shape_problems(record),
         *Payloads.list_faults(record, payloads),
-        *_events(record, payloads),
+        *_list_event_problems(record, payloads),
     ]
     if not hash_fits(record):
         problems.append(
@@ -61,7 +64,8 @@ def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
     return problems
 
 
-def _shape(record: Record) -> Iterator[str]:
+def _list_shape_problems(record: Record) -> Iterator[str]:
+    """Yield what is wrong with the format, the fields and their types."""
     if record.get("format") != FORMAT:
         yield f"format {record.get('format')!r} is not {FORMAT}: it is read as far as it can be"
     try:
@@ -70,21 +74,23 @@ def _shape(record: Record) -> Iterator[str]:
         yield f"not a record: {fault}"
 
 
-def _events(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]:
+def _list_event_problems(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what is wrong with the events: their shape, numbers, types and the end of the run."""
     stored = record.get("events")
     stored = stored if isinstance(stored, list) else []
     objects = [o for o in stored if isinstance(o, dict)]
     if len(objects) < len(stored):
         yield f"{len(stored) - len(objects)} of its events are not objects"
     unpacked = events_of(record, payloads)
-    known = unpacked[: len(objects)]
+    # `events_of` appends what a run lacks, so that the first events are those of the record
+    recorded = unpacked[: len(objects)]
     if len(unpacked) > len(objects):
         yield "the run has no end: it is read as interrupted"
-    for event, obj in zip(known, objects, strict=False):
+    for event, obj in zip(recorded, objects, strict=False):
         if obj.get("seq", event.seq) != event.seq:
             yield f"event {event.seq} calls itself {obj.get('seq')!r}"
         if isinstance(event, Unknown):
             yield f"event {event.seq} is of an unknown type or shape: {event.kind or 'no type'}"
-    for event in known[:-1]:
+    for event in recorded[:-1]:
         if event.type == "end" and not event.span:
             yield f"event {event.seq} ends the run, but others follow"

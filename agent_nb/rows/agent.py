@@ -1,10 +1,9 @@
-"""The public `Agent`: one that also asks the rows of a table, and scores the answers.
+"""The public `Agent`: a `PromptAgent` that also asks the rows of a table and scores the answers.
 
-Why above `agent`: a run, a replay and a worker know prompts only, and need nothing of tables.
+Why in a room above `agent`: runs, replays and workers know prompts only, and need no tables.
 
-Rules
-- What a map or an evaluation needs is loaded when one is made: a cell with one prompt does not wait
-  for it.
+Rule: the modules of a map or an evaluation are imported when one is made, so that a cell with one
+prompt does not wait for them.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class Agent(PromptAgent):
         """
         from .eval.evaluate import EvaluationOptions, evaluate_prompt
 
-        wanted = EvaluationOptions(
+        evaluation_options = EvaluationOptions(
             score=score,
             repeats=repeats,
             output=output,
@@ -141,7 +140,7 @@ class Agent(PromptAgent):
             level=level,
             name=name,
         )
-        return await evaluate_prompt(self, data, prompt, wanted, **options)
+        return await evaluate_prompt(self, data, prompt, evaluation_options, **options)
 
     def eval_sync(self, data: Any, prompt: str, **options: Any) -> Evaluation:
         """Return an evaluation; for scripts. `options`: as in `eval`.

@@ -1,9 +1,12 @@
-"""What is wrong with the cells of a notebook that was replayed as a test.
+"""What is wrong with the cells of a notebook that `test` has executed.
 
 Rules
-- Every agent cell has a matching record, is replayed without drift, and ended `ok` or at a limit.
-- Every recorded run of a cell's newest execution begins again, and each is replayed.
+- Every agent cell has a matching record and is replayed without drift; its run ended `ok` or at a
+  limit, or as the cell expects.
+- Every run that code began in a cell's newest recorded execution begins again, and is replayed.
 - A problem names the cell and the first difference.
+- The numbers of a run (`RunNumbers`) have an `ordinal` if code of the cell began the run; that of
+  the agent cell itself has none.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from .shown_pictures import describe_differences, uncompared_kinds
 if TYPE_CHECKING:
     from .client import Outcome
 
-PASSING = ("ok", "limit")  # how a recorded run may have ended
+PASSING = ("ok", "limit")  # how a recorded run may end if its cell expects nothing else
 
 
 class CheckedRecords(msgspec.Struct, frozen=True):
@@ -56,39 +59,42 @@ def find_problems(
 ) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a notebook.
 
-    If there is a `missing_extra`, the cells after the last one that ran are excused.
+    `checked` has an item for each cell; `shown` are (cell number from 1, numbers of a run that its
+    outputs show). `missing_extra`: an optional package that a cell failed without, ""; then
+    failures are no problems, and the cells after the last one that ran need not run.
     """
-    excused = outcome.reached if missing_extra else len(nb["cells"])
+    last = outcome.reached if missing_extra else len(nb["cells"])
     for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not missing_extra]
         executed = outcome.notebook["cells"][number - 1]
-        found = list(
-            _merge_alike(
-                _check_cell(number, cell, recorded, runs, failed, must_run=number <= excused)
-            )
+        problems = list(
+            _merge_alike(_check_cell(number, cell, recorded, runs, failed, must_run=number <= last))
         )
         # pictures are compared only where the replay itself agrees: else they say the same twice
-        found += (
+        problems += (
             []
-            if found
+            if problems
             else [
-                Problem(text=f"{name_cell(number, cell)}: {words}", kind="picture")
-                for words in _compare_pictures(cell, executed, runs)
+                Problem(text=f"{name_cell(number, cell)}: {difference}", kind="picture")
+                for difference in _compare_pictures(cell, executed, runs)
             ]
         )
-        if any(Tape.FOREIGN in problem.text for problem in found):
-            said = dict.fromkeys(
-                words for r in recorded.listed for words in signature_remarks(nb, cell, r, signers)
+        if any(Tape.FOREIGN in problem.text for problem in problems):
+            remarks = dict.fromkeys(
+                text for r in recorded.listed for text in signature_remarks(nb, cell, r, signers)
             )
-            found += [
-                Problem(text=f"{name_cell(number, cell)}: {w}", kind="untrusted") for w in said
+            problems += [
+                Problem(text=f"{name_cell(number, cell)}: {r}", kind="untrusted") for r in remarks
             ]
-        yield from (_attribute_to_cell(problem, number) for problem in found)
+        yield from (_attribute_to_cell(problem, number) for problem in problems)
 
 
 def _attribute_to_cell(problem: Problem, number: int) -> Problem:
-    """Return the problem of a cell; recording again is not what a lack of trust asks for."""
+    """Return the problem with the number of its cell.
+
+    One for lack of trust is `untrusted`, and not `stale`: recording again would not mend it.
+    """
     trust = problem.kind == "untrusted" or Tape.FOREIGN in problem.text
     return msgspec.structs.replace(
         problem,
@@ -105,23 +111,24 @@ def check_records(
     signers: Sequence[Signer],
     key: bytes,
 ) -> CheckedRecords:
-    """Return the records of a cell, ranked for the user with this key, and check the one that an
-    agent cell plays.
+    """Return the records of a cell, best first, and the faults of the one an agent cell plays.
+
+    `key`: the key of the user, whose own records are ranked first.
     """
     listed = CellRecords(records).rank(key, countersigned_records(nb, cell, records, signers))
-    asked = _select_asked(listed) if agent_cell(source_of(cell)) is not None else []
-    return CheckedRecords(listed, check_record(asked[0]) if asked else [])
+    prompted = _select_prompted(listed) if agent_cell(source_of(cell)) is not None else []
+    return CheckedRecords(listed, check_record(prompted[0]) if prompted else [])
 
 
-def _select_asked(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return the records of the agent cell itself; if there are none, those that its code began."""
+def _select_prompted(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return the records of the agent cell's own prompts; all records if there are none."""
     return [r for r in listed if r.get("conversation") != Provenance.NO_CONVERSATION] or listed
 
 
 def _compare_pictures(
     cell: Mapping[str, Any], executed: Mapping[str, Any], runs: Sequence[RunNumbers]
 ) -> Iterator[str]:
-    """Describe the pictures of an agent cell that differ."""
+    """Describe the pictures of a replayed agent cell that differ, if its tests compare them."""
     run = next((r for r in runs if r.get("replayed") and "ordinal" not in r), None)
     if (
         run is not None
@@ -140,7 +147,7 @@ def find_unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
 
 
 def _merge_alike(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Merge problems with the same first line: runs in a loop tend to fail alike."""
+    """Yield one problem for all with the same first line: runs in a loop tend to fail alike."""
     alike: dict[tuple[str, bool], list[Problem]] = {}
     for problem in problems:
         alike.setdefault((problem.text.partition("\n")[0], problem.warning), []).append(problem)
@@ -159,25 +166,26 @@ def _check_cell(
     *,
     must_run: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with one cell; `runs` are those in its outputs.
+    """Yield what is wrong with one cell; `runs` are those that its outputs show.
 
-    `must_run`: it is wrong if the cell, or one of its recorded runs, did not run.
+    `must_run`: it is a problem if the cell, or one of its recorded runs, did not run.
     """
     if cell.get("cell_type") != "code":
         return
-    agents = agent_cell(source_of(cell)) is not None
+    is_agent = agent_cell(source_of(cell)) is not None
     errors = [
-        str(run["error"]) for run in runs if run.get("error") and (agents or "ordinal" in run)
+        str(run["error"]) for run in runs if run.get("error") and (is_agent or "ordinal" in run)
     ]
-    # the other failures are errors of a run
+    # the other failures only repeat the error of a run, which is reported with the run
     own = [f for f in failed if not any(error in f.message for error in errors)]
-    if agents:
+    if is_agent:
         run = next((r for r in runs if "ordinal" not in r), None)
         yield from _check_agent_cell(
-            number, cell, _select_asked(recorded.listed), recorded.faults, run, must_run=must_run
+            number, cell, _select_prompted(recorded.listed), recorded.faults, run, must_run=must_run
         )
     begun = select_begun_records(recorded.listed)
-    # these may include runs that the cell only followed, as with `attach`
+    # without `execution` these may include runs that the cell only followed, as with `attach`; the
+    # outputs show such runs without `ordinal`, and as many records are left out
     if not any(r.get("execution") for r in begun):
         begun = begun[sum("ordinal" not in run for run in runs) :]
     yield from _check_code_runs(
@@ -195,7 +203,10 @@ def _check_agent_cell(
     *,
     must_run: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the run of an agent cell (None: it did not run)."""
+    """Yield what is wrong with the run of an agent cell (None: it did not run).
+
+    `listed` are its records, `faults` those of the record that it plays.
+    """
     name = name_cell(number, cell)
     if not listed:
         yield Problem(text=f"{name}: there is no record", kind="unrecorded")
@@ -217,10 +228,12 @@ def _check_agent_cell(
 
 
 def _expected_statuses(run: RunNumbers) -> Sequence[Any]:
+    """Return the statuses with which a run passes."""
     return (run["expect"],) if run.get("expect") else PASSING
 
 
 def _not_replayed(name: str, run: RunNumbers) -> Problem:
+    """Return the problem that a run was not replayed, with what differs from the record."""
     differences = run.get("differences")
     return Problem(
         text="\n".join(
@@ -247,7 +260,8 @@ def _check_code_runs(
 ) -> Iterator[Problem]:
     """Yield what is wrong with the runs that Python code of a cell began.
 
-    `listed` are the records of the cell's newest execution.
+    `listed` are the records of such runs in the cell's newest execution. A `scripted` run, whose
+    model is a script, needs no record.
     """
     name = name_cell(number, cell)
     for run in runs:
@@ -270,6 +284,7 @@ def _check_code_runs(
 
 
 def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
+    """Return the problem of a drift: its first event, both sides, why the function ran again."""
     how = drift.get("how")
     sides = (
         [f"{how}"]
@@ -281,14 +296,14 @@ def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
 
 
 def _drift_head(drift: Mapping[str, Any]) -> str:
-    """Describe the first event that differs."""
+    """Return the sentence about the first event that differs."""
     name, seq = drift.get("name"), drift.get("seq")
     call = f" (call {drift['call_id']})" if drift.get("call_id") else ""
     return f"{name} gave another result when it ran again: event {seq}, the result of {name}{call}"
 
 
 def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
-    """Explain why a function ran again that does not declare its effect."""
+    """Return why a function ran again: it reads names of the notebook. [] if it reads none."""
     used = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
     return (

@@ -1,4 +1,4 @@
-"""What a project excludes from `test`: `[[tool.agent_nb.normalize]]` in `pyproject.toml`.
+"""What `test` does not compare in a project: `[[tool.agent_nb.normalize]]` in `pyproject.toml`.
 
     [[tool.agent_nb.normalize]]
     pattern = 'build [0-9a-f]{7}'   # a regular expression; matches in results are not compared
@@ -7,9 +7,9 @@
 Why not in the notebook: reviewers decide what a test ignores, and look here.
 
 Rules
-- The nearest `pyproject.toml` from the notebook's folder upwards counts; only `test` reads it, and
-  it lists each use.
-- An error in it is a UsageError that names the file and the entry.
+- The nearest `pyproject.toml` from the notebook's folder upwards counts. Only `test` reads it, and
+  its report lists each use of a rule.
+- An error in the file is a UsageError that names it, and the entry by its number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE = "pyproject.toml"
 
 
 def read_rules(notebook: Path) -> tuple[Rule, ...]:
-    """Return the rules of the project that a notebook belongs to. Raises UsageError."""
+    """Return the rules of a notebook's project, () without one. Raises UsageError."""
     file = next(
         (f for folder in notebook.resolve().parents if (f := folder / FILE).is_file()), None
     )
@@ -44,14 +44,16 @@ def read_rules(notebook: Path) -> tuple[Rule, ...]:
     if not isinstance(listed, list):
         raise UsageError(f"{file}: normalize is a list of tables: [[tool.agent_nb.normalize]].")
     return tuple(
-        _rule(entry, f"{file}: [[tool.agent_nb.normalize]] number {n}")
+        _read_rule(entry, f"{file}: [[tool.agent_nb.normalize]] number {n}")
         for n, entry in enumerate(listed, 1)
     )
 
 
-def _rule(entry: Any, where: str) -> Rule:
+def _read_rule(entry: Any, where: str) -> Rule:
+    """Return an entry as a rule; `where` names it in the UsageError for a wrong one."""
     try:
         rule = msgspec.convert(entry, Rule, strict=True)
+        # raises now for a wrong pattern or group; `sub` checks the replacement without a match, too
         re.compile(rule.pattern).sub(rule.replace, "")
         return rule
     except (msgspec.ValidationError, re.error) as fault:

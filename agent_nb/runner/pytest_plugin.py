@@ -1,12 +1,12 @@
 """A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on notebooks.
 
 Rules
-- Without `--agent-nb` nothing is collected.
-- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know their file:
-  during such a test the environment names it, so that recorded cells are found. A value that the
-  user has set stays.
-- One item per notebook; it fails with the report of `test` and is skipped where that skips.
-  Checkpoints and executed copies (`.run.ipynb`) are left out.
+- Without `--agent-nb` nothing is collected. With it each notebook is one test, which fails with the
+  report of `test`, and is skipped where `test` skips the notebook. Checkpoints and executed copies
+  (`.run.ipynb`) are not collected.
+- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file of
+  the notebook, and so would not find its records. During every test of a notebook file, the
+  environment variable `Launch.NOTEBOOK` names it, unless the user has set the variable.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 ENDING = ".ipynb"
-LEFT_OUT = (".run.ipynb", "-checkpoint.ipynb")  # ends of names that are not tested
+LEFT_OUT = (".run.ipynb", "-checkpoint.ipynb")  # how names of notebooks without a test end
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add the options, which all begin with `--agent-nb`."""
     group = parser.getgroup("agent-nb", "notebooks with %%agent cells")
     group.addoption("--agent-nb", action="store_true", help="replay notebooks as tests")
     group.addoption(
@@ -47,17 +47,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:
-    """Collect notebooks."""
+    """Return a notebook to be tested, None for other files and without `--agent-nb`."""
     wanted = file_path.suffix == ENDING and not file_path.name.endswith(LEFT_OUT)
     if not wanted or not parent.config.getoption("--agent-nb"):
         return None
-    made: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
-    return made
+    file: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
+    return file
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Name the notebook in the environment of the kernels that its test starts."""
+    """Name the notebook in the environment that kernels inherit while its test runs."""
     from ..host import Launch
 
     if item.path.suffix != ENDING or Launch.NOTEBOOK in os.environ:
@@ -70,10 +70,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 class NotebookFile(pytest.File):
-    """A notebook: one test."""
+    """A notebook file, which has one test."""
 
     def collect(self) -> Iterable[NotebookItem]:
-        """Yield the test."""
+        """Yield the one test of the notebook."""
         yield NotebookItem.from_parent(self, name="replay")
 
 
@@ -81,7 +81,7 @@ class NotebookItem(pytest.Item):
     """The replay of one notebook."""
 
     def runtest(self) -> None:
-        """Replay the notebook. Raises ReplayFailed."""
+        """Replay the notebook. Raises ReplayFailed, and pytest's Skipped where `test` skips it."""
         from ..errors import UsageError
         from .notebook_check import CheckOptions, check_notebook
 
@@ -110,7 +110,7 @@ class NotebookItem(pytest.Item):
         )
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the test for reports."""
+        """Return (file, line, title) of the test for pytest's reports."""
         return self.path, 0, f"replay of {self.path.name}"
 
 

@@ -1,15 +1,16 @@
-"""Keeps a notebook file unchanged where an execution brought nothing new.
+"""Keeps a notebook file as it was where an execution brought nothing new.
 
 Why: a diff should show what a run answered differently, not that it ran.
 
 Rules
-- A live execution of a cell whose runs all went as in its last one (`same_run`) leaves the record
-  of that one, if this user made it: records of others become the user's by a live rerun.
+- If all live runs of a cell went as in its last execution (`same_run`), the records of that one
+  stay and the new ones are dropped. This needs records that this user made: those of others become
+  the user's by a live rerun.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
-  file shows these runs and they were made of its text. In other cells the outputs of such runs
-  stay; the rest is as executed.
-- If all of this holds for every cell, the notebook keeps its language metadata, too.
-- Outputs are kept without looking at their content.
+  file shows the same runs and they were made of its text. In other cells the outputs of such runs
+  stay; everything else is as executed.
+- If every run was replayed without drift or dropped, the notebook keeps its language metadata, too.
+- Only the ids of the runs decide; the content of an output is not compared.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     Return the ids of the live runs that were dropped.
     """
     known = NotebookRuns(before).by_cell()
-    made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
+    hashes = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
+    # cell -> ids of new runs -> ids of old ones
     repeated = _find_repeated(NotebookRuns(nb).by_cell(), known)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
-    dropped: dict[str, str] = {}
+    dropped: dict[str, str] = {}  # ids of new runs -> ids of the old ones that stay
     for cell in _code_cells(nb):
         if (name := cell_id(cell)) in repeated and _restore_shown_runs(
             cell, old[name], repeated[name]
@@ -63,7 +65,7 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     ]
     for cell in _code_cells(nb):
         if cell_id(cell) in old:
-            _restore_cell(cell, old[cell_id(cell)], made)
+            _restore_cell(cell, old[cell_id(cell)], hashes)
     if unchanged and all(unchanged) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
     NotebookRuns(nb).replace(known, dropped)
@@ -72,8 +74,8 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
 
 def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
-    """Return the live runs that went as before, by cell: the ids of new runs with those of old."""
-    key, found = user_key(), {}
+    """Return, by cell, the ids of live runs that went as before: new id -> old id."""
+    key, repeated = user_key(), {}
     for cell, listed in runs.items():
         ids = {r["id"] for r in known.get(cell, ())}
         fresh = CellRecords([r for r in listed if r["id"] not in ids]).newest_execution()
@@ -84,12 +86,15 @@ def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
             and all(is_own_record(r, key) for r in last)
             and all(map(same_run, last, fresh))
         ):
-            found[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
-    return found
+            repeated[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
+    return repeated
 
 
 def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
-    """Show the old runs of a cell in place of the new; return whether the file shows them all."""
+    """Show the old runs of a cell in place of the new; return whether this was done.
+
+    It is not if the cell shows another run, or did not show one of the old runs before.
+    """
     before = dict(_outputs_by_run(old))
     shown = [str(run["run"]) for _, run in _shown_runs(cell)]
     if not all(name in runs and runs[name] in before for name in shown):
@@ -103,8 +108,8 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
     return True
 
 
-def _restore_cell(cell: dict[str, Any], old: dict[str, Any], identities: Mapping[str, str]) -> None:
-    """Restore the outputs of replayed runs; `identities`: the content hash of each run's cell."""
+def _restore_cell(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str, str]) -> None:
+    """Restore the outputs of replayed runs; `hashes`: run id -> hash of the cell it ran."""
     shown, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
@@ -113,19 +118,17 @@ def _restore_cell(cell: dict[str, Any], old: dict[str, Any], identities: Mapping
         shown
         and shown.keys() == before.keys()
         and all(_is_replayed(run) for _, run in _shown_runs(cell))
-        and _were_made_of(parts, shown, identities)
+        and _were_made_of(parts, shown, hashes)
     ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
 
-def _were_made_of(
-    parts: tuple[str, str], runs: Iterable[str], identities: Mapping[str, str]
-) -> bool:
-    """Return whether all these runs were made of this text.
+def _were_made_of(parts: tuple[str, str], runs: Iterable[str], hashes: Mapping[str, str]) -> bool:
+    """Return whether all these runs have this options line and body (`parts`).
 
-    Other options, which are not inputs, may change what is shown.
+    Why the options line, too: options that are not inputs of a run may change what is shown.
     """
-    return all(identities.get(run) == content_hash(*parts) for run in runs)
+    return all(hashes.get(run) == content_hash(*parts) for run in runs)
 
 
 def _code_cells(nb: Notebook) -> list[Cell]:
@@ -146,14 +149,16 @@ def _shown_run(output: Output) -> RunNumbers:
 
 
 def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
+    """Yield (run id, output) for each output of a cell that shows a run."""
     yield from ((str(numbers["run"]), output) for output, numbers in _shown_runs(cell))
 
 
 def _is_replayed(numbers: RunNumbers) -> bool:
+    """Return whether a run was replayed without drift."""
     return bool(numbers.get("replayed")) and "drift" not in numbers
 
 
 def _replayed_run(output: Output) -> str:
-    """Return the id of the run that an output only replays, else ""."""
+    """Return the id of the run that an output shows as replayed without drift, else ""."""
     numbers = RunNumbers.of(output)
     return str(numbers.get("run", "")) if _is_replayed(numbers) else ""

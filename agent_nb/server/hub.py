@@ -1,8 +1,8 @@
 """The hub: publishes runs to subscribers, without HTTP or an event loop.
 
 Rules
-- A run executes once for all listeners. Publishing never waits, and never raises because of a
-  subscriber.
+- A run executes once, however many subscribers it has. Publishing never waits for a subscriber and
+  never raises because of one.
 - Ids of runs and entries are never reused (see `channel`).
 - Thread-safe: runs publish from their threads, subscribers take from theirs.
 """
@@ -19,17 +19,17 @@ from .channel import Channel, Info, Shared
 from .filters import Filter
 from .subscription import Overflow, Subscription
 
-KEEP = 20_000  # entries in the buffer of a run
-RUNS = 200  # ended runs
+KEEP = 20_000  # entries in the buffer of a run, deltas included
+RUNS = 200  # ended runs that stay published
 
 
 class Hub:
     """The published runs and their subscriptions.
 
     `keep`: entries in each run's buffer. `runs`: ended runs that are kept; the oldest are dropped
-    first. `epoch`: distinguishes the deltas of this hub from those of an earlier one that published
-    the same run (default: the time in milliseconds). `where`: the store that other processes share
-    its runs through, "" for none.
+    first, but never one that is being read. `epoch`: distinguishes the deltas of this hub from
+    those of an earlier one that published the same run (default: the time in milliseconds).
+    `where`: the store through which other processes share its runs (`redis.hub`), "" for none.
     """
 
     where = ""
@@ -38,8 +38,8 @@ class Hub:
         self.shared = Shared(keep, int(time.time() * 1000) if epoch is None else epoch, self._wake)
         self.closed = False
         self._runs = runs
-        self._channels: dict[str, Channel] = {}
-        self._subscriptions: dict[str, list[Subscription]] = {}
+        self._channels: dict[str, Channel] = {}  # by the run's id, the newest last
+        self._subscriptions: dict[str, list[Subscription]] = {}  # by the run's id
 
     def attach(
         self,
@@ -51,43 +51,46 @@ class Hub:
     ) -> Channel:
         """Publish a run: the events in its log and all that follow.
 
-        Attaching a log again adds values that were missing. `cancel()` stops the run;
-        `approve(call_id, allow=…, args=…, reason=…)` answers a question and returns whether there
-        was one. Raises UsageError if another run with this id is published.
+        Attaching a log again adds a conversation if there was none, and replaces the functions that
+        are given. `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers
+        an approval and returns whether one was waiting. Raises UsageError if another run with this
+        id is published.
         """
         with self.shared.lock:
             new = log.run not in self._channels
             channel = self.open(log.run, conversation=conversation, log=log)
             channel.control(cancel, approve)
+        # outside the lock, since the log first passes all its events to the channel
         if new:
             log.subscribe(channel.publish)
         return channel
 
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
-        """Return the channel of a run, new if there is none.
+        """Return the channel of a run, a new one if there is none.
 
-        Raises UsageError if the id belongs to another log.
+        A channel that has no conversation yet joins `conversation`, as its next run. Raises
+        UsageError if the id belongs to another log.
         """
         with self.shared.lock:
-            found = self._channels.get(run)
-            if found is None:
+            channel = self._channels.get(run)
+            if channel is None:
                 self._forget_old()
-                found = self._channels[run] = Channel(self.shared, run, log)
-            elif log is not None and found.log is not log:
+                channel = self._channels[run] = Channel(self.shared, run, log)
+            elif log is not None and channel.log is not log:
                 raise UsageError(
                     f"A run with the id {run} is published already; ids are never used again."
                 )
-            if conversation and not found.conversation:
-                before = [
-                    channel.earlier
-                    for channel in self._channels.values()
-                    if channel.conversation == conversation
+            if conversation and not channel.conversation:
+                positions = [
+                    other.earlier
+                    for other in self._channels.values()
+                    if other.conversation == conversation
                 ]
-                found.join(conversation, max(before, default=-1) + 1)
-            return found
+                channel.join(conversation, max(positions, default=-1) + 1)
+            return channel
 
     def channel(self, run: str) -> Channel:
-        """Return the channel of a run. Raises UsageError if the run is unknown."""
+        """Return the channel of a run. Raises UsageError if this process does not publish it."""
         with self.shared.lock:
             if run not in self._channels:
                 raise UsageError(f"There is no run {run[:100]!r} here.")
@@ -104,14 +107,17 @@ class Hub:
             return [channel.info() for channel in self._channels.values()]
 
     async def find(self, run: str) -> Channel:
-        """Return the channel of a run, ready to be read.
+        """Return the channel of a run of any process, ready to be read; here one of this process.
 
         Raises UsageError if the run is unknown, HubAway if that cannot be known now.
         """
         return self.channel(run)
 
     async def listed(self) -> list[Info]:
-        """Return the list of all runs that can be read here, the newest last. Raises HubAway."""
+        """Return the runs of all processes, the newest last; here those of this process.
+
+        Raises HubAway if they cannot be known now.
+        """
         return self.runs()
 
     def subscribe(
@@ -123,11 +129,11 @@ class Hub:
         overflow: Overflow = "gap",
         lag: int = 0,
     ) -> Subscription:
-        """Subscribe to a run from its start, or after the id `after`.
+        """Subscribe to a run from its start, or after the id `after`; a closed hub ends it at once.
 
-        `lag`: how many entries the reader may be behind (0: up to the buffer's size). `overflow`:
-        whether a reader beyond that, or of evicted entries, receives a Gap or is disconnected.
-        Raises UsageError if the run is unknown.
+        `wanted`: which events (default: all). `lag`: how many entries the reader may be behind (0:
+        up to the buffer's size). `overflow`: whether a reader beyond that, or of evicted entries,
+        receives a Gap or is disconnected. Raises UsageError if the run is unknown.
         """
         with self.shared.lock:
             channel = self.channel(run)
@@ -152,11 +158,11 @@ class Hub:
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
         with self.shared.lock:
-            rest = [
+            others = [
                 s for s in self._subscriptions.pop(subscription.run, []) if s is not subscription
             ]
-            if rest:
-                self._subscriptions[subscription.run] = rest
+            if others:
+                self._subscriptions[subscription.run] = others
 
     def close(self) -> None:
         """End every subscription as the server shuts down; runs continue."""
@@ -167,7 +173,7 @@ class Hub:
             subscription.finish()
 
     def stop(self) -> None:
-        """Free what the hub needs to publish, after `close`; here nothing."""
+        """Free the connections that a subclass publishes over; called after `close`."""
 
     def _register(self, subscription: Subscription) -> Subscription:
         """Add a subscription; a closed hub closes it at once."""
@@ -186,7 +192,7 @@ class Hub:
             subscription.signal()
 
     def _forget_old(self) -> None:
-        """Drop the oldest ended runs without readers, to make place for one more."""
+        """Drop the oldest ended runs without subscriptions, to make room for one more."""
         ended = [
             run
             for run, channel in self._channels.items()

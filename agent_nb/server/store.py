@@ -2,8 +2,8 @@
 
 Rules
 - One journal file per run (`record.journal`): no logged event is lost if the process is killed.
-- A run that was active when the process ended is read as interrupted; its followers receive the
-  missing events and its end.
+- A run that was active when the process ended is read as interrupted. A client that follows it
+  again receives the events that it missed, and an end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from ..record import Journal, RecoverableRun
 
 
 class Store:
-    """A folder with the runs of one server. Raises UsageError if it cannot be created."""
+    """A folder with the runs of one server.
+
+    Creating the object creates the folder, for this user only. Raises UsageError if that fails.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -30,7 +33,7 @@ class Store:
             ) from None
 
     def logs(self) -> Iterator[EventLog]:
-        """Yield the logs of the runs, oldest first, without unreadable ones."""
+        """Yield the logs of the runs, oldest first; unreadable and empty ones are left out."""
         seen: set[str] = set()
         for path in Journal.files(self._folder):
             try:
@@ -42,16 +45,20 @@ class Store:
                 yield log
 
     def write(self, log: EventLog) -> None:
-        """Write a run as it happens. Raises UsageError if the folder is not writable."""
+        """Write the events of a run, those in the log and all that follow, until its end.
+
+        Raises UsageError if the folder is not writable.
+        """
+        # clean=False: old journals are runs that the server offers, so they are not removed
         journal = Journal(log.run, where=self._folder, clean=False)
         if journal.path is None:
             raise UsageError(
                 f"{self._folder} cannot be written, so no run is started: {journal.warning}"
             )
 
-        def note(event: Event) -> None:
+        def write_event(event: Event) -> None:
             journal(event)
-            if event.type == "end" and not event.span:
+            if event.type == "end" and not event.span:  # the run's own end, not a sub-agent's
                 journal.close()
 
-        log.subscribe(note)
+        log.subscribe(write_event)

@@ -1,9 +1,9 @@
-"""The tools of a server: names of built-ins, and Python files with tools.
+"""Load the tools that the command line of a server names: built-in tools and Python files.
 
 Rules
-- A file provides its tools (`@tool`) or, if it marks none, its public functions. It is run, since
-  the user names it on the command line.
-- A fault of a file is a UsageError that names it.
+- A file provides its tools (`@tool`) or, if it has none, its public functions.
+- The file is executed without a question: the user has named it on the command line.
+- Whatever it raises is a UsageError that names the file.
 """
 
 from __future__ import annotations
@@ -20,36 +20,41 @@ from ..tools import Tool
 
 
 def load_tools(references: Iterable[str]) -> list[Any]:
-    """Return the tools for comma-separated names and for files. Raises UsageError."""
-    found: list[Any] = []
+    """Return the names of built-in tools, and the tools or functions of files.
+
+    A reference is the path of a `.py` file or comma-separated names, which are not checked here.
+    Raises UsageError for a file.
+    """
+    tools: list[Any] = []
     for text in references:
         if text.endswith(".py"):
-            found += from_file(Path(text))
+            tools += from_file(Path(text))
         else:
-            found += [name.strip() for name in text.split(",") if name.strip()]
-    return found
+            tools += [name.strip() for name in text.split(",") if name.strip()]
+    return tools
 
 
 def from_file(path: Path) -> list[Any]:
-    """Return the tools of a Python file. Raises UsageError if it fails or has none."""
-    names = vars(_module(path))
+    """Return the tools or functions of a Python file. Raises UsageError if it fails or has none."""
+    names = vars(_execute(path))
     public = {name: value for name, value in names.items() if not name.startswith("_")}
     marked = [
         value
         for value in public.values()
         if isinstance(value, Tool) or isinstance(getattr(value, "tool", None), Tool)
     ]
-    plain = [
+    functions = [
         value
         for value in public.values()
-        if inspect.isfunction(value) and value.__module__ == names["__name__"]
+        if inspect.isfunction(value) and value.__module__ == names["__name__"]  # not imported
     ]
-    if not (marked or plain):
+    if not (marked or functions):
         raise UsageError(f"{path} has no tools: write functions in it, or mark them with @tool.")
-    return marked or plain
+    return marked or functions
 
 
-def _module(path: Path) -> ModuleType:
+def _execute(path: Path) -> ModuleType:
+    """Return the module that a file defines; it is not in `sys.modules`."""
     spec = importlib.util.spec_from_file_location(f"agent_nb_tools_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"There is no Python file {path}.")

@@ -1,13 +1,13 @@
 """Built-in tool `add_cell`: the model offers a code cell; the user decides whether it is inserted.
 
-Why: a model that writes into the file that the user has open loses their changes, and code that
-they have not read must not stand between their cells.
+Why not write the notebook's file: the user has it open and would lose changes, and code that they
+have not read must not stand between their cells.
 
 Rules
-- A call changes nothing (`effect="none"`): it is an event with a card. The front end inserts the
-  cell after the run, on the user's press (`notebook.cell.offered_cells`), and nothing runs it.
-- The card shows every character of the code. What would stay unseen is refused: the model writes
-  it as an escape.
+- A call changes nothing (`effect="none"`): it is an event, shown as a card. When the user presses
+  the card's button, the front end inserts the cell (`notebook.cell.offered_cells`); it is not run.
+- The card shows every character of the code. Code with hidden characters is refused; the model then
+  writes them as escapes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .base import ToolContext, current_call
 from .decorator import as_tool, tool
 from .offered_code import ADD_CELL, LONGEST, find_code_fault
 
-SHORT = 4  # characters of a run's id that name it among those of a notebook
-_STATE = "cells offered"
-_RUN = re.compile("[0-9a-f]{12}")
+SHORT = 4  # characters of a run's id that distinguish it from the other runs of a notebook
+_COUNT = "cells offered"  # key in `ToolContext.state` of how many cells the run has offered
+_RUN_ID = re.compile("[0-9a-f]{12}")  # one that the package has made, not the user
 
 
 def for_people(text: str) -> dict[str, str]:
-    """Return what the card shows of a result: how to get the cell later."""
+    """Return what the card shows of the result `text`: the command that inserts the cell later."""
     return {"text/plain": f"{text[text.rindex('%agent') : text.rindex(')')]} inserts it"}
 
 
@@ -48,18 +48,21 @@ async def add_cell(
     """
     if fault := find_code_fault(code):
         raise ToolError(fault)
-    # a coroutine runs on the loop in the order of the calls, so their numbers are no race; those of
-    # a sub-agent have no place in the run's order
-    number, nested = context.state.get(_STATE, 0) + 1, current_call().count("/") > 1
-    context.state[_STATE] = number
+    # this is a coroutine, not a thread's function, so that the calls of a batch are counted in
+    # their order; the cells of a sub-agent (a call inside a call) have no number in the run
+    number, nested = context.state.get(_COUNT, 0) + 1, current_call().count("/") > 1
+    context.state[_COUNT] = number
     offered = "Offered" if nested else f"Offered as cell {number}"
-    command = "%agent cell" if nested else f"%agent cell {number} {_run(context)}".rstrip()
+    command = "%agent cell" if nested else f"%agent cell {number} {_short_run_id(context)}".rstrip()
     return f"{offered}. The user inserts it if they want to (later: {command})."
 
 
-def _run(context: ToolContext) -> str:
-    """Return the beginning of the run's id, which is its trace's unless the agent was given one."""
-    return context.trace_id[:SHORT] if _RUN.fullmatch(context.trace_id) else ""
+def _short_run_id(context: ToolContext) -> str:
+    """Return the beginning of the run's id; "" if the trace has an id of its own.
+
+    The two are equal unless the agent was created with a trace id.
+    """
+    return context.trace_id[:SHORT] if _RUN_ID.fullmatch(context.trace_id) else ""
 
 
 tools = (as_tool(add_cell),)

@@ -1,16 +1,16 @@
 """Describe variables in a line each, and show the first rows or items of those that are plain.
 
-Why: a model that works with the user's variables should know what there is; finding out must not
-change or cost anything, nor fill its window.
+Why: a model that works with the user's variables should know which there are. Finding out must
+change nothing, compute nothing, and not fill the model's context window.
 
 Rules
-- No code of the described objects runs (`safe_types`): no property, `__repr__`, `__len__` or
-  iteration of anything but exact builtins, and of the fields of tables and arrays (`frames`).
-- Values of numbers and texts appear in a preview only, never in a line.
-- What a text shows has passed `clean`, the caller's secret filter, before it is cut: half a key
-  would not be found.
-- Every text is bounded, and what is left out is counted. The same variables give the same text in
-  another process: sets are sorted, or not looked into.
+- No code of the described objects runs (`safe_types`): properties, `__repr__`, `__len__` and
+  iteration are used of exact builtin types only, and tables are read from their storage (`frames`).
+- The values of numbers and texts appear in a preview only, never in the line of a variable.
+- Every text passes `clean`, the caller's secret filter, before it is cut: the filter would not find
+  half a key.
+- Every text is bounded; a list and a table's columns count what they leave out.
+- The same variables give the same text in another process: sets are sorted, or not looked into.
 """
 
 from __future__ import annotations
@@ -52,22 +52,24 @@ from .safe_types import (
 )
 from .variable_facts import Described, count_tokens
 
-VARIABLES = 60  # lines of a list at most
+VARIABLES = 60  # most variables in a list
 TOKENS = 2_000  # of a list or a preview, about
-_DOTS = "…"  # for a cell that is not plain
-_ROWS = 20  # of a preview at most
-_TEXT = 400  # characters of a text that is a variable itself
-_OURS = __name__.partition(".")[0]
-# what IPython puts into a namespace
-_SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
+_DOTS = "…"  # stands for a cell that is not a plain value
+_MOST_ROWS = 20  # of a preview
+_TEXT = 400  # most characters in the preview of a text
+_PACKAGE = __name__.partition(".")[0]
+# names that IPython sets in every namespace
+_SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 
 def describe_variable(name: str, value: Any, clean: Clean = str) -> Described:
-    """Return what is known of a variable. Never raises, runs nothing of the value's."""
+    """Return what is known of a variable. Never raises, and runs no code of the value."""
     if is_a(value, type):
         return Described(name=name, kind=f"class {class_name(value, clean)}")
     table = read_table(value) or Table()
-    columns = tuple((_label(label, clean), clean_text(d, clean)) for label, d in table.columns)
+    columns = tuple(
+        (_write_label(label, clean), clean_text(d, clean)) for label, d in table.columns
+    )
     return Described(
         name=name,
         kind=public_name(value) or find_by_type(NAMES, value) or class_name(type(value), clean),
@@ -75,19 +77,19 @@ def describe_variable(name: str, value: Any, clean: Clean = str) -> Described:
         dtype=clean_text(table.dtype, clean, NAME),
         columns=columns,
         more=table.width - len(columns),
-        note=describe_builtin(value, clean) or _figure(value),
+        note=describe_builtin(value, clean) or _describe_figure(value),
     )
 
 
 def preview_value(
     name: str, value: Any, rows: int = 3, clean: Clean = str, *, brief: bool = False
 ) -> str:
-    """Return the first rows of a table, items of a container or characters of a text, each cell at
-    most 40 characters; "" for anything else.
+    """Return the first `rows` rows of a table or items of a container, one per line, with at most
+    `WIDTH` characters for each value; the beginning of a text; any other plain value; else "".
 
     `brief`: the floating-point numbers of a table are rounded (`plain_values.round_float`).
     """
-    count = max(0, min(rows, _ROWS))
+    count = max(0, min(rows, _MOST_ROWS))
     table = read_table(value)
 
     def shown(cell: Any) -> str:
@@ -96,14 +98,14 @@ def preview_value(
     if table is not None:
         lines = [" | ".join(map(shown, row)) for row in table.rows(count)]
         if table.columns:
-            lines.insert(0, " | ".join(_label(label, clean) for label, _ in table.columns))
+            lines.insert(0, " | ".join(_write_label(label, clean) for label, _ in table.columns))
     elif type(value) is dict:
         pairs = take_items(dict.items(value), count)
-        lines = [f"{_item(key, clean)}: {_item(held, clean)}" for key, held in pairs]
+        lines = [f"{_write_item(key, clean)}: {_write_item(held, clean)}" for key, held in pairs]
     elif is_exactly(value, (list, tuple, range)):
-        lines = [_item(item, clean) for item in take_items(value, count)]
+        lines = [_write_item(item, clean) for item in take_items(value, count)]
     elif is_exactly(value, (set, frozenset)):
-        lines = [_item(item, clean) for item in _sorted(value)[:count]]
+        lines = [_write_item(item, clean) for item in _sort_set(value)[:count]]
     else:
         lines = [write_unquoted(value, clean, _TEXT)]
     return _fit_tokens(lines)
@@ -119,24 +121,25 @@ def user_variables(
     """Return the variables of a namespace that are the user's, in the order in which they were
     first set.
 
-    `hidden`: names to leave out; of a dict (IPython's `user_ns_hidden`) only those that still have
-    the value it names. `modules` and `imports` (functions and classes of modules) may be left out.
-    Objects of this package count only if they are tools made of functions.
+    `hidden`: names to leave out; a dict (IPython's `user_ns_hidden`) leaves out a name only while
+    it still has the value in the dict. `modules`: include modules. `imports`: include functions and
+    classes imported from modules. Objects of this package count only if they are functions with
+    `@tool`.
     """
     pairs = dict(text_entries(namespace))
-    dropped = (
+    hidden_values = (
         dict(text_entries(hidden)) if type(hidden) is dict else {n: pairs.get(n) for n in hidden}
     )
     return {
         name: value
         for name, value in pairs.items()
         if not name.startswith("_")
-        and name not in _SHELL
+        and name not in _SHELL_NAMES
         and name.isidentifier()
-        and dropped.get(name, ABSENT) is not value
+        and hidden_values.get(name, ABSENT) is not value
         and (modules or not is_a(value, types.ModuleType))
         and (
-            module_name(value).partition(".")[0] != _OURS
+            module_name(value).partition(".")[0] != _PACKAGE
             or (type(value) is types.FunctionType and is_tool(value))
         )
         and (imports or not is_imported(name, value))
@@ -149,17 +152,19 @@ def list_variables(
     clean: Clean = str,
     known: Mapping[str, Described] = {},
 ) -> str:
-    """Return a line for each variable: those of `first`, then the others by name; a closing line
+    """Return a line for each variable: those of `first`, then the others by name; a last line
     counts those that are left out.
 
-    At most `VARIABLES` lines and about `TOKENS` tokens. `known`: those that are described already.
+    At most `VARIABLES` variables and about `TOKENS` tokens. `known`: descriptions made before, by
+    name; such a variable is not looked at again.
     """
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
     order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
     shown: list[str] = []
-    left = TOKENS - count_tokens(_left_out(len(order)))
+    left = TOKENS - count_tokens(_left_out_line(len(order)))
     for name in order[:VARIABLES]:
         whole = known.get(name) or describe_variable(name, variables[name], clean)
+        # a table whose columns do not fit is listed without them
         short = msgspec.structs.replace(whole, columns=(), more=0)
         text = next(
             (t for t in map(Described.as_text, (whole, short)) if count_tokens(t) <= left), ""
@@ -169,15 +174,16 @@ def list_variables(
         shown.append(text)
         left -= count_tokens(text)
     missing = len(order) - len(shown)
-    return "\n".join([*shown, *([_left_out(missing)] if missing else [])])
+    return "\n".join([*shown, *([_left_out_line(missing)] if missing else [])])
 
 
-def _left_out(count: int) -> str:
+def _left_out_line(count: int) -> str:
+    """Return the last line of a list that leaves out `count` variables."""
     return f"… and {count:,} more variable{'' if count == 1 else 's'}"
 
 
 def _fit_tokens(lines: Iterable[str]) -> str:
-    """Return as many of the lines as `TOKENS` allow."""
+    """Return as many of the lines as `TOKENS` allow, with `…` below if not all."""
     left = TOKENS
     shown: list[str] = []
     for text in lines:
@@ -188,26 +194,30 @@ def _fit_tokens(lines: Iterable[str]) -> str:
     return "\n".join(shown)
 
 
-def _label(label: Any, clean: Clean) -> str:
-    """Return a column's label; a tuple, as of several levels, by its parts."""
+def _write_label(label: Any, clean: Clean) -> str:
+    """Return a column's label on one line; the parts of a tuple (several levels) with `/`
+    between.
+    """
     parts = label[:KINDS] if type(label) is tuple else (label,)
     return one_line("/".join(write_unquoted(part, clean) or _DOTS for part in parts), WIDTH)
 
 
-def _item(value: Any, clean: Clean) -> str:
-    """Return an item of a container: a plain value as it is, anything else by its description."""
+def _write_item(value: Any, clean: Clean) -> str:
+    """Return an item of a container as text: a plain value itself, or the description of another
+    object, without the name that a variable would have.
+    """
     return write_literal(value, clean) or describe_variable(
         "", value, clean
     ).as_text().removeprefix(": ")
 
 
-def _sorted(items: Iterable[Any]) -> list[Any]:
-    """Return the items of a set by their text, none if it is large or not all are plain values."""
+def _sort_set(items: Iterable[Any]) -> list[Any]:
+    """Return the items of a set, sorted by their text; [] if it is large or not all are plain."""
     known = take_set(items)
     return sorted(known, key=write_literal) if all(map(write_literal, known)) else []
 
 
-def _figure(value: Any) -> str:
-    """Return how many axes a figure of matplotlib has, if it says so."""
+def _describe_figure(value: Any) -> str:
+    """Return how many axes a figure of matplotlib has; "" for any other object."""
     axes = read_field(value, "_localaxes")
     return f"{len(axes)} axes" if type(axes) is list else ""

@@ -44,24 +44,27 @@ _SECTIONS = _PARAMETERS | {
     "see also",
     "todo",
 }
-# the line below a section of NumPy; `:param x: …`; an entry of Google (`x (int): …`) and of NumPy
+# the line of dashes below a NumPy section title
 _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
+# a reST field: `:param x: …`, `@param x: …`
 _FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:\s*(?P<text>.*)$")
+# the first line of a parameter's entry: Google `x (int): …`, NumPy `x, y : int`
 _GOOGLE_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
 _NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+# reST fields that describe a parameter, and all that end the description
 _PARAM_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword"}
 _FIELDS = _PARAM_FIELDS | {"return", "returns", "rtype", "raises", "type"}
 
 
 class Doc(msgspec.Struct, frozen=True):
-    """A parsed docstring: the description, and the texts of the parameters by name."""
+    """A parsed docstring: the description of the function, and that of each parameter by name."""
 
     description: str = ""
     parameters: dict[str, str] = {}
 
 
 def parse_docstring(text: str | None) -> Doc:
-    """Return the parsed docstring `text`."""
+    """Return the parsed docstring `text`; an empty Doc for None."""
     lines = inspect.cleandoc(text or "").splitlines()
     parameters: dict[str, str] = {}
     start = next(
@@ -76,7 +79,11 @@ def parse_docstring(text: str | None) -> Doc:
 
 
 def _heading(lines: list[str], at: int) -> str:
-    """Return the section name that begins at line `at`, or an empty string."""
+    """Return the title of the section that begins at line `at`, in lower case; "" if none does.
+
+    Any title with a line of dashes below it counts (NumPy), and one of `_SECTIONS` with a colon
+    that is not indented (Google).
+    """
     line = lines[at].strip()
     if _UNDERLINE.match(lines[at + 1]) if at + 1 < len(lines) else False:
         return line.lower()
@@ -85,23 +92,28 @@ def _heading(lines: list[str], at: int) -> str:
 
 
 def _is_field(line: str) -> bool:
-    """Return whether a line begins a field of reST."""
+    """Return whether a line begins a known field of reST."""
     match = _FIELD.match(line)
     return match is not None and match["field"] in _FIELDS
 
 
 def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
-    """Return (title, is NumPy, body) of each section."""
+    """Return the title, whether its form is NumPy's, and the lines below, of each section."""
     starts = [i for i in range(len(lines)) if _heading(lines, i)]
-    out = []
+    sections = []
     for at, end in pairwise([*starts, len(lines)]):
         numpy = not lines[at].strip().endswith(":")
-        out.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
-    return out
+        # a NumPy title has its line of dashes below, which is skipped too
+        sections.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
+    return sections
 
 
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
-    """Split `body` into entries: a line at the smallest indent begins one."""
+    """Return the text of each parameter in the section `body`.
+
+    `form`: what the first line of an entry looks like; such a line has the smallest indent, and all
+    lines up to the next one belong to the entry.
+    """
     entries: dict[str, str] = {}
     names: list[str] = []
     indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)
@@ -109,9 +121,9 @@ def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
         match = form.match(line.strip()) if len(line) - len(line.lstrip()) <= indent else None
         if match:
             names = [name.strip().lstrip("*") for name in match["names"].split(",")]
-        for name in names:
-            added = match.groupdict().get("text") or "" if match else line.strip()
-            entries[name] = f"{entries.get(name, '')} {added}".strip()
+        for name in names:  # several in NumPy's form: `x, y : int`
+            piece = match.groupdict().get("text") or "" if match else line.strip()
+            entries[name] = f"{entries.get(name, '')} {piece}".strip()
     return entries
 
 
@@ -122,9 +134,10 @@ def _fields(lines: list[str]) -> dict[str, str]:
     for line in lines:
         match = _FIELD.match(line)
         if match:
+            # a type may stand before the name: `:param int x: …`
             terms = (match["rest"] or "").split()
             name = terms[-1].lstrip("*") if terms and match["field"] in _PARAM_FIELDS else ""
         if name:
-            added = match["text"] if match else line
-            fields[name] = f"{fields.get(name, '')} {added.strip()}".strip()
+            piece = match["text"] if match else line
+            fields[name] = f"{fields.get(name, '')} {piece.strip()}".strip()
     return fields

@@ -1,14 +1,14 @@
 """What tables and arrays of pandas, polars and NumPy hold, read from their own storage.
 
-Why apart from `describe`: how a library stores its columns is its own matter, and changes with it.
+Why apart from `describe`: this file depends on the private storage of pandas and polars, which
+changes with their releases.
 
 Rules
-- Only objects of known classes are read (`safe_types`), and of pandas only what lies behind a block
-  manager, index or array of a known class. Their public methods reach code of a column's foreign
-  array: `dtypes`, `shape` and `str(dtype)` do.
+- Only objects of known classes are read (`safe_types`). pandas' public attributes are avoided:
+  `dtypes`, `shape` and `str(dtype)` run code of an extension array that another package or the user
+  defines. The fields behind them (block manager, index, array) are read if their class is known.
 - The cost does not depend on the number of rows. A lazy frame is never collected.
-- What is not known (a foreign array, a storage of another release) is left out: a fact less, never
-  an error.
+- What is not known (a foreign array, a storage of another release) is left out and never an error.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ import msgspec
 from .safe_types import ABSENT, is_a, module_space, public_name, read_field, type_name
 
 COLUMNS = 60
-_BITS = 8
-_USER_DTYPES = 256  # from this `num` on a dtype of NumPy belongs to a user
+_BITS_PER_BYTE = 8
+_USER_DTYPES = 256  # NumPy numbers its own dtypes below; users' dtypes have this `num` or more
 _NUMPY_TEXTS = {"U": "str", "S": "bytes"}
-# fields in which arrays and indexes of pandas keep what holds their values
-_STORES = ("_ndarray", "_data", "_pa_array", "_left")
-# the dtypes of arrays whose storage does not show it
+# the fields in which pandas' arrays and indexes keep the array with their values (`_left`: the
+# lower bounds of intervals); tried in this order
+_STORAGE_FIELDS = ("_ndarray", "_data", "_pa_array", "_left")
+# the dtype of an array, by its class, where the array inside has another dtype (codes, ordinals)
 _ARRAY_NAMES = {
     "Categorical": "category",
     "PeriodArray": "period",
@@ -37,7 +38,8 @@ _ARRAY_NAMES = {
     "ArrowStringArray": "str",
     "BooleanArray": "boolean",
 }
-# what polars turns into plain Python values; a list or an object may hold anything.
+# the dtypes, as polars writes them, whose values become plain Python objects; a list, struct or
+# object column may hold anything and is not read
 _POLARS_SCALAR = re.compile(
     r"[iu]\d+|f\d+|bool|str|date|time|cat|enum|null|(datetime|duration)\[[^\[\]]*\]"
 )
@@ -47,7 +49,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a table or array.
 
     `columns` are (label, dtype), the first `COLUMNS` of `width`; a label may be any object. `row`
-    returns the cells of one row, ABSENT for those that cannot be read; any object may be in one.
+    returns the cells of the row with that number, ABSENT for a cell that cannot be read. A cell may
+    be any object, so the caller writes only plain ones. `row` is None if no rows can be shown.
     """
 
     shape: tuple[int, ...] = ()
@@ -57,7 +60,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     row: Callable[[int], Iterable[Any]] | None = None
 
     def rows(self, count: int) -> list[list[Any]]:
-        """Return the first rows, none if they cannot be read."""
+        """Return the first `count` rows, [] if they cannot be read."""
         if self.row is None:
             return []
         try:
@@ -67,7 +70,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_table(value: Any) -> Table | None:
-    """Return what is known of a table or array; None of other values, or if it cannot be read."""
+    """Return what is known of a table or array; None if `value` is neither or cannot be read."""
     reader = _READERS.get(public_name(value))
     try:
         return reader(value) if reader is not None else None
@@ -82,11 +85,11 @@ def _read_array(array: Any) -> Table:
 
 
 def _numpy_dtype(dtype: Any) -> str:
-    """Return the name of a dtype; its `repr` would show what users put into it."""
+    """Return a short name of a dtype, without its metadata and field names, which `repr` shows."""
     if dtype.num >= _USER_DTYPES:
         return type_name(dtype.type)
     if dtype.kind == "V":  # its type may be a user's subclass
-        size = dtype.itemsize * _BITS
+        size = dtype.itemsize * _BITS_PER_BYTE
         return f"structured of {len(dtype.names)}" if dtype.names else f"void{size}"
     return _NUMPY_TEXTS.get(dtype.kind) or str(dtype.name)
 
@@ -95,15 +98,16 @@ def _read_frame(frame: Any) -> Table:
     manager = _manager(frame)
     (width,), _, label = _read_axis(manager.axes[0])
     (height,), _, _ = _read_axis(manager.axes[1])
-    # a block holds one or several columns of one dtype: of each column, its block and place there
-    numbers, places = (n[:COLUMNS].tolist() for n in (manager.blknos, manager.blklocs))
-    blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*numbers}}
-    shown = [blocks[number] for number in numbers]
+    # a block holds one or several columns of one dtype: `blknos` has the block of each column, and
+    # `blklocs` its position in that block
+    block_numbers, positions = (n[:COLUMNS].tolist() for n in (manager.blknos, manager.blklocs))
+    blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*block_numbers}}
+    shown = [blocks[number] for number in block_numbers]
     return Table(
         shape=(height, width),
         columns=tuple((label(n), dtype) for n, (dtype, _) in enumerate(shown)),
         width=width,
-        row=lambda row: (cell(row, at) for (_, cell), at in zip(shown, places, strict=True)),
+        row=lambda row: (cell(row, at) for (_, cell), at in zip(shown, positions, strict=True)),
     )
 
 
@@ -120,7 +124,10 @@ def _read_index(index: Any) -> Table:
 
 
 def _manager(value: Any) -> Any:
-    """Return the block manager of a pandas object. Raises TypeError if it is not pandas' own."""
+    """Return the block manager, the storage, of a table or series of pandas.
+
+    Raises TypeError if it is not pandas' own.
+    """
     manager = read_field(value, "_mgr")
     if not public_name(manager).startswith("pandas.core.internals.managers."):
         raise TypeError
@@ -128,15 +135,18 @@ def _manager(value: Any) -> Any:
 
 
 def _read_axis(index: Any) -> tuple[tuple[int, ...], str, Callable[[int], Any]]:
-    """Return the shape of a pandas index, () if it is foreign; its dtype; and how to read a label,
-    which is ABSENT if it cannot be read.
+    """Return the shape, the dtype and a function `label(row)` of a pandas index.
+
+    The shape is () for a foreign index; a label is ABSENT if it cannot be read.
     """
+    # RangeIndex has `_range`, MultiIndex `_codes` and `_levels`, every other index `_data`
     steps, codes, data = (read_field(index, name) for name in ("_range", "_codes", "_data"))
     if type(steps) is range:
         return (len(steps),), "int64", steps.__getitem__
     if not is_a(codes, list):
         store, (dtype, cell) = _find_store(data), _read_column(data)
         return () if store is None else (len(store),), dtype, lambda row: cell(row, 0)
+    # `list.__iter__`: the lists are instances of a subclass of pandas
     levels = map(_read_categories, list.__iter__(read_field(index, "_levels")))
     parts = list(zip(levels, map(_find_store, list.__iter__(codes)), strict=True))
 
@@ -147,37 +157,46 @@ def _read_axis(index: Any) -> tuple[tuple[int, ...], str, Callable[[int], Any]]:
 
 
 def _read_column(values: Any) -> tuple[str, Callable[[int, int], Any]]:
-    """Return the dtype of a pandas array, its class if that is foreign; and how to read a value:
-    from its row, and its column in a block. It is None if missing, ABSENT if it cannot be read.
+    """Return the dtype of a pandas array and a function `cell(row, column)` that reads a value.
+
+    The dtype of a foreign array is the name of its class. `column` is the position in a block and
+    counts only in arrays of two dimensions. A missing value is None, an unreadable one ABSENT.
     """
     array, store = public_name(values).removeprefix("pandas.arrays."), _find_store(values)
     name = _ARRAY_NAMES.get(array)
     if store is None or array in ("PeriodArray", "IntervalArray"):
         return name or type_name(type(values)), lambda row, column: ABSENT
     if public_name(store) == "pyarrow.ChunkedArray":
-        known = public_name(store.type)
-        kind = store.type if known else type_name(type(store.type))
-        return name or f"{kind}[pyarrow]", lambda row, _: store[row].as_py() if known else ABSENT
-    own, mask = read_field(values, "_dtype"), _find_store(read_field(values, "_mask"))
+        arrow_type = public_name(store.type)  # "" for a registered extension type
+        kind = store.type if arrow_type else type_name(type(store.type))
+        return (
+            name or f"{kind}[pyarrow]",
+            lambda row, _: store[row].as_py() if arrow_type else ABSENT,
+        )
+    own_dtype, mask = read_field(values, "_dtype"), _find_store(read_field(values, "_mask"))
     if array == "Categorical":
-        category = _read_categories(read_field(own, "_categories"))
+        category = _read_categories(read_field(own_dtype, "_categories"))
         return "category", lambda row, column: category(store[row])
     name = name or _numpy_dtype(store.dtype)
     if array in ("IntegerArray", "FloatingArray"):
         name = name.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
-    elif array == "DatetimeArray" and type(own) is not type(store.dtype):
-        name = f"{name[:-1]}, tz]"  # the zone may be an object of the user's
+    elif array == "DatetimeArray" and type(own_dtype) is not type(store.dtype):
+        name = f"{name[:-1]}, tz]"  # without its name: the zone may be the user's object
 
     def cell(row: int, column: int) -> Any:
         if mask is not None and public_name(mask[row]) == "numpy.bool_" and mask[row]:
             return None
+        # in a block of several columns, each is a row of the array
         return store[column, row] if store.ndim > 1 else store[row]
 
     return name, cell
 
 
 def _read_categories(index: Any) -> Callable[[Any], Any]:
-    """Return how to read what a number stands for: a category, or a label of one level."""
+    """Return a function from a code (the position in `index`, -1: missing) to the value there.
+
+    `index` holds the categories of a Categorical, or the labels of one level of a MultiIndex.
+    """
     _, label = _read_column(read_field(index, "_data"))
 
     def category(code: Any) -> Any:
@@ -189,19 +208,19 @@ def _read_categories(index: Any) -> Callable[[Any], Any]:
 
 
 def _find_store(values: Any) -> Any:
-    """Return the NumPy or Arrow array in which pandas keeps `values`, None if a class on the way
-    there is not known.
+    """Return the NumPy or Arrow array inside a pandas array, None if a class on the way to it is
+    not known.
     """
     if public_name(values) in ("numpy.ndarray", "pyarrow.ChunkedArray"):
         return values
-    inner = (read_field(values, name) for name in _STORES)
-    return next((_find_store(held) for held in inner if held is not ABSENT), None)
+    inner = (read_field(values, name) for name in _STORAGE_FIELDS)
+    return next((_find_store(array) for array in inner if array is not ABSENT), None)
 
 
 def _read_polars_frame(frame: Any) -> Table:
-    raw = _engine(frame, "_df")
+    raw = _polars_engine(frame, "_df")
     height, width = raw.shape()
-    # written by polars itself; `dtypes` would make objects of registered types
+    # `dtype_strings` is written in Rust; `dtypes` would create objects of registered types
     columns = tuple(zip(raw.columns()[:COLUMNS], raw.dtype_strings()[:COLUMNS], strict=True))
 
     def row(number: int) -> Iterator[Any]:
@@ -213,7 +232,8 @@ def _read_polars_frame(frame: Any) -> Table:
 
 
 def _read_polars_series(series: Any) -> Table:
-    raw = _engine(series, "_s")
+    raw = _polars_engine(series, "_s")
+    # only a frame of the engine names its dtypes as text; its module's name depends on the release
     modules = map(module_space, ("polars._plr", "polars.polars"))
     frame = next(space["PyDataFrame"] for space in modules if space)
     dtype = frame([raw]).dtype_strings()[0]
@@ -222,20 +242,22 @@ def _read_polars_series(series: Any) -> Table:
     return Table(shape=(raw.len(),), dtype=dtype, row=row)
 
 
-def _engine(value: Any, name: str) -> Any:
-    """Return what polars keeps behind an object. Raises TypeError if it is not polars' own."""
+def _polars_engine(value: Any, name: str) -> Any:
+    """Return the Rust object in the field `name` of a polars object. Raises TypeError if the field
+    holds anything else.
+    """
     raw = read_field(value, name)
     if not public_name(raw).startswith(("polars._plr.", "polars.polars.")):
         raise TypeError
     return raw
 
 
-_INDEXES = ("", "Range", "Multi", "Datetime", "Timedelta", "Categorical", "Period")
+_INDEX_KINDS = ("", "Range", "Multi", "Datetime", "Timedelta", "Categorical", "Period")
 _READERS: dict[str, Callable[[Any], Table]] = {
     "numpy.ndarray": _read_array,
     "pandas.DataFrame": _read_frame,
     "pandas.Series": _read_series,
     "polars.DataFrame": _read_polars_frame,
     "polars.Series": _read_polars_series,
-    **dict.fromkeys((f"pandas.{kind}Index" for kind in _INDEXES), _read_index),
+    **dict.fromkeys((f"pandas.{kind}Index" for kind in _INDEX_KINDS), _read_index),
 }

@@ -1,21 +1,21 @@
-"""The code of a cell that an agent offers: which code may be offered, and inserted.
+"""Which code an agent may offer as a cell; checked at the call, and again before it is inserted.
 
-Why beside `add_cell`: the notebook checks an offer of a record before it inserts it, without
-making the tool, for which pydantic is loaded.
+Why apart from `add_cell`: before the notebook inserts an offer from a record, it checks the code.
+It imports only this file then, since `add_cell` loads pydantic.
 
-Rules: the card shows every character of the code; what would stay unseen is refused.
+Rule: the card shows every character of the code, so code with hidden characters is refused.
 """
 
 from __future__ import annotations
 
 from ..wire import find_hidden
 
-ADD_CELL = "add_cell"  # of the tool
-LONGEST = 20_000  # characters of a cell; a card shows that many
+ADD_CELL = "add_cell"  # the name of the tool
+LONGEST = 20_000  # most characters of a cell; a card shows as many
 
 
 def find_code_fault(code: str) -> str:
-    """Return why a code cannot be offered as a cell and how to correct it, or ""."""
+    """Return why the code cannot be a cell and how the model corrects it; "" if it can."""
     if not code.strip():
         return "The cell is empty. Give its code."
     if len(code) > LONGEST:

@@ -3,8 +3,9 @@
 Rules
 - Reading is strict: an unknown key, a duplicate key or a wrong word is a UsageError that names file
   and line.
-- A file in the notebook's folder, or one named by a relative path, may always restrict. What it
-  allows counts only after the user has allowed the file (`host.trust`).
+- A file in the notebook's folder, or one with a relative path, comes with the folder, perhaps from
+  a stranger. Its restricting rules always count; its allowing rules count only after the user has
+  allowed the file (`host.trust`), and until then the policy carries them as an Offer.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from ..host import Offer
 from .policy import VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file
+_FaultMaker = Callable[[Any, str], UsageError]  # from a YAML node, for its line, and the problem
 
 
 def load_policy(mode: str, folder: str = ".") -> Policy:
     """Return the policy that `mode` names.
 
-    `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. Raises UsageError if
-    the file is missing or faulty.
+    `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. A policy whose
+    allowing rules do not count yet has an `offer` and a remark. Raises UsageError if the file is
+    missing or faulty.
     """
     if mode in Policy.MODES:
         return Policy(Policy.MODES[mode], name=f"--approve {mode}")
@@ -37,7 +40,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
         raise UsageError(
             f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
         )
-    content = _read(path, mode)
+    content = _read_bytes(path, mode)
     policy = _decode(content, mode)
     if (
         not is_of_folder(path, folder, written=mode)
@@ -49,7 +52,10 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
 
 
 def is_of_folder(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
-    """Return whether `file` belongs to `folder`: inside it, or `written` as a relative path."""
+    """Return whether `file` is inside `folder` or was named by a relative path (`written`).
+
+    A link counts by its own place and by that of its target.
+    """
     if not os.path.isabs(os.path.expanduser(written)):
         return True
     inside = Path(os.path.realpath(folder))
@@ -57,13 +63,18 @@ def is_of_folder(file: Path, folder: str | os.PathLike[str], *, written: str) ->
 
 
 def read_policy_offer(path: Path) -> Offer | None:
-    """Return what the policy file at `path` would allow, or None. Raises UsageError if faulty."""
-    content = _read(path, path.name)
+    """Return what the policy file at `path` would allow, None if it only restricts.
+
+    Raises UsageError if it is faulty.
+    """
+    content = _read_bytes(path, path.name)
     return make_offer(_decode(content, path.name), path, content)
 
 
 def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
-    """Return what a policy would allow, as an offer of its file; None if it only restricts."""
+    """Return what a policy would allow, as an Offer of its file for exactly `content`; None if it
+    only restricts.
+    """
     allowances = [_describe_rule(rule) for rule in policy.rules if rule.verdict == "allow"]
     allowances += ["everything that no rule names"] if policy.default == "allow" else []
     return (
@@ -72,12 +83,13 @@ def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
 
 
 def _describe_rule(rule: Rule) -> str:
-    """Return the tools of an allowing rule and its globs, as the user reads them in an offer."""
+    """Return the tools and globs of an allowing rule, such as `shell (command: git status)`."""
     args = "; ".join(f"{name}: {', '.join(globs)}" for name, globs in rule.args.items())
     return f"{', '.join(rule.tools)}{f' ({args})' if args else ''}"
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read_bytes(path: Path, name: str) -> bytes:
+    """Return the content of a file that messages call `name`. Raises UsageError."""
     try:
         if path.stat().st_size > _LARGEST:
             raise UsageError(f"The policy file {name} is larger than 1 MB.")
@@ -87,6 +99,7 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def _decode(content: bytes, name: str) -> Policy:
+    """Return the policy in the bytes of a file. Raises UsageError."""
     try:
         return parse(content.decode("utf-8"), name)
     except UnicodeDecodeError:
@@ -95,56 +108,56 @@ def _decode(content: bytes, name: str) -> Policy:
 
 def parse(text: str, name: str = "policy.yaml") -> Policy:
     """Return the policy written in `text`. Raises UsageError that names file and line."""
-    import yaml
+    import yaml  # here, since most runs read no policy file
 
     try:
-        # every scalar is text: `deny: no` names a tool
+        # BaseLoader reads every scalar as text (`deny: no` names a tool); nodes have their lines
         root = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it is not YAML"
         raise UsageError(f"{name}, line {mark.line + 1 if mark else 1}: {problem}.") from None
-    return _policy(root, name) if root is not None else Policy(name=name)
+    return _read_policy(root, name) if root is not None else Policy(name=name)
 
 
-def _policy(root: Any, name: str) -> Policy:
-    fault = partial(_fault, name)
-    top = _mapping(root, ("default", "rules"), fault)
+def _read_policy(root: Any, name: str) -> Policy:
+    """Return the policy in the YAML node `root`."""
+    fault = partial(_make_fault, name)
+    top = _read_mapping(root, ("default", "rules"), fault)
     default: Verdict = "ask"
     if "default" in top:
-        default = _verdict(top["default"], fault)
+        default = _read_verdict(top["default"], fault)
     rules = top.get("rules")
-    if rules is not None and rules.id != "sequence" and rules.value:
+    if rules is not None and rules.id != "sequence" and rules.value:  # `rules:` alone is empty
         raise fault(rules, "`rules` must be a list of rules, each beginning with `- `")
     return Policy(
         default,
-        tuple(_rule(node, name, fault) for node in (rules.value if rules is not None else ())),
+        tuple(_read_rule(node, name, fault) for node in (rules.value if rules is not None else ())),
         f"default of {name}",
     )
 
 
-def _rule(node: Any, name: str, fault: Callable[[Any, str], UsageError]) -> Rule:
-    fields = _mapping(node, (*VERDICTS, "args", "reason"), fault)
+def _read_rule(node: Any, name: str, fault: _FaultMaker) -> Rule:
+    """Return the rule in a YAML node of the file `name`."""
+    fields = _read_mapping(node, (*VERDICTS, "args", "reason"), fault)
     verdicts = [v for v in VERDICTS if v in fields]
     if len(verdicts) != 1:
         raise fault(
             node,
             "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob",
         )
-    args = _mapping(fields["args"], (), fault) if "args" in fields else {}
+    args = _read_mapping(fields["args"], (), fault) if "args" in fields else {}
     return Rule(
         verdicts[0],
-        _texts(fields[verdicts[0]], fault),
-        {key: _texts(value, fault) for key, value in args.items()},
-        _texts(fields["reason"], fault)[0] if "reason" in fields else "",
+        _read_texts(fields[verdicts[0]], fault),
+        {key: _read_texts(value, fault) for key, value in args.items()},
+        _read_texts(fields["reason"], fault)[0] if "reason" in fields else "",
         f"{name}, line {node.start_mark.line + 1}",
     )
 
 
-def _mapping(
-    node: Any, known: tuple[str, ...], fault: Callable[[Any, str], UsageError]
-) -> dict[str, Any]:
-    """Return key -> node. If `known` is empty, every key is allowed."""
+def _read_mapping(node: Any, known: tuple[str, ...], fault: _FaultMaker) -> dict[str, Any]:
+    """Return the YAML nodes of a mapping by key; with an empty `known` every key is allowed."""
     if node.id != "mapping":
         raise fault(
             node,
@@ -160,19 +173,21 @@ def _mapping(
     return fields
 
 
-def _texts(node: Any, fault: Callable[[Any, str], UsageError]) -> tuple[str, ...]:
+def _read_texts(node: Any, fault: _FaultMaker) -> tuple[str, ...]:
+    """Return the texts of a node that is one text or a list of texts, none of them empty."""
     nodes = node.value if node.id == "sequence" else [node]
     if not nodes or any(n.id != "scalar" or not n.value for n in nodes):
         raise fault(node, "expected a text or a list of texts")
     return tuple(n.value for n in nodes)
 
 
-def _verdict(node: Any, fault: Callable[[Any, str], UsageError]) -> Verdict:
+def _read_verdict(node: Any, fault: _FaultMaker) -> Verdict:
     for verdict in VERDICTS:
         if node.value == verdict:
             return verdict
     raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
 
 
-def _fault(name: str, node: Any, problem: str) -> UsageError:
+def _make_fault(name: str, node: Any, problem: str) -> UsageError:
+    """Return the error of a node in the file `name`, with its line."""
     return UsageError(f"{name}, line {node.start_mark.line + 1}: {problem}.")

@@ -1,19 +1,19 @@
 """Find out what an object is without running its code: its type, the library that the type comes
 from, and the fields of objects of known libraries.
 
-Why: a variable may be a lazy frame, a mock, a proxy of a remote object, or broken. Asking it
-anything in Python's ordinary way (an attribute, `len`, `repr`, `isinstance`) may compute for hours,
-print, or raise.
+Why: a variable may be a lazy frame, a mock, a proxy of a remote object, or broken. The ordinary
+ways to look at it (an attribute, `len`, `repr`, `isinstance`) may then compute for hours, print, or
+raise.
 
 Rules
 - Types come from `type(x)`, never from `x.__class__`. Classes are read by the descriptors of `type`
-  and compared by identity: `==`, `in` and a search by type may call a metaclass.
-- A class is known only if it is the very one that an imported library offers. Subclasses are
-  foreign. Nothing is imported here.
-- A field is an entry of the instance's own dictionary or stands behind a descriptor written in C.
-  Properties, methods and `__getattr__` are never evaluated.
-- A dictionary is searched only if its keys are exactly texts, else walked: a search may call the
-  `__eq__` of a key.
+  and compared by identity: `==`, `in` and a dictionary of types may call a metaclass.
+- A class is known only if it is listed in `_KNOWN_CLASSES` and an imported library offers this very
+  class. All others, subclasses too, are foreign. Nothing is imported here.
+- A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
+  Properties, methods and `__getattr__` never run.
+- `dict.get` is used only if all keys are of type `str`; else the items are walked, since `get` may
+  call the `__eq__` of another key.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from typing import Any, TypeVar
 from ..wire import Redactor
 
 T = TypeVar("T")
-ABSENT: Any = object()
-NAME = 80  # characters of a type's name
-# the descriptors of `type`: reading a class through them runs nothing of its metaclass
+ABSENT: Any = object()  # stands for a field or cell that does not exist or cannot be read safely
+NAME = 80  # most characters of a type's name
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
+# the descriptors of `type`: `_NAME.__get__(cls)` is `cls.__name__` without code of a metaclass
 _NAME = type.__dict__["__name__"]
-_HEAP = 1 << 9  # the flag of classes that were made at run time
 _FLAGS = type.__dict__["__flags__"]
 _MRO = type.__dict__["__mro__"]
-_SPACE = type.__dict__["__dict__"]
+_CLASS_DICT = type.__dict__["__dict__"]
 _MODULE = type.__dict__["__module__"]
 _QUALNAME = type.__dict__["__qualname__"]
-_MODULE_SPACE: Any = vars(types.ModuleType)["__dict__"]
+_MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]  # the same for a module
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-_IN_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 # the known classes, by the module that offers them
-_OFFERED = {
+_KNOWN_CLASSES = {
     "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
     " float64 str_ datetime64 timedelta64",
     "pandas": "DataFrame Series Timestamp Timedelta CategoricalDtype Index RangeIndex MultiIndex"
@@ -60,9 +60,10 @@ _OFFERED = {
     "matplotlib.figure": "Figure",
     "matplotlib.axes": "Axes",
 }
-# (module, name there) by the name that the class itself has: NumPy 2 calls `numpy.bool_` "bool"
+# (module, name there) by the class's `__name__`, without the `_` at its end: NumPy 2 offers the
+# class "bool" as `numpy.bool_`
 _BY_NAME: dict[str, list[tuple[str, str]]] = {}
-for _module, _names in _OFFERED.items():
+for _module, _names in _KNOWN_CLASSES.items():
     for _name in _names.split():
         _BY_NAME.setdefault(_name.rstrip("_"), []).append((_module, _name))
 
@@ -80,77 +81,81 @@ def public_name(value: Any) -> str:
 
 
 def module_space(module: str) -> dict[str, Any]:
-    """Return the namespace of a module that has been imported; {} of any other, and of one that
-    loads lazily.
+    """Return the namespace of an imported module; {} of any other, and of a lazy module, whose
+    class is not ModuleType itself.
     """
-    held = sys.modules.get(module)
-    return _MODULE_SPACE.__get__(held) if type(held) is types.ModuleType else {}
+    imported = sys.modules.get(module)
+    return _MODULE_DICT.__get__(imported) if type(imported) is types.ModuleType else {}
 
 
 def read_field(value: Any, name: str) -> Any:
-    """Return a field of an object of a known class, ABSENT of any other object or field."""
+    """Return a field of an object whose class is known; ABSENT of a foreign object, or if the
+    object has no such field.
+    """
     if not public_name(value):
         return ABSENT
-    space = _read_slot(value, "__dict__", _get)
-    held = find_entry(space, name) if type(space) is dict else ABSENT
-    return _read_slot(value, name, _get) if held is ABSENT else held
+    space = _read_slot(value, "__dict__", _get_entry)
+    entry = find_entry(space, name) if type(space) is dict else ABSENT
+    return _read_slot(value, name, _get_entry) if entry is ABSENT else entry
 
 
 def own_fields(value: Any) -> dict[Any, Any] | None:
-    """Return the instance dictionary itself, None where there is none."""
+    """Return the instance dictionary of any object, not a copy; None if it has none."""
     space = _read_slot(value, "__dict__", find_entry)
     return space if type(space) is dict else None
 
 
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
-    """Return what a descriptor in C gives for `name`, else ABSENT.
+    """Return the value of the slot `name`: what its descriptor written in C returns, else ABSENT.
 
-    `find` looks a name up in the dictionary of a class: `_get` if the class is known.
+    `find` looks a name up in the dictionary of a class: `_get_entry` if the class is known.
     """
     for owner in _MRO.__get__(type(value)):
-        slot = find(_SPACE.__get__(owner), name)
+        slot = find(_CLASS_DICT.__get__(owner), name)
         if slot is not ABSENT:
-            return slot.__get__(value) if is_exactly(slot, _IN_C) else ABSENT
+            return slot.__get__(value) if is_exactly(slot, _SLOT_TYPES) else ABSENT
     return ABSENT
 
 
-def _get(space: types.MappingProxyType[str, Any], name: str) -> Any:
-    """Search a known class: it has only texts as keys, for `setattr` lets nothing else in."""
+def _get_entry(space: types.MappingProxyType[str, Any], name: str) -> Any:
+    """Search the dictionary of a known class. All its keys are texts: `setattr` refuses others."""
     return space.get(name, ABSENT)
 
 
 def find_entry(space: dict[Any, Any] | types.MappingProxyType[Any, Any], name: str) -> Any:
-    """Return what an exact dictionary holds under `name`, or ABSENT."""
+    """Return the entry `name` of a plain dictionary or of a class's dictionary, or ABSENT."""
     if all(map(is_, map(type, space), repeat(str))):
         return space.get(name, ABSENT)
     return next((v for k, v in text_entries(space) if k == name), ABSENT)
 
 
 def text_entries(space: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the items of a dictionary, or of a class's, whose keys are exactly texts."""
+    """Yield the items whose key is of type `str`, from a dictionary or a class's dictionary."""
     items = space.items() if type(space) is types.MappingProxyType else dict.items(space)
     return ((k, v) for k, v in list(items) if type(k) is str)
 
 
 def module_name(value: Any) -> str:
-    """Return the module that a class, a function, or the class of any other object says it comes
-    from; "" where it says none.
+    """Return the `__module__` of a class, of a function, or of the class of any other object; "" if
+    it is no text.
     """
     if is_exactly(value, _FUNCTIONS):
-        named = value.__module__
+        module = value.__module__
     else:
         kind = value if is_a(value, type) else type(value)
-        named = find_entry(_SPACE.__get__(kind), "__module__")
-        if named is ABSENT and not _FLAGS.__get__(kind) & _HEAP:
-            named = _MODULE.__get__(kind)
-    return named if type(named) is str else ""
+        module = find_entry(_CLASS_DICT.__get__(kind), "__module__")
+        # a static class has no such entry; its descriptor reads the C name, and runs no other code
+        if module is ABSENT and not _FLAGS.__get__(kind) & _HEAP:
+            module = _MODULE.__get__(kind)
+    return module if type(module) is str else ""
 
 
 def type_name(kind: type) -> str:
-    """Return the qualified name of a class on one line; classes of builtins and of the notebook
-    have their bare name.
+    """Return the name of a class on one line: with its module, except for builtins and classes of
+    the notebook.
 
-    It is longer than `NAME` by what a key may be long: filter secrets, then cut it.
+    The text may be longer than `NAME` by the length of a key: filter secrets first, then cut it
+    (`plain_values.class_name` does).
     """
     module, name = module_name(kind), str.__str__(_QUALNAME.__get__(kind))
     bare = module in ("", "builtins", "__main__")
@@ -158,52 +163,59 @@ def type_name(kind: type) -> str:
 
 
 def is_imported(name: str, value: Any) -> bool:
-    """Return whether a value is the function, class or other callable that a module offers: under
-    its own name in the module it comes from, or under `name` in the package of its type.
+    """Return whether `value` is a function, class or other callable that a module offers.
+
+    A class or function is looked up under its own name in its own module. Another callable, such as
+    a ufunc of NumPy, is looked up under `name` in the package of its type.
     """
-    held = value.__func__ if type(value) is types.MethodType else value
-    if is_a(held, type):
-        module, own = module_name(held), _NAME.__get__(held)
-    elif is_exactly(held, _FUNCTIONS):
-        module, own = module_name(held), held.__name__
+    function = value.__func__ if type(value) is types.MethodType else value
+    if is_a(function, type):
+        module, own = module_name(function), _NAME.__get__(function)
+    elif is_exactly(function, _FUNCTIONS):
+        module, own = module_name(function), function.__name__
     elif defines_name(value, "__call__"):
         module, own = module_name(value).partition(".")[0], name
     else:
         return False
-    known = module not in ("", "__main__") and type(own) is str
-    return known and find_entry(module_space(module), own) is value
+    importable = module not in ("", "__main__") and type(own) is str
+    return importable and find_entry(module_space(module), own) is value
 
 
 def defines_name(value: Any, name: str) -> bool:
     """Return whether the class of a value, or one of its bases, defines `name`."""
     owners = _MRO.__get__(type(value))
-    return any(find_entry(_SPACE.__get__(owner), name) is not ABSENT for owner in owners)
+    return any(find_entry(_CLASS_DICT.__get__(owner), name) is not ABSENT for owner in owners)
 
 
 def is_exactly(value: Any, kinds: Iterable[type]) -> bool:
-    """Return whether the type of `value` is one of these."""
+    """Return whether the type of `value` is one of `kinds`, and no subclass."""
     return any(type(value) is kind for kind in kinds)
 
 
 def is_a(value: Any, kinds: Any) -> bool:
     """Return whether the real type of `value` is one of `kinds` or derives from one.
 
-    `kinds`: a plain class, a union or tuple of them. `isinstance` would also read `__class__`,
-    which an object may compute.
+    `kinds`: a class, or a union or tuple of classes, whose metaclass is `type`. `isinstance` would
+    also read `__class__`, which an object may compute.
     """
     return issubclass(type(value), kinds)
 
 
 def find_by_type(table: Mapping[type, T], value: Any) -> T | None:
-    """Return what a table of builtin types has for exactly the type of `value`."""
+    """Return the entry of a table of builtin types for exactly the type of `value`, or None."""
+    # a metaclass could define `__hash__` and `__eq__`, which `get` would call
     kind = type(value)
     return table.get(kind) if type(kind) is type else None
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return a text on one line, of at most `limit` characters, that can be encoded."""
+    """Return `text` on one line in at most `limit` characters, with `…` at its end if it is cut.
+
+    Characters that cannot be encoded or printed are replaced.
+    """
+    # enough of the text to fill the limit if most of it is spaces; the rest is not looked at
     head = text[: 4 * limit].encode("utf-8", "replace").decode()
     shown = "".join(c if c.isprintable() else " " for c in head)
     shown = " ".join(shown.split())
-    whole = len(text) <= 4 * limit and len(shown) <= limit
-    return shown if whole else f"{shown[: limit - 1]}…"
+    complete = len(text) <= 4 * limit and len(shown) <= limit
+    return shown if complete else f"{shown[: limit - 1]}…"

@@ -1,14 +1,15 @@
 """Run a function in a thread that may be abandoned.
 
-Why: a tool may never return. Pool threads of asyncio and anyio are joined at interpreter exit and
-would block it; a daemon thread can be abandoned.
+Why: a tool may never return. The interpreter joins the pool threads of asyncio and anyio when it
+exits, so such a tool would block the exit. It does not join daemon threads.
 
 Rules
-- The thread has a copy of the caller's context variables, so that its output is captured alike.
-- Its result reaches the event loop as a `Caught` and is never raised there: a KeyboardInterrupt in
-  a task would end the loop.
-- `stop` raises SystemExit in running Python code (threads end silently on it); code inside a C call
-  is abandoned.
+- The thread has a copy of the caller's context variables, so that its output is captured as the
+  caller's is.
+- What the function raises reaches the event loop inside a `Caught`, as a value: a KeyboardInterrupt
+  raised in a task would end the loop.
+- `stop` raises SystemExit in the thread, on which it ends silently. Code inside a C call sees the
+  exception only when it returns; until then the thread is abandoned.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ def catch_outcome(function: Callable[[], Any]) -> Caught:
 
 
 class Worker:
-    """A daemon thread that runs one function.
+    """A daemon thread that runs one function; it starts with the object, on a running event loop.
 
-    `future` receives a Caught, on the event loop that made the worker.
+    `future` receives the Caught, on that loop.
     """
 
     def __init__(self, function: Callable[[], Any], name: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._over = False  # the function has ended; guards `stop` against hitting other code
+        self._ended = False  # the function has ended, so `stop` must not raise in the thread's end
         self.future: asyncio.Future[Caught] = self._loop.create_future()
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -58,8 +59,9 @@ class Worker:
 
     def stop(self) -> None:
         """Raise SystemExit in the function if it is still running; do not wait for it."""
+        # under the lock `_ended` cannot change between the check and the raise
         with self._lock:
-            if not self._over and self._thread.ident is not None:
+            if not self._ended and self._thread.ident is not None:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
                 )
@@ -67,7 +69,7 @@ class Worker:
     def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
         caught = catch_outcome(lambda: context.run(function))
         with self._lock:
-            self._over = True
+            self._ended = True
         with suppress(RuntimeError):  # the loop is closed and nothing waits
             self._loop.call_soon_threadsafe(self._deliver, caught)
 

@@ -1,14 +1,13 @@
 """Built-in tool `variables`: which variables the user has, and what is in one of them.
 
-Why: a model that has to run code to find out what there is needs an approval for it, and may run
-code of the objects, compute a lazy frame or fill its window.
+Why: without it a model has to run code to find out. That needs an approval, and the code may
+compute a lazy frame, run methods of the objects, or print so much that it fills the context window.
 
 Rules
 - In a notebook it reads the user's namespace on the kernel's main thread, between the calls of
   `python`. Elsewhere it reads what the run's own `python` calls have set, else `__main__`.
-- It only reads (`effect="reads"`): nobody is asked, calls run in order with those of `python`, and
-  a replay runs it again and compares, for served from the record it would hide that data have
-  changed.
+- It only reads (`effect="reads"`): no approval is asked, and calls run in order with those of
+  `python`. A replay calls it again and compares the result, to show that data have changed.
 - Texts pass the secret filter before they are cut; the whole result passes it again with the call,
   as that of any tool.
 """
@@ -31,8 +30,8 @@ from .decorator import as_tool, tool
 from .describe import describe_variable, list_variables, preview_value, user_variables
 from .safe_types import module_space, own_fields
 
-_PYTHON = "python"  # under which the tool `python` keeps its namespace outside a notebook
-_NONE = "There are no variables."
+_PYTHON = "python"  # key in `ToolContext.state` of the namespace of the tool `python`
+_NO_VARIABLES = "There are no variables."
 
 
 @tool(effect="reads", icon="variables")
@@ -60,7 +59,7 @@ tools = (as_tool(variables),)
 
 
 def _namespace_of(context: ToolContext) -> dict[str, Any]:
-    """Return what a call sees without a notebook. Raises ToolError where there is nothing."""
+    """Return the namespace that a call reads outside a notebook. Raises ToolError without one."""
     namespace = context.state.get(_PYTHON)
     space = namespace if type(namespace) is dict else own_fields(sys.modules.get("__main__"))
     if type(space) is not dict:
@@ -69,26 +68,32 @@ def _namespace_of(context: ToolContext) -> dict[str, Any]:
 
 
 def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
-    """Return the result of a call. Raises ToolError for an unknown name."""
+    """Return the list of variables, or with `name` one of them and a preview of `rows` rows.
+
+    Raises ToolError for an unknown name.
+    """
     secrets = collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    hidden = _hidden(namespace)
+    hidden = _shell_variables(namespace)
     if not name:
-        return list_variables(user_variables(namespace, hidden), clean=clean) or _NONE
+        return list_variables(user_variables(namespace, hidden), clean=clean) or _NO_VARIABLES
     variables = user_variables(namespace, hidden, modules=True)
     if name not in variables:
-        raise ToolError(_unknown(name, variables))
+        raise ToolError(_unknown_message(name, variables))
     shown = preview_value(name, variables[name], rows, clean)
     return "\n".join(
         filter(None, [describe_variable(name, variables[name], clean).as_text(), shown])
     )
 
 
-def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
-    """Return what IPython has put into a namespace itself, {} where it is not the shell's."""
+def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables that IPython itself has set in the shell's namespace; {} if `namespace`
+    is another one.
+    """
+    # looked up in the loaded module: without IPython nothing is imported
     ask = module_space("IPython.core.getipython").get("get_ipython")
     shell = ask() if type(ask) is types.FunctionType else None
     if shell is None or shell.user_ns is not namespace:
@@ -97,8 +102,8 @@ def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
     return hidden
 
 
-def _unknown(name: str, variables: dict[str, Any]) -> str:
-    """Return the message for a name that is not a variable's, with similar ones."""
+def _unknown_message(name: str, variables: dict[str, Any]) -> str:
+    """Return the message for a name that no variable has; it suggests similar names."""
     if not name.isidentifier():
         return "Give the name of one variable, not an expression."
     near = difflib.get_close_matches(name, variables, n=3)

@@ -1,14 +1,17 @@
-"""Programs that run the program which their arguments name: `sudo -u bob rm x` runs `rm x`.
+"""Wrappers: programs that run the program in their arguments, as `sudo -u bob rm x` runs `rm x`.
 
-Why: a policy that denies `rm *` means `rm`, however it is started. This is a help and no wall: what
-a variable, an alias, a script file or another language starts is not seen.
+Why: a policy that denies `rm *` means `rm`, however it is started. This finds mistakes of a model
+and does not stop an attacker: what a variable, an alias, a script file or another language starts
+is not seen.
 
 Rules
 - A program counts by its base name, in any letter case: `/bin/rm x` is `rm x`.
-- The table knows which options of a wrapper take a value, as getopt reads them; any other option
-  stands alone. `--` ends the options. `NAME=value` and redirections before a program are skipped.
-- Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts, to be read in turn.
+- The table says which options of a wrapper take a value, as getopt reads them; any other option
+  takes none. `--` ends the options. `NAME=value` and redirections before a program are skipped.
+- Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts, which the caller splits
+  into commands and checks too.
 - A program that gets further arguments from elsewhere (`xargs`) has `{}` in their place.
+- In doubt a program too many is found: the result only restricts what may run.
 """
 
 from __future__ import annotations
@@ -19,43 +22,42 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-LEVELS = 40  # programs behind one command; beyond that, each word counts as a program
-_WINDOW = 20  # words of a program that begins at any word
+LEVELS = 40  # programs behind one command; of a longer chain each word counts as a program
+_WINDOW = 20  # most words of a program in `cut_windows`
 
-# an assignment before a program; a redirection, with its target if no space stands between
-_assigned = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
-_redirected = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
+# `NAME=value` before a program
+_assignment = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
+# a redirection; group 1 is its target, empty if the target is the next word
+_redirection = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
+# words of a shell that may stand before a program
 _KEYWORDS = frozenset(("!", "{", "then", "do", "else", "elif", "if", "while", "until", "coproc"))
 _QUOTES = re.compile(r"[\"'\\]")
-_dollar_quotes = re.compile(r"\$(?=[\"'])")
-_field_separator = re.compile(r"\$(?:IFS\b|\{IFS\})")
+# `$'…'` and `$"…"`, which shlex reads with the `$`; and `$IFS`, which a shell turns into a space
+_DOLLAR_QUOTES = re.compile(r"\$(?=[\"'])")
+_FIELD_SEPARATOR = re.compile(r"\$(?:IFS\b|\{IFS\})")
 
 
 class Wrapper(msgspec.Struct, frozen=True):
     """How a wrapper reads its arguments.
 
-    `short`, `long`: its options with a value, as letters and names. `skipped`: how many arguments
-    stand before the program. `listing`: letters of options with which nothing runs. `scripts`:
-    options whose value is a script. `after`: options after which a program stands, up to `;` or
-    `+`. `joined`: its arguments are one script. `more`: its program gets further arguments.
-    `file`: its first argument is a file.
+    Letters and names of options are without their hyphens, except in `after`.
     """
 
-    short: str = ""
-    long: tuple[str, ...] = ()
-    skipped: int = 0
-    listing: str = ""
-    scripts: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    joined: bool = False
-    more: bool = False
-    file: bool = False
+    short: str = ""  # the letters of options that take a value
+    long: tuple[str, ...] = ()  # the long names of options that take a value
+    skipped: int = 0  # arguments before the program, such as the seconds of `timeout`
+    listing: str = ""  # the letters of options with which no program runs, as in `command -v rm`
+    scripts: tuple[str, ...] = ()  # options whose value is a script; a letter stands first
+    after: tuple[str, ...] = ()  # options before a program that ends at `;` or `+`, as in `find`
+    joined: bool = False  # its arguments, with spaces between, are one script
+    more: bool = False  # its program gets further arguments
+    file: bool = False  # its first argument is a file, not a program
 
 
 # options whose value is a script: `bash -c TEXT`, `su --command TEXT`
 _COMMAND = ("c", "command", "session-command")
 _SUDO = "user group host prompt chdir chroot close-from command-timeout other-user role type login-class auth-type"
-# wrappers that read their arguments alike, by their names
+# by their names, separated by spaces: wrappers that read their arguments in the same way
 _SHARED: dict[str, Wrapper] = {
     "sh bash dash zsh ksh mksh ash fish rbash csh tcsh": Wrapper(scripts=_COMMAND, file=True),
     "builtin nohup setsid busybox toybox caffeinate chronic fakeroot unbuffer linux32 linux64": Wrapper(),
@@ -92,7 +94,10 @@ WRAPPERS: dict[str, Wrapper] = {
 
 
 def may_wrap(command: str) -> bool:
-    """Return whether a command may start a program that is not its first word."""
+    """Return whether a command may start a program that is not its first word.
+
+    A quick check by the first word, which spares most commands the work of `programs_behind`.
+    """
     first = _QUOTES.sub("", command[:200]).split(None, 1)[:1]
     return bool(first) and (
         any(sign in first[0] for sign in "/<>$=") or first[0].lower() in WRAPPERS.keys() | _KEYWORDS
@@ -102,13 +107,13 @@ def may_wrap(command: str) -> bool:
 def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
     """Return the programs that one simple command starts, and the scripts that it runs.
 
-    Each program is its base name and its arguments; that of the command itself is the first.
+    A program is a list of its base name and its arguments; that of the command itself is the first.
     """
     programs: list[list[str]] = []
     scripts: list[str] = []
-    waiting = [_split_words(command)]
-    while waiting:
-        tokens = _skip_prefix(waiting.pop(), scripts)
+    unread = [_split_words(command)]
+    while unread:
+        tokens = _skip_prefix(unread.pop(), scripts)
         if not tokens:
             continue
         if len(programs) >= LEVELS:
@@ -117,19 +122,22 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
         name = tokens[0].rpartition("/")[2] or tokens[0]
         programs.append([name, *tokens[1:]])
         if (wrapper := WRAPPERS.get(name.lower())) is not None:
-            scripts += _scripts(wrapper, tokens[1:])
-            waiting += _programs_of(wrapper, tokens[1:])
+            scripts += _scripts_of(wrapper, tokens[1:])
+            unread += _programs_of(wrapper, tokens[1:])
     return programs, scripts
 
 
 def cut_windows(tokens: Sequence[str]) -> Iterator[list[str]]:
-    """Yield what follows each word, that word included, cut to some words."""
+    """Yield for each word a program that begins with it and has at most `_WINDOW` words."""
     return (list(tokens[n : n + _WINDOW]) for n in range(len(tokens)))
 
 
 def _split_words(command: str) -> list[str]:
-    """Return the words of a command as a shell reads them; an open quote is closed at the end."""
-    text = _field_separator.sub(" ", _dollar_quotes.sub("", command))
+    """Return the words of a command as a shell reads them.
+
+    An open quote is closed at the end; if that does not help, quotes are removed.
+    """
+    text = _FIELD_SEPARATOR.sub(" ", _DOLLAR_QUOTES.sub("", command))
     for ending in ("", "'", '"', "\\"):
         try:
             return shlex.split(text + ending)
@@ -139,7 +147,8 @@ def _split_words(command: str) -> list[str]:
 
 
 def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
-    """Return `tokens` from the program on; the text of here-strings is added to `scripts`."""
+    """Return `tokens` from the program on; add each text of `<<< TEXT` to `scripts`."""
+    # such a text (a here-string) is the input of the program, which may be a shell
     scripts += [
         word.partition("<<<")[2] or " ".join(tokens[n + 1 : n + 2])
         for n, word in enumerate(tokens)
@@ -148,9 +157,9 @@ def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
     at = 0
     while at < len(tokens):
         word = tokens[at]
-        if redirected := _redirected(word):
+        if redirected := _redirection(word):
             at += 1 if redirected[1] else 2
-        elif word.lower() in _KEYWORDS or _assigned(word):
+        elif word.lower() in _KEYWORDS or _assignment(word):
             at += 1
         else:
             break
@@ -162,7 +171,7 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
     if wrapper.after:
         starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]
     else:
-        at = _past_options(wrapper, tokens)
+        at = _skip_options(wrapper, tokens)
         starts = [] if at is None or wrapper.joined or wrapper.file else [at + wrapper.skipped]
     for start in starts:
         ends = (";", "+", *wrapper.after) if wrapper.after else ()
@@ -172,8 +181,10 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
             yield [*program, "{}"] if wrapper.more else program
 
 
-def _past_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
-    """Return where the arguments of a wrapper begin, None if it starts nothing."""
+def _skip_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
+    """Return the position of the first argument after the options; None if the wrapper starts
+    nothing.
+    """
     at = 0
     while at < len(tokens):
         word = tokens[at]
@@ -183,7 +194,7 @@ def _past_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
             if not word.startswith("--") and any(letter in word for letter in wrapper.listing):
                 return None
             at += 2 if _takes_next(wrapper, word) else 1
-        elif _assigned(word):
+        elif _assignment(word):
             at += 1
         else:
             break
@@ -191,19 +202,27 @@ def _past_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
 
 
 def _takes_next(wrapper: Wrapper, option: str) -> bool:
-    """Return whether the value of an option is the next word."""
+    """Return whether the value of an option is the next word.
+
+    `-u bob` and `--user bob` have it there, `-ubob` and `--user=bob` have it within.
+    """
     if option.startswith("--"):
+        # getopt takes abbreviations: `--us` is `--user`
         return "=" not in option and any(name.startswith(option[2:]) for name in wrapper.long)
+    # letters in one word, `-nu`: the first that takes a value has the rest of the word, if any
     for n, letter in enumerate(option[1:], 2):
         if letter in wrapper.short:
             return n == len(option)
     return False
 
 
-def _scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
-    """Yield the texts that a wrapper gives to a shell, with what the shell may add to them."""
+def _scripts_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
+    """Yield the scripts that a wrapper runs: the value of a script option, or all its arguments.
+
+    For `-c TEXT NAME ARGS…`, ARGS are yielded too, as one script: TEXT may run them as `"$@"`.
+    """
     if wrapper.joined:
-        yield " ".join(tokens[_past_options(wrapper, tokens) or 0 :])
+        yield " ".join(tokens[_skip_options(wrapper, tokens) or 0 :])
     for n, word in enumerate(tokens) if wrapper.scripts else ():
         name, equals, value = word.lstrip("-").partition("=")
         if word.startswith("--"):
@@ -212,6 +231,7 @@ def _scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
         elif word[:1] != "-" or wrapper.scripts[0] not in word:
             continue
         else:
+            # the letter may stand among others, `-lc TEXT`, or have the text behind it, `-cTEXT`
             equals, value = "", word.partition(wrapper.scripts[0])[2]
         if value:
             yield value

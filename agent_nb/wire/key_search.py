@@ -1,12 +1,13 @@
 """Find keys in text: known secret values, and text in the form of a provider's key.
 
-Why apart from the filter: searching has no state; what a stream holds back is the filter's.
+Why apart from the filter: a search has no state. The filter holds back the end of a stream's text.
 
 Rules
-- A form begins where no letter or digit stands before it, and extends over the characters that such
-  a key may have.
+- A form (`key_forms`) begins with a fixed start that no letter or digit precedes, and extends over
+  the characters that such a key may have.
 - Of two keys that begin at one place, the longer one counts.
-- A key longer than `LONGEST` is complete at once: a stream does not wait for its end.
+- A key longer than `LONGEST` counts at once: a stream does not wait for its end.
+- While more text may come (`final` is False), a key that the text's end may cut is undecided.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .key_forms import PATTERNS, SHORTEST, Pattern, list_written_forms
 LONGEST = 4096  # characters of a key that a stream holds back
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
-CONTEXT = 6  # characters of the longest escape: what must be known before a place to judge it
+CONTEXT = 6  # characters before a position that decide whether a key may begin: a JSON escape
+# an escape that the end of the text may have cut
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
 _cut_escape = re.compile(_CUT_ESCAPE).match
 
@@ -44,15 +46,19 @@ _UNDECIDED = KeyMatch(-1)
 
 
 class KeySearch:
-    """Finds keys; compiled once for a set of secrets."""
+    """Finds keys: the values of `secrets` (name, value), and the forms of providers' keys.
+
+    Creating it compiles patterns, which is slow; `search_for` caches it.
+    """
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        values: dict[str, str] = {}
+        values: dict[str, str] = {}  # name by value, in each form in which a text may hold it
         for name, value in secrets:
             if len(value) >= SHORTEST:
                 values |= dict.fromkeys(list_written_forms(value), name)
         self._values = sorted(values.items(), key=lambda item: -len(item[0]))
         starts = {start for pattern in PATTERNS for start in pattern.starts}
+        # the forms by the first character of their starts
         self._forms: dict[str, list[tuple[str, Pattern, Callable[[str, int], Any]]]] = {}
         for pattern in PATTERNS:
             for start in pattern.starts:
@@ -81,6 +87,7 @@ class KeySearch:
         return -1, _UNDECIDED
 
     def _find_value(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
+        """Return the secret value that begins at `at`; undecided if the text ends within it."""
         rest = len(text) - at
         for value, name in self._values:
             if text.startswith(value, at):
@@ -90,6 +97,7 @@ class KeySearch:
         return None
 
     def _find_form(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
+        """Return the key in a provider's form that begins at `at`; undecided if it may go on."""
         undecided = None
         for start, pattern, chars in self._forms.get(text[at], ()):
             if text.startswith(start, at):
@@ -103,6 +111,7 @@ class KeySearch:
         return undecided
 
     def _label(self, key: str, pattern: Pattern, start: str) -> str:
+        """Return what replaces a key: the name of its secret if it is known, else its form's."""
         secret = key.removeprefix(start) if pattern.keeps_start else key
         name = next((n for v, n in self._values if v == secret), pattern.name)
         return f"{start if pattern.keeps_start else ''}[redacted {name}]"
@@ -128,9 +137,10 @@ def _boundary(text: str, at: int) -> bool:
 
 
 def _fits(pattern: Pattern, body: str) -> bool:
-    """Return whether the text after the start of a form makes it a key."""
+    """Return whether `body`, the text after the start of a form, is long and varied enough."""
     if len(body) < pattern.least:
         return False
+    # a short body of lower-case letters alone is an ordinary word, such as a part of an identifier
     return (
         not pattern.mixed
         or len(body) >= 2 * pattern.least
@@ -138,8 +148,8 @@ def _fits(pattern: Pattern, body: str) -> bool:
     )
 
 
-# key in the tree of `_beginnings`: a word ends here; longer words need no branch
-_WHOLE = ""
+# the key in the tree of `_beginnings` that marks the end of a word; longer words need no branch
+_WORD_END = ""
 
 
 def _boundary_before(length: int) -> str:
@@ -162,7 +172,7 @@ def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "
         node = tree
         for char in word:
             node = node.setdefault(char, {})
-        node[_WHOLE] = {}
+        node[_WORD_END] = {}
     patterns = []
     for first, below in sorted(tree.items()):
         seconds = [
@@ -175,7 +185,7 @@ def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "
 
 def _branches(node: dict[str, Any]) -> str:
     """Return a pattern for what may follow a node of the tree."""
-    if _WHOLE in node:
+    if _WORD_END in node:
         return ""
     return (
         r"(?:\Z|"
@@ -186,6 +196,7 @@ def _branches(node: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=32)
 def _compiled(secrets: tuple[tuple[str, str], ...]) -> KeySearch:
+    """Return the search for secrets in a form that a cache can hash."""
     return KeySearch(secrets)
 
 

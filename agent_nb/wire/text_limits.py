@@ -1,7 +1,7 @@
 """Long text cut to a limit, with a mark where something is missing.
 
-Rules: limits count characters. A `mark` is a format string that takes the number of characters left
-out ("… {:,} more characters"). Text within its limit is returned unchanged.
+Rules: limits count characters, without the mark. A `mark` is a format string that may take the
+number of characters left out ("… {:,} more characters"). Text within its limit is unchanged.
 """
 
 from __future__ import annotations

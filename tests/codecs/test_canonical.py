@@ -45,6 +45,20 @@ def test_blank_lines_and_two_events_on_a_line_differ_in_any_chunking(tool):
     assert whole.decoder.losses.counts() == single.decoder.losses.counts() == {"malformed line": 3}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"type":"user"}{"type":"user"}\n\n',
+        b'{"type":"user"}{"type":"end"}\n{"type":\n"end"}\n{"type":"end"}',
+    ],
+    ids=["blank line", "broken line"],
+)
+def test_as_many_events_as_lines_need_not_be_one_a_line(text, tool):
+    whole, single = tool("canonical"), tool("canonical")
+    assert whole.read(text) == single.read([text[i : i + 1] for i in range(len(text))])
+    assert whole.decoder.losses.counts() == single.decoder.losses.counts()
+
+
 def test_objects_are_read_as_they_are(tool):
     decoder = tool("canonical").codec.decoder()
     assert decoder.read(json.loads(encode_event(RUN[1]))) == [RUN[1]]

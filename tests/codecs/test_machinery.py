@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import events as ev
-from agent_nb.codecs.call_matching import Correlator
+from agent_nb.codecs.call_matching import CallMatcher
 from agent_nb.codecs.framing import frame_sse
 from agent_nb.codecs.losses import Losses
 from agent_nb.codecs.passthrough import line_notes, note_difference, restore_object
-from agent_nb.codecs.times import format_iso, later_iso, read_epoch
+from agent_nb.codecs.times import format_iso, read_epoch, shift_iso
 from agent_nb.codecs.writing import split_block
 from agent_nb.errors import WireError
 from agent_nb.events.completion import Numberer, Settler
@@ -56,7 +56,7 @@ def test_notes_of_lines_count_on_until_one_has_its_own():
 
 
 def test_a_given_call_id_wins_over_the_oldest_open_call():
-    calls = Correlator()
+    calls = CallMatcher()
     calls.open_call("sh", "x1")
     calls.open_call("sh", "x2")
     assert calls.match_result("sh", "x2").call_id == "x2"
@@ -64,13 +64,13 @@ def test_a_given_call_id_wins_over_the_oldest_open_call():
 
 
 def test_made_up_ids_do_not_meet_given_ones():
-    calls = Correlator()
+    calls = CallMatcher()
     calls.open_call("sh", "call-1")
     assert calls.open_call("sh")[0] == "call-2"
 
 
 def test_state_is_held_for_open_calls_only():
-    calls = Correlator()
+    calls = CallMatcher()
     for _ in range(1000):
         calls.open_call("sh")
         calls.match_result("sh")
@@ -154,7 +154,7 @@ def test_the_times_of_javascript_come_back_as_they_were(text):
 @pytest.mark.parametrize("value", ["T", "", None, True, -5, 1e30, float("nan"), [], "2026-13-01"])
 def test_what_is_no_time_is_zero(value):
     assert read_epoch(value) == 0.0
-    assert later_iso(value, 1, 5) is value
+    assert shift_iso(value, 1, 5) is value
 
 
 def test_a_block_whose_chunks_do_not_fit_its_text_is_one_piece():

@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 import agent_nb
 from agent_nb import Agent, Scripted
-from agent_nb.codecs.coerce import Pieces, piece_of
+from agent_nb.codecs.coerce import ItemCoercer, piece_of
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
@@ -658,10 +658,10 @@ def test_secrets_by_name_are_taken_out_of_results_and_prompts():
 
 
 def test_pieces_hold_nothing_but_a_first_line_of_sse():
-    pieces = Pieces()
+    pieces = ItemCoercer()
     assert pieces.feed('{"a": 1}') == [b'{"a": 1}\n']
-    assert Pieces().feed("event: x") == []
-    assert Pieces().feed("event: x\n") == [b"event: x\n"]
+    assert ItemCoercer().feed("event: x") == []
+    assert ItemCoercer().feed("event: x\n") == [b"event: x\n"]
 
 
 def test_deltas_of_a_file_are_left_out_of_its_log_but_not_lost():

@@ -148,7 +148,9 @@ class Keyboard:
         seen = Seen()
         for step, what in steps:
             if step == "type":
-                seen.question = self.terminal.expect(r"(?:Allow it\?|Please answer) .*: ")
+                seen.question = self.terminal.expect(
+                    r"(?:Allow it\?|Please answer|Arguments to change,) .*: "
+                )
                 self.terminal.type(f"{what}\n")
             else:
                 seen.streamed += self.terminal.expect(re.escape(what))

@@ -106,6 +106,11 @@ def denied_by_typing(front):
     assert (seen.sent, decided(seen)) == ([], [("deny", "stdin")])
 
 
+def edited_by_typing(front):
+    seen = front.scene("ask", ("type", "e"), ("type", '{"text": "good morning"}'))
+    assert (seen.sent, decided(seen)) == (["good morning"], [("allow", "stdin")])
+
+
 def asked_by_typing(front):
     seen = (
         front.scene("ask", ("type", "perhaps"), ("type", "y"))
@@ -231,6 +236,7 @@ CHECKS = {
     ("deny", "button"): denied_by_button,
     ("deny", "keyboard"): denied_by_typing,
     ("edit", "button"): edited_by_button,
+    ("edit", "keyboard"): edited_by_typing,
     ("otherwise", "keyboard"): asked_by_typing,
     ("otherwise", "denied, and how to allow"): denied_by_policy,
     ("interrupt", "ends the run"): interrupted,

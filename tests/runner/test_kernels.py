@@ -178,5 +178,5 @@ class TestAhead:
         async def fails(_):
             raise RuntimeError("no port is free")
 
-        monkeypatch.setattr(kernels, "_started", fails)
+        monkeypatch.setattr(kernels, "_start_kernel", fails)
         assert main(["test", *map(str, notebooks("a", "b"))]) == 0

@@ -16,6 +16,10 @@ matplotlib.use("agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
 
+# Matplotlib warns if it looks for the best place of a legend for more than a second, as on a busy
+# machine; here the warning would be an error, and a figure that raises has no picture
+pytestmark = pytest.mark.filterwarnings("ignore:Creating legend with loc:UserWarning")
+
 SAFE = {"np": pytest.importorskip("numpy"), "plt": plt}
 LINES = """
 fig, ax = plt.subplots(figsize=(4, 3))

@@ -139,6 +139,14 @@ def test_the_outcome_stands_at_the_end(tape):
     assert "_map.frame" in seen
 
 
+@pytest.mark.parametrize("kind", ["map.rows", "map.scores"])
+def test_rows_and_scores_of_the_record_are_no_cards(tape, kind):
+    tally = planned(tape)
+    tape(e.State(kind=kind, payload={"many": ["lines"]}))
+    ended(tape, tally)
+    assert "many" not in shown(tape, live=False)
+
+
 def test_a_map_that_is_followed_points_to_its_run(tape):
     planned(tape)
     counts = {"total": 200, "done": 200, "ok": 200}

@@ -1,14 +1,15 @@
-"""Clock values in a text, and whether they are the time of a run.
+"""Find dates and times in a text, and decide whether they are the time of a run.
 
 Why: a result that says when it was made differs each time and means the same. A date in the data
-keeps its meaning, so one side alone never decides: `masks` compares two values, each with its run.
+must not change. So `masks` compares pairs: each value must be the time of its own run.
 
 Rules
-- A value is near a run if it falls within it, five seconds around it, in UTC or in the run's local
-  time; a value to the minute if that minute touches the run; a bare date, or midnight, if it is a
-  day of the run; a time with an offset only at that offset.
-- Two values have the same shape if they were written in the same way.
-- Every form stands once in `_FORMS`, the longer ones first. Pure.
+- A value stands for a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
+  near a run if that stretch touches the run, or `AROUND` seconds before or after it.
+- A value with an offset or UTC is read there; any other both in UTC and in the run's local time.
+- Digits such as 03/04/2026 are read as day first and as month first; one of them is enough.
+- Every form stands once in `_FORMS`, the longer ones first: of two values that overlap, `masks`
+  takes the one that was found first.
 """
 
 from __future__ import annotations
@@ -21,25 +22,30 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-AROUND = 5.0  # seconds before and after a run
+AROUND = 5.0  # seconds before and after a run that still count as its time
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAY = 86_400
+_DAY = 86_400  # seconds
+# The pieces of `_FORMS`. Their named groups become `Clock.parts`: `am_pm` a half of the day,
+# `month_number` the month as digits, `arguments` those of a `datetime` call, `zone_letters` such as
+# CET.
 _ISO = r"(?P<date>\d{4}-\d\d-\d\d)"
-_TIME = r"(?P<time>\d{1,2}:\d\d(?::\d\d)?)(?P<part>[.,]\d+)?(?: ?(?P<half>[AaPp]\.?[Mm])\b)?"
-_OFFSET = r"(?: ?(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)\b| (?P<local>[A-Z]{1,4}T)\b)?"
+_TIME = r"(?P<time>\d{1,2}:\d\d(?::\d\d)?)(?P<fraction>[.,]\d+)?(?: ?(?P<am_pm>[AaPp]\.?[Mm])\b)?"
+_OFFSET = r"(?: ?(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)\b| (?P<zone_letters>[A-Z]{1,4}T)\b)?"
 _MONTH_NAME = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
 _MONTH_DAY_YEAR = rf"{_WEEKDAY}{_MONTH_NAME} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})"
 _DAY_MONTH_YEAR = rf"{_WEEKDAY}(?P<day>\d{{1,2}})[ -]{_MONTH_NAME}[ -](?P<year>\d{{4}})"
-_NUMBER_DATES = (
-    r"(?P<day>\d\d?)(?P<dot>[./-])(?P<number>\d\d?)(?P=dot)(?P<year>\d{4}|\d\d)",  # or month first
-    r"(?P<year>\d{4})(?P<dot>[./])(?P<number>\d\d?)(?P=dot)(?P<day>\d\d?)",
+_NUMERIC_DATES = (
+    # 27.11.2026, 27/11/26; `_days` also reads the month first
+    r"(?P<day>\d\d?)(?P<separator>[./-])(?P<month_number>\d\d?)(?P=separator)(?P<year>\d{4}|\d\d)",
+    # 2026/11/27
+    r"(?P<year>\d{4})(?P<separator>[./])(?P<month_number>\d\d?)(?P=separator)(?P<day>\d\d?)",
 )
-_STRUCT = ", ".join(
+_STRUCT_TIME = ", ".join(
     rf"tm_{name}={number}"
     for name, number in (
         ("year", r"(?P<year>\d{4})"),
-        ("mon", r"(?P<number>\d+)"),
+        ("mon", r"(?P<month_number>\d+)"),
         ("mday", r"(?P<day>\d+)"),
         ("hour", r"(?P<hour>\d+)"),
         ("min", r"(?P<minute>\d+)"),
@@ -49,41 +55,47 @@ _STRUCT = ", ".join(
         ("isdst", r"-?\d"),
     )
 )
-# The groups name what `Clock.parts` holds: `number` is the month as digits, `half` is am or pm,
-# `part` the fraction of a second, `compact` all digits of a time, `plain` those of a date, `parts`
-# the arguments of a `datetime` call, `local` a time zone's letters.
+# Each form with an example. The pattern around them keeps a form from matching inside a longer
+# number, version or time.
 _FORMS = tuple(
     re.compile(rf"(?<![\d.:]){form}(?![\d:]|\.\d)")
     for form in (
-        rf"{_ISO}[T ]{_TIME}{_OFFSET}",
-        r"(?P<compact>\d{8}[T_-]?\d{6})(?P<offset>Z)?",
+        rf"{_ISO}[T ]{_TIME}{_OFFSET}",  # 2026-11-27T12:30:05.25+01:00
+        r"(?P<datetime_digits>\d{8}[T_-]?\d{6})(?P<offset>Z)?",  # 20261127T123005Z
+        # Fri Nov 27 12:30:05 CET 2026, as `date` and `time.ctime` write it
         rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) {_TIME}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}})",
         *(
-            rf"{named},? {_TIME}{_OFFSET}"
-            for named in (_DAY_MONTH_YEAR, _MONTH_DAY_YEAR, *_NUMBER_DATES)
+            rf"{day},? {_TIME}{_OFFSET}"  # 27 Nov 2026, 12:30 · 11/27/2026 12:30 PM
+            for day in (_DAY_MONTH_YEAR, _MONTH_DAY_YEAR, *_NUMERIC_DATES)
         ),
-        rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) +{_TIME}",  # of a file that is new
-        rf"{_MONTH_NAME} +(?P<day>\d{{1,2}})  (?P<year>\d{{4}})",  # of one that is older
-        r"datetime\.datetime\((?P<parts>\d{4}(?:, \d+){4,6})(?P<zone>, tzinfo=[^()]*(?:\([^()]*\))?[^()]*)?\)",
-        r"datetime\.date\((?P<parts>\d{4}, \d+, \d+)\)",
-        rf"time\.struct_time\({_STRUCT}\)",
+        rf"{_WEEKDAY}{_MONTH_NAME} +(?P<day>\d{{1,2}}) +{_TIME}",  # Nov 27 12:30: a new file in `ls -l`
+        rf"{_MONTH_NAME} +(?P<day>\d{{1,2}})  (?P<year>\d{{4}})",  # Nov 27  2025: an older one
+        # datetime.datetime(2026, 11, 27, 12, 30, tzinfo=datetime.timezone.utc)
+        r"datetime\.datetime\((?P<arguments>\d{4}(?:, \d+){4,6})(?P<tzinfo>, tzinfo=[^()]*(?:\([^()]*\))?[^()]*)?\)",
+        r"datetime\.date\((?P<arguments>\d{4}, \d+, \d+)\)",
+        rf"time\.struct_time\({_STRUCT_TIME}\)",
         rf"{_ISO}",
         _MONTH_DAY_YEAR,
         _DAY_MONTH_YEAR,
-        *_NUMBER_DATES,
-        rf"{_TIME}{_OFFSET}",
-        r"(?P<plain>(?:19|20)\d{6})",
+        *_NUMERIC_DATES,
+        rf"{_TIME}{_OFFSET}",  # 12:30, 12:30:05 UTC
+        r"(?P<date_digits>(?:19|20)\d{6})",  # 20261127
+        # seconds since 1970, perhaps with a fraction; milli-, micro- and nanoseconds
         r"(?P<epoch>[12]\d{18}|[12]\d{15}|[12]\d{12}|[12]\d{9}(?:\.\d+)?)",
     )
 )
-_EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> parts of a second
-_DAY_PARTS = ("date", "number", "compact", "plain", "parts")  # parts that name a day
-_NOT_IN_SHAPE = ("part", "zone", "offset", "local")  # an offset has its own check
-Parts = dict[str, str | None]
+_EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> units in a second
+_DAY_PARTS = ("date", "month_number", "datetime_digits", "date_digits", "arguments")
+# parts that may be there on one side only; `_zones` reads the offset, nothing the other three
+_NOT_IN_SHAPE = ("fraction", "tzinfo", "offset", "zone_letters")
+Parts = dict[str, str | None]  # name of a group -> its text
 
 
 class Clock(msgspec.Struct, frozen=True, kw_only=True):
-    """A clock value at `start` to `end` of a text: its form, and the named parts of it."""
+    """A date or time at `start` to `end` of a text.
+
+    `form` is its index in `_FORMS`, `parts` the groups of that pattern (None: not in this value).
+    """
 
     start: int
     end: int
@@ -92,13 +104,13 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """How the value is written, whatever it is."""
+        """How the value is written: form, names of parts, precision of time, digits of epoch."""
         written = {k: v for k, v in self.parts.items() if v and k not in _NOT_IN_SHAPE}
-        time = written.get("time", "").count(":")
-        return self.form, tuple(written), time, len(written.get("epoch", "").partition(".")[0])
+        colons = written.get("time", "").count(":")
+        return self.form, tuple(written), colons, len(written.get("epoch", "").partition(".")[0])
 
     def same_time(self, other: Clock) -> bool:
-        """Return whether two values of one day have the same time of day, if any."""
+        """Return whether two values have the same time of day; a bare date has midnight."""
         try:
             return _time_of_day(self.parts) == _time_of_day(other.parts)
         except ValueError:
@@ -106,7 +118,10 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_clocks(text: str) -> Iterator[Clock]:
-    """Yield what may be a clock value, form after form; later ones may lie in earlier ones."""
+    """Yield what may be a date or time, form after form.
+
+    They overlap: "12:30" is found in "2026-11-27 12:30" too, later than the whole.
+    """
     for number, form in enumerate(_FORMS):
         for match in form.finditer(text):
             yield Clock(start=match.start(), end=match.end(), form=number, parts=match.groupdict())
@@ -124,33 +139,37 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     offset: int = 0
 
     def holds(self, clock: Clock) -> bool:
-        """Return whether a clock value is near this run."""
+        """Return whether a value is near this run (see the module's rules)."""
         return self._is_near(clock.parts)
 
     def holds_day(self, clock: Clock) -> bool:
-        """Return whether the day that a clock value names is a day of this run."""
-        bare = {k: v for k, v in clock.parts.items() if k not in ("time", "half", "hour")}
-        if parts := bare.get("parts"):
-            bare["parts"] = ", ".join(parts.split(", ")[:3])
-        if compact := bare.pop("compact", None):
-            bare["plain"] = compact[:8]
-        return not bare.get("epoch") and next(_days(bare), None) is not None and self._is_near(bare)
+        """Return whether a value names a day, and one of this run; its time is ignored."""
+        day = {k: v for k, v in clock.parts.items() if k not in ("time", "am_pm", "hour")}
+        if arguments := day.get("arguments"):
+            day["arguments"] = ", ".join(arguments.split(", ")[:3])
+        if digits := day.pop("datetime_digits", None):
+            day["date_digits"] = digits[:8]
+        return not day.get("epoch") and next(_days(day), None) is not None and self._is_near(day)
 
     def is_aged(self, new: Clock, old: Clock) -> bool:
-        """Return whether `ls` writes the time `new`, read in this run, as the date `old` later."""
-        same = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
-        plain = new.parts.get("time") and not new.parts.get("year") and not old.parts.get("time")
-        if not (same and plain):
+        """Return whether `ls` of this run wrote the time `new` of a file, and later its year `old`.
+
+        `ls -l` shows the time of a new file ("Nov 27 12:30") and the year of one that is older than
+        half a year ("Nov 27  2026").
+        """
+        same_day = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
+        only_time = new.parts.get("time") and not new.parts.get("year")
+        if not (same_day and only_time and not old.parts.get("time")):
             return False
         try:
             year = datetime.fromtimestamp(self.began, self._local).year
-        except (ValueError, OverflowError, OSError):  # a record may say anything
+        except (ValueError, OverflowError, OSError):  # a record may hold any number as its time
             return False
         return old.parts.get("year") in (str(year), str(year - 1))
 
     def _is_near(self, parts: Parts) -> bool:
         try:
-            return any(self._touches(moment, length) for moment, length in self._moments(parts))
+            return any(self._touches(start, length) for start, length in self._readings(parts))
         except (ValueError, OverflowError, OSError):
             return False
 
@@ -161,37 +180,37 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         except (OSError, ValueError):  # empty, or unknown on this machine
             return timezone(timedelta(seconds=self.offset))
 
-    def _touches(self, moment: float, length: float) -> bool:
-        """Return whether the `length` seconds from `moment` touch the run."""
-        return moment <= self.ended + AROUND and moment + length >= self.began - AROUND
+    def _touches(self, start: float, length: float) -> bool:
+        """Return whether the `length` seconds from `start` touch the run, or `AROUND` it."""
+        return start <= self.ended + AROUND and start + length >= self.began - AROUND
 
-    def _moments(self, parts: Parts) -> Iterator[tuple[float, float]]:
-        """Yield what a value may mean: (epoch seconds, length of that unit in seconds)."""
+    def _readings(self, parts: Parts) -> Iterator[tuple[float, float]]:
+        """Yield the stretches of time that a value may mean: (start in epoch seconds, length)."""
         if epoch := parts.get("epoch"):
             whole = epoch.partition(".")[0]
             yield float(epoch) / _EPOCH_UNITS[len(whole)], 1.0
             return
-        named, (clock, length) = list(_days(parts)), _time_of_day(parts)
-        if not named and any(map(parts.get, _DAY_PARTS)):
+        named_days, (seconds, length) = list(_days(parts)), _time_of_day(parts)
+        if not named_days and any(map(parts.get, _DAY_PARTS)):
             return  # a day that does not exist
         for zone in self._zones(parts.get("offset") or ""):
-            days = named or sorted(
-                day
-                for day in {
-                    datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)
-                }
-                if not parts.get("month")
-                or (day.month, day.day)
-                == (_MONTHS.index(parts["month"] or "") + 1, int(parts["day"] or 0))
-            )
-            for each in days:
-                start = datetime(each.year, each.month, each.day, tzinfo=zone)
-                yield (start + timedelta(seconds=clock)).timestamp(), length
+            for day in named_days or self._run_days(parts, zone):
+                midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
+                yield (midnight + timedelta(seconds=seconds)).timestamp(), length
+
+    def _run_days(self, parts: Parts, zone: tzinfo) -> list[date]:
+        """Return the first and last day of the run that a value without a year may mean."""
+        days = {datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)}
+        if month := parts.get("month"):
+            month_day = _MONTHS.index(month) + 1, int(parts["day"] or 0)
+            days = {day for day in days if (day.month, day.day) == month_day}
+        return sorted(days)
 
     def _zones(self, offset: str) -> list[tzinfo]:
+        """Return the time zones in which a value with this offset ("": none) may be meant."""
         if not offset:
             return [UTC, self._local]
-        if not offset[-1].isdigit():
+        if not offset[-1].isdigit():  # Z, UTC, GMT
             return [UTC]
         sign, hours, minutes = offset[0], int(offset[1:3]), int(offset[-2:])
         return [timezone((1 if sign == "+" else -1) * timedelta(hours=hours, minutes=minutes))]
@@ -199,33 +218,37 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
 def _days(parts: Parts) -> Iterator[date]:
     """Yield the days that a value may name, none if it names none or one that does not exist."""
-    texts = (parts.get("date"), (parts.get("compact") or "")[:8], parts.get("plain"))
-    numbers: list[tuple[int, ...]] = []
+    texts = (parts.get("date"), (parts.get("datetime_digits") or "")[:8], parts.get("date_digits"))
+    dates: list[tuple[int, ...]] = []  # year, month, day
     if text := next(filter(None, texts), None):
         digits = text.replace("-", "")
-        numbers = [(int(digits[:4]), int(digits[4:6]), int(digits[6:]))]
-    elif text := parts.get("parts"):
-        numbers = [tuple(map(int, text.split(", ")[:3]))]
+        dates = [(int(digits[:4]), int(digits[4:6]), int(digits[6:]))]
+    elif text := parts.get("arguments"):
+        dates = [tuple(map(int, text.split(", ")[:3]))]
     elif year := parts.get("year"):
         full, day = int(year) + (2000 if len(year) == 2 else 0), int(parts.get("day") or 0)
         if name := parts.get("month"):
-            numbers = [(full, _MONTHS.index(name) + 1, day)]
+            dates = [(full, _MONTHS.index(name) + 1, day)]
         else:
-            number = int(parts.get("number") or 0)
-            numbers = [(full, number, day), (full, day, number)]
-    for day_numbers in numbers:
+            number = int(parts.get("month_number") or 0)
+            dates = [(full, number, day), (full, day, number)]
+    for numbers in dates:
         try:
-            yield date(*day_numbers)
+            yield date(*numbers)
         except ValueError:
             continue
 
 
 def _time_of_day(parts: Parts) -> tuple[float, float]:
-    """Return (seconds since midnight, length of the value's unit): a second, minute or day."""
-    if text := parts.get("compact"):
+    """Return (seconds since midnight, length of the smallest unit written: second, minute, day).
+
+    Raises ValueError for a time that does not exist.
+    """
+    if text := parts.get("datetime_digits"):
         return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
-    if text := parts.get("parts"):
+    if text := parts.get("arguments"):
         numbers = text.split(", ")[3:]
+        # by how many follow the day: none, (an hour alone is not a form), minute, second, fraction
         return _seconds(*numbers[:3]), [_DAY, 0, 60.0, 1.0, 1.0][len(numbers)]
     if hour := parts.get("hour"):
         return _seconds(hour, parts.get("minute") or "", parts.get("second") or ""), 1.0
@@ -233,15 +256,15 @@ def _time_of_day(parts: Parts) -> tuple[float, float]:
     if text is None:
         return 0.0, _DAY
     hours, *rest = text.split(":")
-    half = (parts.get("half") or "")[:1].lower()
-    if half:
-        hours = str(int(hours) % 12 + (12 if half == "p" else 0))
+    if am_pm := parts.get("am_pm"):
+        hours = str(int(hours) % 12 + (12 if am_pm[0] in "pP" else 0))
     return _seconds(hours, *rest), 1.0 if len(rest) > 1 else 60.0
 
 
 def _seconds(*parts: str) -> float:
+    """Return the seconds of hours, minutes, seconds; the missing ones are 0. Raises ValueError."""
     hours, minutes, seconds = (*map(int, parts), 0, 0, 0)[:3]
-    if hours > 23 or minutes > 59 or seconds > 60:
+    if hours > 23 or minutes > 59 or seconds > 60:  # 60: a leap second
         raise ValueError("not a time of day")
     return hours * 3600.0 + minutes * 60.0 + seconds
 
@@ -255,16 +278,8 @@ def _zone_name() -> str:
     import os
 
     configured = os.environ.get("TZ", "").lstrip(":")
-    linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    return next(
-        (
-            name
-            for name in (configured, linked)
-            if not configured or name == configured
-            if is_zone(name)
-        ),
-        "",
-    )
+    name = configured or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    return name if is_zone(name) else ""
 
 
 def is_zone(name: str) -> bool:

@@ -1,12 +1,13 @@
-"""Whether code reads a clock or runs a shell, itself or in code of the project behind it.
+"""Find out whether code reads a clock or runs a shell, itself or through functions of the project.
 
-Why: a duration in a result may differ where the code measures; elsewhere it is a result.
+Why: where the code measures, a duration in its result may differ; elsewhere it is the result.
 
 Rules
-- Code is followed as `project_source` follows it. What stops there, such as `time.perf_counter`, is
-  known by its full name, whatever it is called here.
+- `tools.ProjectSearch` follows the code: it collects the source of the project's functions that it
+  reaches, and the full names of what lies outside the project (`time.perf_counter`).
 - Reading a clock counts, however the value is used; waiting (`time.sleep`) does not.
-- Nothing is run.
+- In doubt the answer is yes: any method called `now` counts.
+- No code is run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from ...tools import ProjectSearch
 from .durations import LINES, Measures
 
+# functions of `time`; each has a variant in nanoseconds (`time_ns`)
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _CLOCK_FUNCTIONS = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
     "timeit.default_timer",
@@ -33,22 +35,25 @@ _CLOCK_FUNCTIONS = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_
 }
 _CLOCK_METHODS = ("now", "utcnow", "today")  # methods of the classes of `datetime` and of pandas
 _DATE_PARSERS = ("datetime64", "to_datetime", "Timestamp")  # they read "now" and "today"
+# %time, %%timeit, `x = %timeit …`, get_ipython().run_line_magic('time', …)
 _TIMING_MAGIC = r"(?:time|timeit|prun)\b"
 _CLOCK_LINE = re.compile(
     rf"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?%%?{_TIMING_MAGIC}|run_(?:line|cell)_magic\(['\"]{_TIMING_MAGIC}",
     re.M,
 )
+# !ls, `x = !ls`, %%bash, %sx; subprocess, os.system and their like, in whatever context
 _SHELL_LINE = re.compile(
     r"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?(?:!|%%?(?:bash|sh|script|sx|system)\b)|\bsubprocess\b"
     r"|\bcreate_subprocess_|\bos\.(?:system|popen)\b|\bget_ipython\(\)\.(?:system|getoutput)\b",
     re.M,
 )
-_OTHER_LINE = re.compile(r"^([^\S\n]*)(?:\w+[^\S\n]*=[^\S\n]*)?([%!].*)$", re.M)
+# any line of IPython's own: its indentation, and the line from % or ! on (an assignment is dropped)
+_IPYTHON_LINE = re.compile(r"^([^\S\n]*)(?:\w+[^\S\n]*=[^\S\n]*)?([%!].*)$", re.M)
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
 def read_code_measures(text: str, folder: str | Path) -> Measures:
-    """Return what a piece of code measures that runs in the notebook."""
+    """Return what the code `text` measures when it runs in the notebook of the project `folder`."""
     search = ProjectSearch(folder)
     module = sys.modules.get("__main__")
     search.add_code(_without_magics(text), dict(vars(module)) if module is not None else {})
@@ -56,13 +61,14 @@ def read_code_measures(text: str, folder: str | Path) -> Measures:
 
 
 def read_function_measures(function: Any, folder: str | Path) -> Measures:
-    """Return what a function measures."""
+    """Return what a function measures, such as a tool of the project `folder`."""
     search = ProjectSearch(folder)
     search.add(function, "")
     return _measures(search.texts, search.unseen)
 
 
 def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
+    """Return what source texts measure that also use `names` from outside the project."""
     listed = list(texts)
     clock = any(
         name in _CLOCK_FUNCTIONS or name.rpartition(".")[2] in _CLOCK_METHODS for name in names
@@ -75,9 +81,9 @@ def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
 
 
 def _names_clock(text: str) -> bool:
-    """Return whether a text itself names a clock."""
+    """Return whether a source text itself reads a clock."""
     tree = ProjectSearch.parse(_without_magics(text))
-    imported: dict[str, str] = {}
+    imported: dict[str, str] = {}  # name in this text -> full name
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imported |= {alias.asname: alias.name for alias in node.names if alias.asname}
@@ -87,6 +93,7 @@ def _names_clock(text: str) -> bool:
 
 
 def _is_clock(node: ast.AST, imported: dict[str, str]) -> bool:
+    """Return whether a node reads a clock, or names a function that does."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         base, name = node.func.value, node.func.attr
         if name in _CLOCK_METHODS or (name == "time" and _is_loop(base)):
@@ -94,6 +101,7 @@ def _is_clock(node: ast.AST, imported: dict[str, str]) -> bool:
         if name in _DATE_PARSERS and any(_is_today(argument) for argument in node.args):
             return True
     full = _dotted(node, imported)
+    # `x.perf_counter` counts whatever x is; `time` is too common a name for that
     return full in _CLOCK_FUNCTIONS or full.rpartition(".")[2].removesuffix("_ns") in _CLOCKS[1:]
 
 
@@ -102,7 +110,7 @@ def _is_today(node: ast.expr) -> bool:
 
 
 def _is_loop(base: ast.expr) -> bool:
-    """Return whether a text calls something an event loop."""
+    """Return whether an expression is called like an event loop: `loop`, `get_running_loop()`."""
     return ast.unparse(base).removesuffix("()").endswith("loop")
 
 
@@ -116,10 +124,10 @@ def _dotted(node: ast.AST, imported: dict[str, str]) -> str:
 
 
 def _without_magics(text: str) -> str:
-    """Return a piece of code that Python can parse; the names in lines of IPython stay."""
-    return text if ProjectSearch.parse(text).body else _OTHER_LINE.sub(_line, text)
+    """Return code that Python can parse: each line of IPython becomes a tuple of its names."""
+    return text if ProjectSearch.parse(text).body else _IPYTHON_LINE.sub(_name_tuple, text)
 
 
-def _line(call: re.Match[str]) -> str:
-    names = (name for name in _NAME.findall(call[2]) if not keyword.iskeyword(name))
-    return f"{call[1]}({', '.join(names)})"
+def _name_tuple(line: re.Match[str]) -> str:
+    names = (name for name in _NAME.findall(line[2]) if not keyword.iskeyword(name))
+    return f"{line[1]}({', '.join(names)})"

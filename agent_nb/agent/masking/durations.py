@@ -1,15 +1,15 @@
-"""Durations and rates in a result, and where they may differ.
+"""Find durations and rates in a result, and decide whether two of them are alike.
 
-Why apart from the clock: how long something took differs each time, but "worked 7.5 hours" and
-"900 rows/s" are results. So a difference is tolerated only where something measures.
+Why apart from `clock`: how long something took differs each time, but "worked 7.5 hours" and
+"900 rows/s" are results. So a difference is tolerated only where something measures (`Measures`).
 
 Rules
-- In results of code that reads a clock (`Measures.clock`): numbers with a unit of time, and rates.
-- In what a shell prints (`Measures.commands`): `in 0.42s`, `real 0m0.005s` and the like.
-- In every result (`Measures.lines`): the lines of test runners and progress bars, in their own
-  forms only. A sentence with a number and a unit is none of them.
-- Two durations are alike within a factor of ten, and below a second; two rates within the factor.
-- Pure.
+- In results of code that reads a clock, numbers with a unit of time, and rates, may differ.
+- In the output of a shell, phrases such as `in 0.42s` may.
+- In every result, the lines of test runners and progress bars may, in their exact forms only; a
+  sentence with a number and a unit is not one of these.
+- Two values of the same unit are alike if the larger is at most `FACTOR` times the smaller; values
+  below `LEAST` count as `LEAST`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from collections.abc import Iterator
 import msgspec
 
 FACTOR = 10.0
-LEAST = 1.0  # shorter durations (s) count as this
-_SECONDS = {
+LEAST = 1.0  # seconds, or the unit of a rate
+_SECONDS = {  # unit -> seconds; any other unit is a second
     **dict.fromkeys(("ns",), 1e-9),
     **dict.fromkeys(("us", "µs", "μs"), 1e-6),
     **dict.fromkeys(("ms",), 1e-3),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
+# Pieces of the forms below. A number stands alone: not within a word, a version or a unit such as
+# m/s. In a form, the group `time` (or `time2`, `time3`) is a duration; `rate` a number of `unit`.
 _ALONE, _BEHIND = r"(?<![\w.])", r"(?![\w/]|\.\d)"
 _NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _DECIMAL = r"\d+\.\d+(?:e[+-]?\d+)?"
@@ -35,31 +37,35 @@ _SHORT = r"(?:ns|µs|μs|us|ms|s|min|m|h)"
 _LONG = r"(?:s|sec|secs|seconds?|min|mins|minutes?|h|hours?)"
 _TIME = rf"(?P<time>{_NUMBER} ?{_SHORT}(?: ?{_NUMBER} ?{_SHORT}){{0,3}})"
 _END = r"[ \t]*(?=[=,;)\n]|\Z)"
-_CLOCK = (
-    # a timedelta; a clock has two digits
+# The exact forms first: of two that overlap, the first one is taken.
+_CLOCK_FORMS = (
+    # a timedelta, 0:00:01.5; a time of day has two digits for the hour
     rf"{_ALONE}(?P<time>\d:\d\d:\d\d\.\d+){_BEHIND}",
+    # 900 rows/s; 12.5 pages/s: other things only with a decimal point
     rf"{_ALONE}(?P<rate>{_NUMBER}) ?(?P<unit>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)\b",
     rf"{_ALONE}(?P<rate>{_DECIMAL}) ?(?P<unit>\w+/s)\b",
+    # 1min 3s; 900 µs; 1.5 seconds
     rf"{_ALONE}(?P<time>(?:\d+ ?(?:h|min|m) ?){{1,3}}{_NUMBER} ?s){_BEHIND}",
     rf"{_ALONE}(?P<time>{_NUMBER} ?(?:ns|µs|μs|us|ms)){_BEHIND}",
     rf"{_ALONE}(?P<time>{_DECIMAL} ?{_LONG}){_BEHIND}",
 )
-_SHELL = (
+_SHELL_FORMS = (
+    # "Finished in 0.42s", time=12.3 ms (ping), the output of /usr/bin/time, 3.5 MB/s
     rf"\b(?:in|took|after) {_TIME}{_END}",
     rf"\btime[=:] ?{_TIME}{_BEHIND}",
     r"(?m)^(?P<time>[\d.]+)user (?P<time2>[\d.]+)system (?P<time3>[\d:.]+)elapsed (?:\d+|\?)%CPU",
     rf"{_ALONE}(?P<rate>{_NUMBER}) ?(?P<unit>[kKMG]?i?B/s)\b",
 )
-_LINES = (
-    # pytest, unittest
+_LINE_FORMS = (
+    # "== 3 passed in 0.12s ==" of pytest; "Ran 3 tests in 0.001s" of unittest
     rf"(?m)^=*[ \t]*(?:\d+ [a-z]+,? ){{1,12}}in {_TIME}(?: \([\d:]+\))?(?=[ \t]*=*$)",
     rf"(?m)^Ran \d+ tests? in {_TIME}$",
-    # `time` of a shell
+    # `time` of a shell: "real 0m0.005s"
     r"(?m)^(?:real|user|sys)[ \t]+(?P<time>(?:\d+m)?\d+[.,]\d+s?)$",
-    # joblib, scikit-learn
+    # joblib: "elapsed: 1.2s"; scikit-learn: "total time= 0.1s"
     rf"\b(?:elapsed|remaining|ETA|eta): *{_TIME}{_BEHIND}",
     rf"\btotal time= *{_TIME}{_BEHIND}",
-    # Keras, tqdm and their like
+    # Keras: "3ms/step"; tqdm: "12.5it/s"
     rf"{_ALONE}(?P<time>(?:\d+s )?\d+(?:\.\d+)?(?:ns|µs|μs|us|ms|s|min))/(?:step|epoch|sample|it|batch)\b",
     rf"{_ALONE}(?P<rate>{_NUMBER})(?P<unit>it/s)\b",
 )
@@ -69,22 +75,30 @@ _PART = re.compile(rf"({_NUMBER}) ?([a-zµμ]*)")
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Where durations and rates of a result may differ."""
 
-    lines: bool = True
-    commands: bool = False
-    clock: bool = False
+    lines: bool = True  # in lines of test runners and progress bars
+    commands: bool = False  # in the output of a shell
+    clock: bool = False  # wherever a number has a unit of time: the code reads a clock
 
     @property
     def patterns(self) -> Iterator[re.Pattern[str]]:
-        """The forms that count, the most exact ones first."""
-        for listed, counts in ((_LINES, self.lines), (_SHELL, self.commands), (_CLOCK, self.clock)):
-            yield from (re.compile(form) for form in listed if counts)
+        """The patterns that apply, the most exact ones first."""
+        lists = (
+            (_LINE_FORMS, self.lines),
+            (_SHELL_FORMS, self.commands),
+            (_CLOCK_FORMS, self.clock),
+        )
+        for forms, applies in lists:
+            yield from (re.compile(form) for form in forms if applies)
 
 
-LINES, EXACT = Measures(), Measures(lines=False)
+LINES, EXACT = Measures(), Measures(lines=False)  # EXACT: no duration may differ
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
-    """A duration (in seconds) or rate at `start` to `end` of a text; `unit` is the rate's."""
+    """A duration (in seconds) or a rate at `start` to `end` of a text.
+
+    `unit`: that of a rate, such as `it/s`; "" for a duration.
+    """
 
     start: int
     end: int
@@ -92,13 +106,13 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
 
     def is_like(self, other: Quantity) -> bool:
-        """Return whether both mean about the same: within the factor, and above the floor."""
+        """Return whether both are durations, or rates of one unit, of about the same size."""
         small, large = sorted((max(self.value, LEAST), max(other.value, LEAST)))
         return self.unit == other.unit and large <= small * FACTOR
 
 
 def find_quantities(text: str, measures: Measures) -> Iterator[Quantity]:
-    """Yield the durations and rates of a text; later ones may lie in earlier ones."""
+    """Yield the durations and rates of a text, pattern by pattern; they may overlap."""
     for pattern in measures.patterns:
         for match in pattern.finditer(text):
             for name, number in match.groupdict().items():
@@ -114,7 +128,7 @@ def find_quantities(text: str, measures: Measures) -> Iterator[Quantity]:
 
 
 def read_quantity(text: str, measures: Measures) -> Quantity | None:
-    """Return the duration or rate that a text is, None if it is more or something else."""
+    """Return the text as a duration or rate, None if it is not exactly one."""
     return next(
         (q for q in find_quantities(text, measures) if (q.start, q.end) == (0, len(text))), None
     )

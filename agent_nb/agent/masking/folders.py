@@ -1,13 +1,14 @@
-"""The folders of a run in a text: its working folder, that of temporary files, the interpreter's.
+"""Find a run's folders in a text: the working folder, that of temporary files, the interpreter's.
 
-Why digests: a record must not show where its author works. Length and digest are enough to find a
-folder in a text that names it.
+Why digests: a record must not show where its author works. Length and digest of a path are enough
+to find it in a text that contains it: each stretch of that length that begins like a path is
+digested and compared.
 
 Rules
-- What a record says about folders is a stranger's and may have any form.
-- Folders of packages are known by their names, whatever the record says.
-- Names that `tempfile` and `mktemp` make up are alike if enough of their random part differs.
-- The user's home does not count.
+- A record comes from a stranger: what it holds as its folders may have any form.
+- Folders of packages (`site-packages`) are known by their names, whatever the record holds.
+- Two names that `tempfile` or `mktemp` made up are alike (`differ_at_random`).
+- Texts and paths are compared with the user's home hidden (`record.Home`).
 """
 
 from __future__ import annotations
@@ -25,25 +26,28 @@ import msgspec
 
 from ...record import Home, digest_value
 
+# the roles of a folder, as users see them among the masked differences
 WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"
-_PATH = re.compile(rf"[/{Home.SIGN}]|[A-Za-z]:[\\/]")
-_PATH_ITEM = r"[^\\/\s'\"<>:,;()\[\]]+"
+# where an absolute path may begin: /, the sign for the home, C:\ or C:/
+_ABSOLUTE = re.compile(rf"[/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
-_PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")  # of a path
+# what cannot stand in a path: spaces, quotes, brackets; a colon, except that of a drive (C:\)
+_PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")
 _PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST = 1024  # characters of a path before the name of a folder of packages
-_NAME = re.compile(rf"[\\/](?P<name>{_PATH_ITEM})")
-_RANDOM = 8  # characters that `tempfile` makes up
-_LEAST_DIFFERENT = 5  # of them that differ
-_MADE_UP = re.compile(r"[a-z0-9_]*")
+_NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
+# `tempfile` makes up 8 characters of this alphabet; by chance a few of them may be equal
+_RANDOM = 8
+_LEAST_DIFFERENT = 5
+_RANDOM_ALPHABET = re.compile(r"[a-z0-9_]*")
 _MKTEMP = re.compile(r"tmp\.[A-Za-z0-9]{6,}")
 
 
 class Folders(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of a run, each as `digest_folder` returns it; None: unknown.
 
-    `python`: those of the interpreter, by name.
+    `python`: a mapping of those of the interpreter by name. From a record, so any JSON value.
     """
 
     work: Any = None
@@ -51,30 +55,33 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
     python: Any = None
 
     def roles(self, text: str) -> dict[str, set[str]]:
-        """Return the paths in a text that are folders of this run, with their roles."""
+        """Return path -> roles for the folders of this run that a text (home hidden) contains."""
         python = self.python if isinstance(self.python, Mapping) else {}
-        named = [(WORK, self.work), (TEMPORARY, self.temporary)]
-        named += [(f"{PYTHON}'s {name}", path) for name, path in python.items()]
-        parts = _path_starts(text) if any(folder for _, folder in named) else []
+        by_role = [(WORK, self.work), (TEMPORARY, self.temporary)]
+        by_role += [(f"{PYTHON}'s {name}", digest) for name, digest in python.items()]
+        starts = _path_starts(text) if any(digest for _, digest in by_role) else []
         out: dict[str, set[str]] = {}
-        for role, folder in named:
-            if path := _find_path(folder, text, parts):
+        for role, digest in by_role:
+            if path := _find_path(digest, text, starts):
                 out.setdefault(path, set()).add(role)
         return out
 
     def roles_of(self, path: str) -> set[str]:
-        """Return the roles of a path in this run: which folders it is."""
+        """Return the roles that a path has in this run; several, if two folders are one."""
         packages = {PACKAGES} if _find_packages(path) == [(0, len(path))] else set()
         return self.roles(path).get(path, set()) | packages
 
 
-class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder, or a made-up name in one, at `start` to `end` of a text."""
+class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder of a run, or a name in the folder of temporary files, at `start` to `end` of a text.
+
+    `path`: its text. `roles`: those of a folder; none for a name.
+    """
 
     start: int
     end: int
     path: str
-    roles: frozenset[str] = frozenset()  # none: it is a name
+    roles: frozenset[str] = frozenset()
 
 
 def digest_folder(folder: str) -> list[int | str]:
@@ -89,7 +96,10 @@ def hide_home(text: str) -> str:
 
 
 def describe_folders(folder: str) -> dict[str, Any]:
-    """Return the folders of a run in this process, by the names of `Folders`."""
+    """Return the folders of a run in this process, as the fields of `Folders`.
+
+    `folder`: the working folder.
+    """
     return {
         "work": digest_folder(os.path.abspath(folder)),
         "temporary": digest_folder(tempfile.gettempdir()),
@@ -110,54 +120,66 @@ def _interpreter_folders(home: str, program: str) -> Mapping[str, list[int | str
     return {name: digest_folder(path) for name, path in paths.items() if path}
 
 
-def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[Named]:
-    """Yield the folders of a text, those of packages first, then the longest of `known` first."""
+def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece]:
+    """Yield the folders in a text, those of packages first, then the longest of `known` first.
+
+    `known`: path -> roles (see `Folders.roles`). The name behind the folder of temporary files is
+    yielded too, as it may be made up.
+    """
     for start, end in _find_packages(text):
-        yield Named(start=start, end=end, path=text[start:end], roles=frozenset({PACKAGES}))
+        yield PathPiece(start=start, end=end, path=text[start:end], roles=frozenset({PACKAGES}))
     for path in sorted(known, key=len, reverse=True):
         for match in re.finditer(rf"(?<![\w.~-]){re.escape(path)}(?![\w-])", text):
             roles = frozenset(known[path])
-            yield Named(start=match.start(), end=match.end(), path=path, roles=roles)
+            yield PathPiece(start=match.start(), end=match.end(), path=path, roles=roles)
             if TEMPORARY in roles and (name := _NAME.match(text, match.end())):
                 start, end = name.span("name")
-                yield Named(start=start, end=end, path=name["name"])
+                yield PathPiece(start=start, end=end, path=name["name"])
 
 
 def differ_at_random(one: str, other: str) -> bool:
-    """Return whether two names differ in nothing but what `tempfile` or `mktemp` makes up."""
+    """Return whether two names differ only in the characters that `tempfile` or `mktemp` makes up.
+
+    That is: both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring
+    characters of `tempfile`'s alphabet, in at least 5 of them.
+    """
     if _MKTEMP.fullmatch(one) and _MKTEMP.fullmatch(other):
         return True
     if len(one) != len(other):
         return False
-    first = next(
+    first = next(  # index of the first difference
         (n for n, pair in enumerate(zip(one, other, strict=True)) if len(set(pair)) > 1), 0
     )
+    # the random characters may begin up to 3 before it, where both names happen to be equal
     for start in range(max(0, first - _RANDOM + _LEAST_DIFFERENT), first + 1):
         end = start + _RANDOM
         parts = one[start:end], other[start:end]
-        if one[end:] == other[end:] and all(map(_MADE_UP.fullmatch, parts)):
+        if one[end:] == other[end:] and all(map(_RANDOM_ALPHABET.fullmatch, parts)):
             return sum(a != b for a, b in zip(*parts, strict=True)) >= _LEAST_DIFFERENT
     return False
 
 
 def _find_packages(text: str) -> list[tuple[int, int]]:
-    """Return where a text names folders of packages."""
+    """Return (start, end) of each path in a text up to its folder of packages."""
     out: list[tuple[int, int]] = []
     for match in _PACKAGES.finditer(text):
-        first = max(0, match.start() - _LONGEST)
-        before = text[first : match.end()]
-        outside = [m.end() for m in _PATH_END.finditer(before)]
-        begin = _PATH_START.search(before, outside[-1] if outside else 0)
-        out += [(first + begin.start(), match.end())] if begin else []
+        # the path begins behind the last character before `match` that no path contains
+        window_start = max(0, match.start() - _LONGEST)
+        window = text[window_start : match.end()]
+        path_ends = [m.end() for m in _PATH_END.finditer(window)]
+        begin = _PATH_START.search(window, path_ends[-1] if path_ends else 0)
+        out += [(window_start + begin.start(), match.end())] if begin else []
     return out
 
 
 def _path_starts(text: str) -> list[int]:
-    return [match.start() for match in _PATH.finditer(text)]
+    """Return the positions where an absolute path, or a part of one, may begin."""
+    return [match.start() for match in _ABSOLUTE.finditer(text)]
 
 
 def _find_path(folder: Any, text: str, starts: Sequence[int]) -> str:
-    """Return the path in a text (home hidden) that has the length and digest `folder`, else ""."""
+    """Return the path at one of `starts` that has the length and digest `folder`, else ""."""
+    # "/" has length 1: it would be found in every text
     if not (
         isinstance(folder, list)
         and len(folder) == 2
@@ -165,12 +187,8 @@ def _find_path(folder: Any, text: str, starts: Sequence[int]) -> str:
         and folder[0] > 1
     ):
         return ""
-    parts = (text[start : start + folder[0]] for start in starts)
+    length, digest = folder
+    paths = dict.fromkeys(text[start : start + length] for start in starts)
     return next(
-        (
-            part
-            for part in dict.fromkeys(parts)
-            if len(part) == folder[0] and digest_value(part) == folder[1]
-        ),
-        "",
+        (path for path in paths if len(path) == length and digest_value(path) == digest), ""
     )

@@ -1,4 +1,4 @@
-"""Whether a result is the same as recorded, strictly: for tests.
+"""Compare a result with the recorded one, strictly: for tests.
 
 Why beside `normalize`: there a drift costs a run of the model, so doubtful differences do not
 count. A test must not overlook a change, nor report one where only the clock, the machine or the
@@ -6,14 +6,15 @@ order of a set differs.
 
 Rules
 - Equal values are equal before anything is masked.
-- Masked on each side, alike for both: tracebacks (the last line and the cell's own frames count,
-  without the marks below a line), suggestions behind an error, addresses, threads and tasks in
-  reprs, cell numbers, places of modules, the order of sets, the patterns of the notebook's project
-  (`Rule`); where code measures, the output of `%time` and `%timeit`; the meter of tqdm.
-- What is left is compared in pairs: a piece of the record and the piece in its place. It may differ
-  if both are times near their own run, or the same folder of their own run, or made-up names of
-  temporary files, or alike durations where these are tolerated (`Measures`). One more piece is a
-  difference.
+- First each side is masked without regard to the other (`_mask`): tracebacks (the last line and the
+  cell's own frames count, without the marks below a line), suggestions behind an error, addresses,
+  threads and tasks in reprs, cell numbers, places of modules, the order of sets, the patterns of
+  the notebook's project (`Rule`), the meter of tqdm; where code measures, the output of `%time` and
+  `%timeit`.
+- Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
+  them must be equal. Two pieces may differ if both are times near their own run, or the same folder
+  of their own run, or made-up names of temporary files, or alike durations where these are
+  tolerated (`Measures`). Another number of pieces is a difference.
 - Values in JSON are compared one by one; 1 and 1.0 are the same.
 - `Verdict.masked` lists the pairs that differed and did not count.
 """
@@ -33,29 +34,35 @@ from ...wire import Console, encode_canonical
 from . import folders
 from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
-from .folders import Folders, Named
+from .folders import Folders, PathPiece
 
 LONGEST_SET = 20_000  # characters
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# {…} without braces inside; `_sort_set` decides whether it is a set
 _SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
+# the heading of a traceback and, as `frames`, the indented, blank, "File …", "Cell …" lines below
 _TRACEBACK = re.compile(
     r"(?m)^[^\n]*Traceback \(most recent call last\):?[^\n]*\n(?P<frames>(?:[ \t>-][^\n]*\n|\n|(?:File|Cell)[ <][^\n]*\n)*)"
 )
-_FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
+_FRAME_START = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
+# frames of the cell and of code without a file: Cell In[3], File "<string>", ipykernel_12/34.py
 _OWN_FRAME = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
-_MARK_LINE = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
-_ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
+_MARK_LINE = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")  # ~~^~~ below a line of code
+_NUMBERED_LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$")  # "----> 3 f()"
 # lines that %time and %timeit print only for slow code
 _SLOW = (
     r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
     r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
 )
-_MODULE = r"(?:\((?:built-in|frozen)\)|from '[^'\n]{0,500}?(?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^'\n]{0,500}')"
+# where a module comes from: <module 'math' (built-in)>, <module 're' from '/usr/lib/python3/re.py'>
+_MODULE_ORIGIN = r"(?:\((?:built-in|frozen)\)|from '[^'\n]{0,500}?(?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^'\n]{0,500}')"
+# what Python appends to the message of an error; it depends on the names that exist
 _SUGGESTION = (
     r"(?:[.?!] (?:Did you mean:? '[^'\n]*'|Did you forget to import '[^'\n]*')"
     r"(?: ?[.?,]? Or did you forget to import '[^'\n]*')?[.?]?|[.,]? Or did you forget to import '[^'\n]*'\??)"
 )
-# (name among the masked differences, pattern, replacement), for results of code that measures
+# Rules are (name in `Verdict.masked`, pattern, replacement). These apply to results of code that
+# measures: the output of %time and %timeit.
 _TIMING_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
     (
@@ -67,11 +74,13 @@ _TIMING_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("time", re.compile(rf"\n{_SLOW}|^{_SLOW}\n?"), ""),
 )
-# the same, for all results
+# These apply to all results.
 _GENERAL_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    # In [3], <ipython-input-3-ab12>, ipykernel_12/34.py
     ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
     ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
     ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
+    # <object at 0x7f…>, <Thread(Thread-3 (work), started 1402…)>, <Task … name='Task-7'
     ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
     (
         "thread",
@@ -79,8 +88,10 @@ _GENERAL_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
         r"\1…\2 …",
     ),
     ("task", re.compile(r"(?<=<Task )(\w+ name='Task-)\d+"), r"\1…"),
+    # (image/png, 12,345 bytes)
     ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
-    (folders.PYTHON, re.compile(rf"(?<=<module ')([\w.]+)' {_MODULE}(?=>)"), r"\1'"),
+    (folders.PYTHON, re.compile(rf"(?<=<module ')([\w.]+)' {_MODULE_ORIGIN}(?=>)"), r"\1'"),
+    # the line number in "…/site-packages/pandas/core.py:12: FutureWarning"
     (
         folders.PYTHON,
         re.compile(
@@ -88,11 +99,13 @@ _GENERAL_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
         ),
         r"\1…",
     ),
+    # "NameError: name 'x' is not defined. Did you mean: 'y'?"
     (
         "suggestion",
         re.compile(rf"(?m)(^(?:error: )?[\w.]*(?:Error|Exception): [^\n]*?){_SUGGESTION}$"),
         r"\1",
     ),
+    # the meter of tqdm: [00:01<00:02, 3.4it/s]
     (
         "time",
         re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"),
@@ -102,30 +115,33 @@ _GENERAL_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pattern that the notebook's project excludes from comparison, and its replacement."""
+    """A pattern of the notebook's project: its matches are replaced before results are compared."""
 
-    NAME_PREFIX: ClassVar[str] = "pattern "  # of its name among the masked differences
+    NAME_PREFIX: ClassVar[str] = "pattern "  # of the rule's name in `Verdict.masked`
 
     pattern: str
     replace: str = "…"
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two runs: its time and its folders."""
+    """What is known of the run that made a result: its time and its folders."""
 
     span: Span
     folders: Folders = Folders()
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether two values are the same, and the masked differences as (rule, recorded, now)."""
+    """Whether two results are the same.
+
+    `masked`: the differences that did not count, as (name of the rule, recorded text, new text).
+    """
 
     same: bool
     masked: tuple[tuple[str, str, str], ...] = ()
 
 
-Piece = Clock | Quantity | Named
-Masked = tuple[str, str]  # rule, text
+Piece = Clock | Quantity | PathPiece  # what may differ, at `start` to `end` of a text
+Masked = tuple[str, str]  # name of a rule, the text that it replaced
 
 
 def compare_results(
@@ -148,15 +164,14 @@ def compare_results(
 
 
 class _Comparison:
-    """Compares two values, and keeps what differed and did not count."""
+    """Compares two values; collects in `masked` the differences that do not count."""
 
     def __init__(self, before: Side, now: Side, rules: Sequence[Rule], measures: Measures) -> None:
         self.masked: list[tuple[str, str, str]] = []
         self._before, self._now, self._measures = before, now, measures
-        patterns = (
+        self._project_rules = [
             (f"{Rule.NAME_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
-        )
-        self._patterns = tuple(patterns)
+        ]
         self._rules = (
             *(_TIMING_RULES if measures.clock or measures.commands else ()),
             *_GENERAL_RULES,
@@ -177,7 +192,10 @@ class _Comparison:
         return _is_number(old) and _is_number(new) and self._same_texts(str(old), str(new))
 
     def _same_mappings(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
-        """Compare by equal keys, and the rest of the keys in their order."""
+        """Compare members with equal keys, and the other members in their order.
+
+        A key may be masked too: a path, say.
+        """
         left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
         pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
         return len(left) == len(right) and all(
@@ -196,19 +214,20 @@ class _Comparison:
         return True
 
     def _mask(self, text: str) -> tuple[str, list[Masked]]:
-        """Return a text masked without regard to the other side, and what was masked."""
+        """Return a text masked without regard to the other side, and what the rules replaced."""
         masked: list[Masked] = []
         text = Console.render_screen(text) if "\r" in text else text
         text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
-        for name, pattern, plain in self._patterns:
-            text = _replace_listed(text, name, pattern, plain, masked)
+        for rule in self._project_rules:
+            text = _apply_rule(rule, text, masked)
         text = _TRACEBACK.sub(_mask_traceback, text)
-        for name, pattern, plain in self._rules:
-            text = _replace_listed(text, name, pattern, plain, masked)
+        for rule in self._rules:
+            text = _apply_rule(rule, text, masked)
         return folders.hide_home(_SET.sub(_sort_set, text)).strip(), masked
 
     def _compare_pieces(self, old: str, new: str) -> bool:
-        """Compare two masked texts piece by piece; return whether only pieces may differ."""
+        """Return whether two masked texts differ only in pieces that may differ."""
+        # folders of either run in both texts: a path must not be a piece on one side only
         known = self._before.folders.roles(old)
         for path, roles in self._now.folders.roles(new).items():
             known[path] = known.get(path, set()) | roles
@@ -228,11 +247,14 @@ class _Comparison:
         return True
 
     def _matching_rule(self, old: Piece, new: Piece, recorded: str, fresh: str) -> str:
-        """Return the name of the rule by which two pieces may differ, "" if there is none."""
+        """Return the name of the rule by which two pieces may differ, "" if there is none.
+
+        `recorded`, `fresh`: their texts.
+        """
         if isinstance(old, Clock) and isinstance(new, Clock):
             if self._same_clock(old, new):
                 return "clock"
-            # a timedelta looks like a time of day
+            # a timedelta (0:00:01) looks like a time of day
             old_time, new_time = (read_quantity(text, self._measures) for text in (recorded, fresh))
             return (
                 self._matching_rule(old_time, new_time, recorded, fresh)
@@ -241,7 +263,7 @@ class _Comparison:
             )
         if isinstance(old, Quantity) and isinstance(new, Quantity):
             return "duration" if old.is_like(new) else ""
-        if isinstance(old, Named) and isinstance(new, Named):
+        if isinstance(old, PathPiece) and isinstance(new, PathPiece):
             if not old.roles and not new.roles:
                 return folders.TEMPORARY if folders.differ_at_random(recorded, fresh) else ""
             shared = self._before.folders.roles_of(recorded) & self._now.folders.roles_of(fresh)
@@ -249,6 +271,7 @@ class _Comparison:
         return ""
 
     def _same_clock(self, old: Clock, new: Clock) -> bool:
+        """Return whether each value is the time, or at least the day, of its own run."""
         before, after = self._before.span, self._now.span
         if old.shape != new.shape:
             return before.is_aged(old, new)
@@ -271,9 +294,8 @@ def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Ite
     pieces: list[Piece] = []
     for piece in candidates:
         at = bisect_right(starts, piece.start)
-        if (at and pieces[at - 1].end > piece.start) or (
-            at < len(pieces) and starts[at] < piece.end
-        ):
+        overlaps_left = at > 0 and pieces[at - 1].end > piece.start
+        if overlaps_left or (at < len(pieces) and starts[at] < piece.end):
             continue
         starts.insert(at, piece.start)
         pieces.insert(at, piece)
@@ -281,7 +303,7 @@ def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Ite
 
 
 def _text_between(text: str, pieces: Sequence[Piece]) -> list[str]:
-    """Return what stands before, between and after the pieces of a text."""
+    """Return the text before, between and after the pieces."""
     ends = [0, *(piece.end for piece in pieces)]
     return [text[a:b] for a, b in zip(ends, [*(p.start for p in pieces), len(text)], strict=True)]
 
@@ -298,7 +320,7 @@ def _canonical(value: Any) -> str:
 
 
 def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[str, str, str]]:
-    """Yield the masked values that differ."""
+    """Yield (rule, old text, new text) for what each rule replaced differently on both sides."""
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
         yield from (
@@ -306,18 +328,19 @@ def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tu
         )
 
 
-def _replace_listed(
-    text: str, name: str, pattern: re.Pattern[str], plain: str, masked: list[Masked]
-) -> str:
-    def put(match: re.Match[str]) -> str:
-        masked.append((name, match[0]))
-        return match.expand(plain)
+def _apply_rule(rule: tuple[str, re.Pattern[str], str], text: str, masked: list[Masked]) -> str:
+    """Return a text after a rule; add what it replaced to `masked`."""
+    name, pattern, replacement = rule
 
-    return pattern.sub(put, text)
+    def replace(match: re.Match[str]) -> str:
+        masked.append((name, match[0]))
+        return match.expand(replacement)
+
+    return pattern.sub(replace, text)
 
 
 def _sort_set(match: re.Match[str]) -> str:
-    """Return the text of a set with its items sorted, other text unchanged."""
+    """Return the text of a set with its items sorted, any other text unchanged."""
     try:
         value = ast.literal_eval(match[0])
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -327,5 +350,6 @@ def _sort_set(match: re.Match[str]) -> str:
 
 def _mask_traceback(match: re.Match[str]) -> str:
     """Return a traceback with the cell's frames only, without marks and line numbers."""
-    own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN_FRAME.match(frame))
-    return f"Traceback\n{_ARROW.sub(_LINE, _MARK_LINE.sub('', own))}"
+    own = "".join(f for f in _FRAME_START.split(match["frames"]) if _OWN_FRAME.match(f))
+    unmarked = _MARK_LINE.sub("", own)
+    return "Traceback\n" + _NUMBERED_LINE.sub(r"  \1", unmarked)

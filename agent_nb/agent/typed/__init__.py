@@ -1,1 +1,1 @@
-"""Answers of a type: its schema, the way it is asked for, the check, the value."""
+"""Typed answers: their schema, how a request asks for one, their check, and their value."""

@@ -27,15 +27,17 @@ from .output_type import InvalidOutput, NotJson, OutputType
 from .output_way import OutputWay
 
 NOT_ALONE = "answer_not_alone"
-CORRECTIONS = 2
+CORRECTIONS = 2  # invalid answers of a run that the model may correct; one more ends the run
 _CUT = "The answer was cut off at the limit of tokens of one answer. Write a shorter one."
+# reasons of providers why an answer ended: the limit of tokens
 _CUT_REASONS = ("length", "max_tokens", "max_output_tokens")
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is wrong with the answer of a turn, for the model (`fault` is "": nothing).
+    """The result of checking the answer of a turn.
 
-    `not_json`: the answer is not even JSON. `final`: no correction is left, so that the run ends.
+    `fault`: what is wrong, for the model; "" for a valid answer. `not_json`: the answer is not even
+    JSON. `final`: no correction is left, so that the run ends.
     """
 
     fault: str = ""
@@ -86,7 +88,7 @@ class TurnCheck:
         self._waiting: list[Event] = []  # the texts so far, and what came after the first
 
     def feed(self, fresh: Iterable[Event]) -> list[Event]:
-        """Return the events to log now."""
+        """Take events of the turn in their order; return those to log now."""
         out: list[Event] = []
         for event in fresh:
             # a delta of plain text waits only behind a text that waits already (second branch)
@@ -116,7 +118,7 @@ class TurnCheck:
             return [*out, *self._take_waiting()]
         responses = [e for e in self._waiting if isinstance(e, events.Respond)]
         try:
-            text = self._only(answers) if answers else "".join(e.content for e in responses)
+            text = self._only_answer(answers) if answers else "".join(e.content for e in responses)
             answer = self._output.parse(text)
         except InvalidOutput as fault:
             reason = _CUT if turn.finish in _CUT_REASONS else str(fault)
@@ -142,10 +144,12 @@ class TurnCheck:
                 yield event
 
     def _take_waiting(self) -> list[Event]:
+        """Return the waiting events; none wait afterwards."""
         out, self._waiting = self._waiting, []
         return out
 
-    def _only(self, answers: list[str]) -> str:
+    def _only_answer(self, answers: list[str]) -> str:
+        """Return the one answer of the final tool. Raises InvalidOutput if there are several."""
         if len(answers) > 1:
             raise InvalidOutput(
                 f"{self._way.final_tool} was called {len(answers)} times. Call it once."

@@ -20,8 +20,8 @@ class FinalTool:
     def __init__(self, name: str) -> None:
         self.answers: list[str] = []
         self._name = name
-        # calls that stream in, by index: whether text has come. Only the first delta of a call has
-        # the name, so that later ones are known by their index
+        # index of a call that streams in -> whether any text of it came. Only the first delta of a
+        # call has the name, so that later ones are known by their index
         self._streamed: dict[int, bool] = {}
 
     def feed(self, batch: Iterable[Part]) -> list[Part]:
@@ -40,12 +40,14 @@ class FinalTool:
         return out
 
     def _is_final(self, part: CallDelta) -> bool:
+        """Return whether a delta belongs to a call of the final tool."""
         if part.name and part.name != self._name:
             self._streamed.pop(part.index, None)
             return False
         return bool(part.name) or part.index in self._streamed
 
     def _read_call(self, call: Call) -> list[Part]:
+        """Keep the answer of a whole call; return its text, unless it streamed in, and its end."""
         text = call.raw_args.strip() or dumps(call.args)
         self.answers.append(text)
         block = self._block_id(call.index)

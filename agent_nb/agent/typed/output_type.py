@@ -1,19 +1,19 @@
-"""The type of an agent's answer: its JSON schema, how it travels, and the value of an answer.
+"""The type of an agent's answer: its JSON schema, and the check of an answer against it.
 
-Why: one place decides what a type is, which JSON is a valid answer, and what is recorded of it,
-whichever way the provider takes a schema.
+Why: one place decides which types there are, which JSON is a valid answer, and which text of it is
+recorded, whichever way the provider takes a schema.
 
 Rules
 - Types: pydantic models, dataclasses, TypedDicts, NamedTuples, enums, Literals, unions, containers
   and plain types (`str`, `int`, `Decimal`, `datetime`, …). Any other is a UsageError.
-- A type whose JSON is not an object travels as `{"value": …}`: providers take only objects.
+- Providers take only schemas of objects: any other schema is sent wrapped, as `{"value": …}`.
 - Validation is pydantic's strict mode for JSON. Allowed: an integral number for a float and the
   reverse (`3.0` is `3`), an ISO text for a date, time, duration or UUID, a text or number for a
   Decimal, the value of an enum or Literal (`true` for its 1), an array for a tuple or set, an
   object for a dataclass. A text is never a number, `1` never a bool, and a number never a text.
 - The recorded text is canonical JSON of the value, defaults included; validating it again yields an
   equal value. Where a type cannot be written as JSON without loss, it is the answer's own JSON.
-- No name is imported and no text is evaluated.
+- A text is never evaluated to a type, and no module is imported for one.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ...tools import explain_fault, load_plugins, remove_titles
 from ...wire import Redaction, cut_end, encode_canonical, lenient_loads, loads
 from .typed_dicts import convert_typed_dicts
 
-WRAPPED = "value"  # the member that holds a root that is not an object
+WRAPPED = "value"  # the member of the wrapper object that holds the answer
 LARGEST_SCHEMA = 100_000  # characters
 LONGEST_NAME = 60
 MOST_FAULTS = 8  # that an error message lists
 _SUPPORTED = "a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, list[…] or dict[…] of these, or a plain type such as int"
 _CODE_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-_ROOT_KEYWORDS = ("$defs",)
+_ROOT_KEYWORDS = ("$defs",)  # stay at the root of a wrapped schema: references begin there
 
 
 class InvalidOutput(ValueError):  # noqa: N818  (it names what is wrong with the answer)
@@ -63,7 +63,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class OutputType:
-    """One type of answers. Raises UsageError for what cannot be one."""
+    """One type of answers: `kind` in Python, its `name` and its JSON `schema`.
+
+    `wrapped`: the schema is not that of an object, and is sent wrapped. The constructor raises
+    UsageError if `kind` cannot be the type of an answer.
+    """
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -77,7 +81,7 @@ class OutputType:
 
     @cached_property
     def wire(self) -> OutputSchema:
-        """The schema as it travels: an object, with the type's name."""
+        """The schema as it is sent, with a name of the characters that providers allow."""
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", self.name).strip("_")[:LONGEST_NAME] or "answer"
         if not self.wrapped:
             return OutputSchema(name, self.schema)
@@ -96,18 +100,16 @@ class OutputType:
     def described(self, redaction: Redaction) -> dict[str, Any]:
         """Return name, schema and names of the fields for the record, with keys redacted."""
         fields = fields_of(self.schema)
-        named = {FIELDS: fields} if fields else {}
-        description: dict[str, Any] = redaction.value(
-            {"name": self.name, "schema": self.schema, **named}
-        )
+        members = {"name": self.name, "schema": self.schema, **({FIELDS: fields} if fields else {})}
+        description: dict[str, Any] = redaction.value(members)
         return description
 
     def wrap(self, document: Any) -> Any:
-        """Return a plain JSON value as it travels: wrapped, if it is not an object."""
+        """Return a plain JSON value as it is sent: wrapped, if the type is not an object's."""
         return {WRAPPED: document} if self.wrapped else document
 
     def unwrap(self, document: Any) -> Any:
-        """Return the plain JSON value of what travelled; a bare value counts too."""
+        """Return the plain JSON value that a model sent, wrapped or (against the schema) bare."""
         if self.wrapped and isinstance(document, dict) and document.keys() == {WRAPPED}:
             return document[WRAPPED]
         return document
@@ -142,6 +144,7 @@ class OutputType:
             raise InvalidOutput(
                 f"The answer is not a valid {self.name}: {type(error).__name__}: {error}"
             ) from None
+        # without canonical JSON: the text that the model wrote
         return self._canonical_answer(value) or Answer(text, value)
 
     def _canonical_answer(self, value: Any) -> Answer | None:
@@ -158,6 +161,7 @@ class OutputType:
             return None
 
     def _describe_faults(self, document: Any, faults: list[Any]) -> str:
+        """Return the message for the model: a line for each fault, at most `MOST_FAULTS`."""
         lines = list(dict.fromkeys(f"- {_fault_line(document, fault)}" for fault in faults))
         rest = len(lines) - MOST_FAULTS
         shown = [*lines[:MOST_FAULTS], *([f"- … and {rest} more"] if rest > 0 else [])]
@@ -176,7 +180,7 @@ def _name(kind: Any) -> str:
     if kind is Ellipsis:
         return "..."
     if origin is typing.Annotated:
-        return _name(args[0])
+        return _name(args[0])  # without its metadata
     if origin in (typing.Union, types.UnionType):
         return " | ".join(map(_name, args))
     if origin is typing.Literal:
@@ -187,14 +191,15 @@ def _name(kind: Any) -> str:
 
 
 def _make_adapter(kind: Any, name: str) -> Any:
-    """Return pydantic's adapter of a type. Raises UsageError."""
+    """Return pydantic's TypeAdapter of a type. Raises UsageError."""
     from pydantic import TypeAdapter
 
-    if why := _why_no_type(kind):
-        raise UsageError(f"{why} The type of an answer is {_SUPPORTED}.")
+    if problem := _why_no_type(kind):
+        raise UsageError(f"{problem} The type of an answer is {_SUPPORTED}.")
     load_plugins()
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(convert_typed_dicts(kind))
+        # pydantic puts off a name that is not defined yet: raise for it now
         adapter.rebuild(raise_errors=True)
     except UsageError:
         raise
@@ -208,7 +213,7 @@ def _make_adapter(kind: Any, name: str) -> Any:
 
 
 def _why_no_type(kind: Any) -> str:
-    """Return why `kind` cannot be a type of answers, or ""."""
+    """Return why `kind` cannot be the type of an answer, "" if it may be one."""
     if isinstance(kind, str | typing.ForwardRef):
         return f"{kind!r} is a text, not a type."
     if kind is None or kind is inspect.Parameter.empty:
@@ -225,6 +230,7 @@ def _why_no_type(kind: Any) -> str:
 
 
 def _no_schema_message(name: str, error: Exception) -> str:
+    """Return the message for a type that pydantic refuses, with the first line of its error."""
     reason = str(error).partition("\n")[0].rstrip(".")[:200]
     hint = (
         " For the rows of a table give list[Row] and read run.output_frame()."
@@ -250,10 +256,11 @@ def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
 
 
 def _generator() -> Any:
+    """Return the class that makes schemas; a function, as pydantic is imported only here."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
-        """Schemas for models that write: a Decimal is a text, which keeps its digits."""
+        """JSON schemas for models: a Decimal is a text, which keeps its digits."""
 
         def decimal_schema(self, schema: Any) -> Any:
             return {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?$"}
@@ -262,32 +269,32 @@ def _generator() -> Any:
             return self.handle_invalid_for_json_schema(schema, "a class is not JSON")
 
         def set_schema(self, schema: Any) -> Any:
-            schema_ = super().set_schema(schema)
-            return {k: v for k, v in schema_.items() if k != "uniqueItems"}  # duplicates are merged
+            array = super().set_schema(schema)
+            return {k: v for k, v in array.items() if k != "uniqueItems"}  # duplicates are merged
 
         def frozenset_schema(self, schema: Any) -> Any:
-            schema_ = super().frozenset_schema(schema)
-            return {k: v for k, v in schema_.items() if k != "uniqueItems"}
+            array = super().frozenset_schema(schema)
+            return {k: v for k, v in array.items() if k != "uniqueItems"}
 
     return Generator
 
 
 def _to_json(schema: Any) -> Any:
-    """Return a schema as plain JSON; names of a tuple's items become descriptions.
+    """Return a schema as plain JSON, with the titles of a tuple's items as their descriptions.
 
-    Titles are removed later.
+    Titles are removed afterwards, and the fields of a NamedTuple have their names nowhere else.
     """
     if isinstance(schema, list | tuple):
         return [_to_json(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    members = {str(key): _to_json(held) for key, held in schema.items()}
+    members = {str(key): _to_json(value) for key, value in schema.items()}
     if isinstance(members.get("prefixItems"), list):
-        members["prefixItems"] = [_keep_name(item) for item in members["prefixItems"]]
+        members["prefixItems"] = [_title_to_description(item) for item in members["prefixItems"]]
     return members
 
 
-def _keep_name(item: Any) -> Any:
+def _title_to_description(item: Any) -> Any:
     if isinstance(item, dict) and isinstance(item.get("title"), str) and "$ref" not in item:
         return {"description": item["title"], **item}
     return item
@@ -295,7 +302,7 @@ def _keep_name(item: Any) -> Any:
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema whose root is not a `$ref`: recursive types have one."""
-    seen: set[str] = set()
+    seen: set[str] = set()  # a definition may refer to itself only
     while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
         seen.add(ref)
         rest = {k: v for k, v in schema.items() if k != "$ref"}
@@ -318,5 +325,6 @@ def _read_json(text: str) -> Any:
 
 
 def _fault_line(document: Any, fault: Any) -> str:
+    """Return one fault of pydantic with its path; a fault of the whole is one of "the answer"."""
     line = explain_fault(document, fault)
     return line if not line.startswith(":") else f"the answer{line}"

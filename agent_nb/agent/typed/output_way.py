@@ -1,6 +1,7 @@
 """How a request asks for a typed answer: by the provider's schema mode, a final tool, or in text.
 
-Why: providers differ, and the loop must not. Each request is built for the way that is open now.
+Why: providers differ, and the loop need not know how. A way can be lost in mid-run (last rule), so
+each request asks which one to take (`OutputWays.choose`).
 
 Rules
 - `schema`: the model accepts the schema with the request (`takes_output`), and its dialect is
@@ -9,8 +10,8 @@ Rules
   tool is not in the toolset, needs no approval, and its name differs from those of all tools.
 - `text`: dialects that write calls as text. The schema is in the instructions, and in the grammar
   if the model supports one.
-- If the server refuses the schema or ignores it (the answer is not JSON), the first way is disabled
-  for the rest of the run; the model object remembers a refusal for later runs.
+- If the server refuses the schema or ignores it (the answer is not JSON), `schema` is disabled for
+  the rest of the run; the model object remembers a refusal for later runs.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ UNTYPED = OutputWay()
 class OutputWays:
     """Chooses how the requests of one run ask for an answer of the type `output`.
 
-    `output`: None: any text is an answer. `tools`: those of the run.
+    If `output` is None, any text is an answer. `tools`: those of the run.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class OutputWays:
         return changes
 
     def choose(self, dialect: Dialect) -> OutputWay:
-        """Return how the next request, in `dialect`, asks."""
+        """Return how the next request, in `dialect`, asks for the answer."""
         if self.output is None:
             return UNTYPED
         if not dialect.native:

@@ -1,13 +1,13 @@
-"""A type of answers made of its JSON schema, for a process that does not have the type.
+"""Rebuild the type of an answer from its JSON schema, in a process that does not have the type.
 
-Why: a worker of a map must say what is wrong with an answer while the model can still correct it,
-and a class of a notebook cannot travel.
+Why: a worker of a map must report what is wrong with an answer while the model can still correct
+it, and a class of a notebook cannot be sent to another process.
 
 Rules
 - The schema is the type's own, unchanged, so that requests, inputs and records are equal.
-- What `OutputType` makes of Python types is understood: objects, arrays, tuples, unions, constants,
-  references (recursive ones too), bounds, formats of dates and of UUIDs. A keyword that is unknown
-  checks nothing; the type itself checks the answer where it is known.
+- The keywords that `OutputType` writes for Python types are checked: objects, arrays, tuples,
+  unions, constants, references (recursive ones too), bounds, formats of dates and of UUIDs. Other
+  keywords check nothing; the process that has the type checks the answer again.
 - The text of an answer is the model's own JSON, without defaults.
 """
 
@@ -15,39 +15,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
-from functools import cached_property
 from typing import Annotated, Any, Literal, NotRequired, Union
 from uuid import UUID
 
 from ...wire import as_dict, as_list
 from .output_type import Answer, OutputType
 
-_PLAIN: Mapping[str, Any] = {
+_PLAIN: Mapping[str, Any] = {  # `type` of the schema -> type
     "string": str,
     "integer": int,
     "number": float,
     "boolean": bool,
     "null": type(None),
 }
-_FORMATS: Mapping[str, Any] = {
+_FORMATS: Mapping[str, Any] = {  # `format` of a string -> type
     "date": date,
     "date-time": datetime,
     "time": time,
     "duration": timedelta,
     "uuid": UUID,
 }
-_BOUNDS = {
+_BOUNDS = {  # keyword of JSON Schema -> argument of pydantic's `Field`
     "minimum": "ge",
     "maximum": "le",
     "exclusiveMinimum": "gt",
     "exclusiveMaximum": "lt",
     "multipleOf": "multiple_of",
+    # the keywords above are for numbers, those below for texts and arrays
     "minLength": "min_length",
     "maxLength": "max_length",
     "minItems": "min_length",
     "maxItems": "max_length",
     "pattern": "pattern",
 }
+_NUMBER_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _DEFS = "#/$defs/"
 
 
@@ -55,7 +56,7 @@ class SchemaType(OutputType):
     """The type called `name` with this JSON schema. Raises UsageError if no type can be made."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
-        super().__init__(_Reader(schema).kind)
+        super().__init__(_TypeBuilder(schema).build())
         self.name = name
         self.schema = dict(schema)
         self.wrapped = self.schema.get("type") != "object"
@@ -64,21 +65,20 @@ class SchemaType(OutputType):
         return None  # the text stays the model's own JSON
 
 
-class _Reader:
-    """Makes a Python type of one schema and its definitions."""
+class _TypeBuilder:
+    """Makes a Python type of one schema and its definitions (`$defs`)."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
         self._definitions = as_dict(schema.get("$defs"))
-        self._types: dict[str, Any] = {}
+        self._types: dict[str, Any] = {}  # name of a definition -> its type
 
-    @cached_property
-    def kind(self) -> Any:
-        """The type."""
+    def build(self) -> Any:
+        """Return the type of the whole schema."""
         return self._type(self._schema)
 
     def _type(self, schema: Any) -> Any:
-        """Return the type of a schema, `Any` if it has no keyword that is understood."""
+        """Return the type of a schema, `Any` if no keyword of it is known here."""
         if not isinstance(schema, Mapping):
             return Any
         if str(ref := schema.get("$ref", "")).startswith(_DEFS):
@@ -87,9 +87,10 @@ class _Reader:
             return _literal([schema["const"]])
         if isinstance(schema.get("enum"), list):
             return _literal(schema["enum"])
-        for word in ("anyOf", "oneOf", "allOf"):
-            parts = as_list(schema.get(word))
-            if parts and (word != "allOf" or len(parts) == 1):
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            parts = as_list(schema.get(keyword))
+            # of allOf only one part: Python has no type that is several types at once
+            if parts and (keyword != "allOf" or len(parts) == 1):
                 return _union([self._type(part) for part in parts])
         kind = schema.get("type")
         if isinstance(kind, list):
@@ -98,16 +99,15 @@ class _Reader:
             self._type_of_kind(kind, schema), schema, numbers=kind in ("integer", "number")
         )
 
-    def _type_of_kind(self, word: Any, schema: Mapping[str, Any]) -> Any:
-        if word == "object":
+    def _type_of_kind(self, kind: Any, schema: Mapping[str, Any]) -> Any:
+        """Return the type of a schema whose `type` is `kind`, without its bounds."""
+        if kind == "object":
             return self._object_type(schema)
-        if word == "array":
+        if kind == "array":
             return self._array_type(schema)
-        return (
-            _FORMATS.get(str(schema.get("format")), str)
-            if word == "string"
-            else _PLAIN.get(word, Any)
-        )
+        if kind == "string":
+            return _FORMATS.get(str(schema.get("format")), str)
+        return _PLAIN.get(kind, Any)
 
     def _array_type(self, schema: Mapping[str, Any]) -> Any:
         if parts := as_list(schema.get("prefixItems")):
@@ -115,31 +115,33 @@ class _Reader:
         return list[self._type(schema.get("items"))]  # type: ignore[misc]
 
     def _object_type(self, schema: Mapping[str, Any]) -> Any:
-        more = schema.get("additionalProperties")
+        """Return a dict type, or a TypedDict if the schema lists properties."""
+        others = schema.get("additionalProperties")
         if not (fields := as_dict(schema.get("properties"))):
-            return dict[str, self._type(more)]  # type: ignore[misc]
+            return dict[str, self._type(others)]  # type: ignore[misc]
         from pydantic import ConfigDict
         from typing_extensions import TypedDict
 
         required = as_list(schema.get("required"))
-        kinds = {name: self._type(held) for name, held in fields.items()}
-        typed: Any = TypedDict
-        class_ = typed(
+        kinds = {name: self._type(field) for name, field in fields.items()}
+        make_typed_dict: Any = TypedDict
+        class_ = make_typed_dict(
             str(schema.get("title") or "Object"),
             {n: k if n in required else NotRequired[k] for n, k in kinds.items()},
         )
-        class_.__pydantic_config__ = ConfigDict(extra="forbid" if more is False else "ignore")
+        class_.__pydantic_config__ = ConfigDict(extra="forbid" if others is False else "ignore")
         return class_
 
     def _reference(self, name: str) -> Any:
-        """Return the type of a definition; one that holds itself is checked one level deep."""
+        """Return the type of a definition; inside itself it is `Any`, checked one level deep."""
         if name not in self._types:
-            self._types[name] = Any  # for the definition inside itself
+            self._types[name] = Any  # for a reference to this definition inside it
             self._types[name] = self._type(self._definitions.get(name))
         return self._types[name]
 
 
 def _literal(values: list[Any]) -> Any:
+    """Return the Literal of these values, `Any` if Python has none (a number such as 1.5)."""
     plain = [value for value in values if isinstance(value, str | int | bool | None)]
     return Literal[tuple(plain)] if plain and len(plain) == len(values) else Any
 
@@ -149,10 +151,17 @@ def _union(kinds: list[Any]) -> Any:
 
 
 def _with_bounds(kind: Any, schema: Mapping[str, Any], *, numbers: bool) -> Any:
+    """Return a type with the bounds of its schema; `numbers`: it is a number.
+
+    Bounds of another kind of value check nothing: pydantic would refuse them.
+    """
     from pydantic import Field
 
     if kind is Any or kind in _FORMATS.values():
         return kind
-    fit = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    bounds = {_BOUNDS[w]: schema[w] for w in _BOUNDS if w in schema and (w in fit) == numbers}
+    bounds = {
+        argument: schema[keyword]
+        for keyword, argument in _BOUNDS.items()
+        if keyword in schema and (keyword in _NUMBER_BOUNDS) == numbers
+    }
     return Annotated[kind, Field(**bounds)] if bounds else kind

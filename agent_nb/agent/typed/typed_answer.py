@@ -1,9 +1,9 @@
-"""The typed answer of a run: plain JSON, a value of its type, or a frame.
+"""Read the typed answer of a run from its log: as plain JSON, a value of its type, or a frame.
 
 Rules
-- The log decides: the newest text of the run itself that is marked as typed. A text without the
-  mark is never read as JSON.
-- Nothing is imported by name: only a type that the caller has makes a value of the JSON.
+- The answer is the newest text of the run itself (not of a sub-agent) that is marked as typed. A
+  text without the mark is never read as JSON.
+- No type is imported by its recorded name: the caller passes the type for a value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def output_as(log: Iterable[Event], kind: Any) -> Any:
 
 
 def make_frame(log: Iterable[Event]) -> pd.DataFrame:
-    """Return the answer as a frame. Raises UsageError without an answer."""
+    """Return the answer as a data frame. Raises UsageError without an answer."""
     run = list(log)
     start = next((e for e in run if isinstance(e, RunStart) and not e.span), RunStart())
     return make_answer_frame(_require_answer(run)[1], read_field_order(start.settings))

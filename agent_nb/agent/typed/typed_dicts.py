@@ -28,18 +28,19 @@ def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if not args or origin is typing.Literal:
         return kind
-    fields = kind.__metadata__ if origin is typing.Annotated else ()
-    converted = [convert_typed_dicts(each, inside) for each in (args[:1] if fields else args)]
-    if fields:
-        return typing.Annotated[(converted[0], *fields)]
+    metadata = kind.__metadata__ if origin is typing.Annotated else ()
+    converted = [convert_typed_dicts(each, inside) for each in (args[:1] if metadata else args)]
+    if metadata:
+        return typing.Annotated[(converted[0], *metadata)]
     if all(one is other for one, other in zip(converted, args, strict=True)):
-        return kind
+        return kind  # unchanged: not every generic can be subscripted again
     if origin in (typing.Union, types.UnionType):
         return reduce(operator.or_, converted)
     return origin[tuple(converted)]
 
 
 def _rebuild(kind: Any, inside: tuple[Any, ...]) -> Any:
+    """Return a TypedDict of `typing_extensions` with the name, fields and docstring of `kind`."""
     import typing_extensions
 
     if kind in inside:
@@ -49,14 +50,14 @@ def _rebuild(kind: Any, inside: tuple[Any, ...]) -> Any:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {}
     for name, hint in hints.items():
-        inner = typing.get_args(hint)[0] if typing.get_origin(hint) in _REQUIREMENTS else hint
-        marked = typing.get_origin(hint) in _REQUIREMENTS
-        needed = (
-            typing.get_origin(hint) is typing.Required if marked else name in kind.__required_keys__
-        )
-        mark = typing.Required if needed else typing.NotRequired
-        fields[name] = mark[convert_typed_dicts(inner, (*inside, kind))]
-    functional: Any = typing_extensions.TypedDict
-    rebuilt = functional(kind.__name__, fields)
+        requirement: Any = typing.get_origin(hint)
+        if requirement in _REQUIREMENTS:
+            (hint,) = typing.get_args(hint)  # noqa: PLW2901  (the type without Required)
+        else:
+            is_required = name in kind.__required_keys__
+            requirement = typing.Required if is_required else typing.NotRequired
+        fields[name] = requirement[convert_typed_dicts(hint, (*inside, kind))]
+    make_typed_dict: Any = typing_extensions.TypedDict
+    rebuilt = make_typed_dict(kind.__name__, fields)
     rebuilt.__doc__ = kind.__doc__
     return rebuilt

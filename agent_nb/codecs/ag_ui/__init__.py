@@ -26,6 +26,7 @@ from .write import AgUiWriter
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is AG-UI's, from 0 to 1."""
     kind = item.obj.get("type")
     if not isinstance(kind, str):
         return 0.0

@@ -40,28 +40,29 @@ _NAMES = (
     "toolCalls",
     "totalTokens",
 )
-_CAMEL = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
+# snake case -> name on the wire
+_TO_WIRE = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
 # fields whose objects also have AG-UI's names
 _NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
 
 def use_wire_names(obj: Obj) -> Obj:
-    """Return an object with the names of the wire."""
-    if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
+    """Return an object with its snake-case names as on the wire; one that has both keeps both."""
+    if not obj.keys() & _TO_WIRE.keys() and not obj.keys() & _NESTED:
         return obj
     return {
-        _CAMEL.get(k, k) if _CAMEL.get(k) not in obj else k: _within(v) if k in _NESTED else v
+        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _nested(v) if k in _NESTED else v
         for k, v in obj.items()
     }
 
 
-def _within(value: Any) -> Any:
+def _nested(value: Any) -> Any:
     if isinstance(value, list):
-        return [_within(v) for v in value]
+        return [_nested(v) for v in value]
     return use_wire_names(value) if isinstance(value, dict) else value
 
 
-def this_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
+def read_last_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
     """Return the user's last message in a snapshot ("" for none) and what came after it.
 
     That is the messages of the assistant and of tools.

@@ -1,4 +1,4 @@
-"""How the lines of AG-UI look, one function an event. Rules: pure functions."""
+"""Draw events as lines of AG-UI, one function a kind. Rules: pure functions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ...events import End, EndStatus, Error, Event, Extension, Node, Result, RunStart, State
-from ..block_protocol import Form
+from ..block_protocol import BlockForm
 from ..run_builder import Obj
 from ..writing import as_text
 
 NAME = "ag-ui"
-
-
-TEXT = Form(
+TEXT = BlockForm(
     "respond",
     "TEXT_MESSAGE_START",
     "TEXT_MESSAGE_CONTENT",
@@ -21,9 +19,7 @@ TEXT = Form(
     "messageId",
     "delta",
 )
-
-
-REASONING = Form(
+REASONING = BlockForm(
     "think",
     "REASONING_MESSAGE_START",
     "REASONING_MESSAGE_CONTENT",
@@ -31,26 +27,18 @@ REASONING = Form(
     "messageId",
     "delta",
 )
-
-
-TOOL = Form("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta")
-
-
+TOOL = BlockForm(
+    "call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta"
+)
+#: Type of a line -> the form of its block.
 FORMS = {
     name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
 }
-
-
-OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
-
-
+#: Kind of an event -> the form of its block.
+FORM_OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
+#: Status of an end -> its outcome on the wire; any other is `success`, or a RUN_ERROR.
 OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
-
-
-#: The key of a state's payload, by its kind.
-STATES = {"snapshot": "snapshot", "delta": "delta", "messages": "messages"}
-
-
+#: Kind of a state, which is also the field of its payload -> type of its line.
 STATE_TYPES = {
     "snapshot": "STATE_SNAPSHOT",
     "delta": "STATE_DELTA",
@@ -64,7 +52,7 @@ def _end(event: End) -> Obj:
 
 
 def draw_node(event: Node) -> Obj:
-    """Draw a step, or a sub-agent."""
+    """Draw the start or end of a step or, with `subagent` in its data, of a sub-agent."""
     if event.data and event.data.get("subagent"):
         if event.phase == "enter":
             return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
@@ -97,7 +85,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     },
     Node: draw_node,
     State: lambda e: (
-        {"type": STATE_TYPES[e.kind], STATES[e.kind]: e.payload}
+        {"type": STATE_TYPES[e.kind], e.kind: e.payload}
         if e.kind in STATE_TYPES
         else {"type": "STATE_SNAPSHOT"}
     ),

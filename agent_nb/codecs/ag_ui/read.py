@@ -27,18 +27,17 @@ from ...events import (
 )
 from ..block_protocol import BlockReader
 from ..blocks import Blocks
-from ..call_matching import Correlator
+from ..call_matching import CallMatcher
 from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from ..times import read_epoch
 from ..usage import counts_of
-from .incoming import content_text, this_turn, use_wire_names
-from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL
+from .incoming import content_text, read_last_turn, use_wire_names
+from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
-_KINDS = {kind: state for state, kind in STATES.items()}
 _USAGE = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -47,23 +46,23 @@ _USAGE = {
     "reasoning": "reasoningTokens",
     "total": "totalTokens",
 }
-_SNAPSHOTS = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta", "MESSAGES_SNAPSHOT": "messages"}
+_STATE_KINDS = {line: kind for kind, line in STATE_TYPES.items()}
 _CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
 
 
 class AgUiReader:
-    """Any number of runs, one after the other."""
+    """Reads any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, drawn_by(DRAW), _place)
-        self._calls = Correlator()
-        self._texts = Blocks(self._run)
-        self._blocks = BlockReader(self._run, self._texts, self._calls)
+        self._run = RunBuilder(NAME, drawn_by(DRAW), _envelope)
+        self._calls = CallMatcher()
+        self._open_blocks = Blocks(self._run)
+        self._blocks = BlockReader(self._run, self._open_blocks, self._calls)
         self._runs = 0
         self._begun = False
         self._over = False
-        self._user_spoke = self._spoken = False  # a message of the user, some text has come
-        self._snapshot: list[Obj] = []  # what the newest one says of this run
+        self._has_user_text = self._has_answer = False  # in this run
+        self._snapshot: list[Obj] = []  # of the newest snapshot, the messages of this run
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -75,22 +74,22 @@ class AgUiReader:
             self._begin(obj)
         self._begun = True
         if not isinstance(kind, str) or kind not in _CHUNKS:
-            out += self._texts.close()
+            out += self._open_blocks.close()
         out += handler_of(self.HANDLERS, kind, AgUiReader._unknown)(self, obj)
-        self._user_spoke = self._user_spoke or any(isinstance(event, User) for event in out)
-        self._spoken = self._spoken or any(
+        self._has_user_text = self._has_user_text or any(isinstance(event, User) for event in out)
+        self._has_answer = self._has_answer or any(
             isinstance(event, Respond) and event.content.strip() for event in out
         )
         return out
 
     def close(self) -> list[Event]:
-        """Close what the stream left open."""
-        out = [*self._texts.close(incomplete=True), *self._blocks.cut_off()]
-        return [*out, *self._unspoken(out)]
+        """Close open blocks as incomplete; add what only the snapshot holds."""
+        out = [*self._open_blocks.close(incomplete=True), *self._blocks.cut_off()]
+        return [*out, *self._snapshot_rest(out)]
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
-        self._over = self._begun = self._user_spoke = self._spoken = False
+        self._over = self._begun = self._has_user_text = self._has_answer = False
         self._snapshot = []
         self._run.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
         self._calls.clear()
@@ -101,6 +100,7 @@ class AgUiReader:
         return [self._run.line(RunStart, obj)]
 
     def _finished(self, obj: Obj) -> list[Event]:
+        """Read the end of a run, with its outcome and usage."""
         out = [*self.close(), *self._usage(obj)]
         outcome = obj.get("outcome")
         kind = outcome.get("type") if isinstance(outcome, dict) else None
@@ -110,22 +110,25 @@ class AgUiReader:
         self._over = True
         return [*out, self._run.line(End, obj, status=status)]
 
-    def _unspoken(self, out: list[Event]) -> list[Event]:
-        """Return the calls, results and words that are only in the newest snapshot, once."""
+    def _snapshot_rest(self, out: list[Event]) -> list[Event]:
+        """Return, once, the calls, results and answer that are only in the newest snapshot.
+
+        `out`: the events before, which may hold the answer.
+        """
         messages, self._snapshot = self._snapshot, []
-        spoken = self._spoken or any(isinstance(event, Respond) for event in out)
+        has_answer = self._has_answer or any(isinstance(event, Respond) for event in out)
         events: list[Event] = []
         for message in messages:
             text = content_text(message.get("content"))
             if message["role"] == "tool":
-                events += self._past_result(message, text)
-            elif text.strip() and not spoken:
+                events += self._snapshot_result(message, text)
+            elif text.strip() and not has_answer:
                 events.append(self._run.derived(Respond, content=text))
-            events += self._past_calls(message.get("toolCalls"))
+            events += self._snapshot_calls(message.get("toolCalls"))
         return events
 
-    def _past_calls(self, calls: Any) -> list[Event]:
-        """Return the calls of a message that have not come."""
+    def _snapshot_calls(self, calls: Any) -> list[Event]:
+        """Return those calls of a message that no line has opened."""
         events: list[Event] = []
         for call in calls if isinstance(calls, list) else ():
             wire_id = text_of(object_of(call), "id")
@@ -142,8 +145,8 @@ class AgUiReader:
             )
         return events
 
-    def _past_result(self, message: Obj, text: str) -> list[Event]:
-        """Return the result in a message, unless it has come."""
+    def _snapshot_result(self, message: Obj, text: str) -> list[Event]:
+        """Return the result in a message, unless its call is over already."""
         wire_id = text_of(message, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return []
@@ -190,31 +193,34 @@ class AgUiReader:
         return self._blocks.end(FORMS[obj["type"]], obj)
 
     def _chunk(self, obj: Obj) -> list[Event]:
+        """Read a `…_CHUNK` line: it opens its text, or continues the open one."""
         of = _CHUNKS[obj["type"]]
         text, form = obj.get("delta"), TEXT if of == "respond" else REASONING
         if not isinstance(text, str) or obj.get("role", "assistant") != "assistant":
-            return [*self._texts.close(), *self._unknown(obj)]
+            return [*self._open_blocks.close(), *self._unknown(obj)]
         drawn = {"type": form.delta, form.text: text}
         key = text_of(obj, "messageId") or self._last_key(of)
-        where = _place(obj)
-        ts = where.pop("ts")
-        return self._texts.delta(of, text, obj, drawn, key=key, ts=ts, where=where)
+        envelope = _envelope(obj)
+        ts = envelope.pop("ts")
+        return self._open_blocks.delta(of, text, obj, drawn, key=key, ts=ts, where=envelope)
 
     def _last_key(self, of: str) -> str:
-        block = self._texts.open_text
+        """Return the id of the open message, which a chunk without an id continues, or ""."""
+        block = self._open_blocks.open_text
         return block.key if block is not None and block.of == of else ""
 
     # The rest.
 
     def _result(self, obj: Obj) -> list[Event]:
+        """Read a result; a call that is still open has all its arguments then."""
         wire_id = text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
         name = self._calls.tool_of(wire_id)
-        block = self._texts.take(TOOL.key(obj))
+        block = self._open_blocks.take(TOOL.key(obj))
         called = [self._blocks.complete(block, {})] if block is not None else []
         match = self._calls.match_result(name, wire_id)
-        span = {k: v for k, v in _place(obj).items() if k == "span"}
+        span = {k: v for k, v in _envelope(obj).items() if k == "span"}
         fields: Obj = {"call_id": match.call_id, "name": name, "content": obj.get("content", "")}
         return [
             *called,
@@ -233,6 +239,7 @@ class AgUiReader:
         return [self._run.line(Node, obj, **fields)]
 
     def _subagent(self, obj: Obj) -> list[Event]:
+        """Read the start, end or error of a sub-agent as its node."""
         enter = obj["type"] == "SUBAGENT_STARTED"
         message = text_of(obj, "message")
         result = "" if enter else f"error: {message}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
@@ -245,19 +252,20 @@ class AgUiReader:
         return [self._run.line(Node, obj, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
-        kind = _SNAPSHOTS[obj["type"]]
-        payload = obj.get(_KINDS[kind]) if kind in _KINDS else None
-        state = self._run.line(State, obj, kind=kind, payload=payload)
+        """Read a state; a snapshot of the messages also brings the prompt, unless it has come."""
+        kind = _STATE_KINDS[obj["type"]]
+        state = self._run.line(State, obj, kind=kind, payload=obj.get(kind))
         if kind != "messages" or state.span:
             return [state]
-        prompt, self._snapshot = this_turn(obj.get("messages"))
-        if not prompt or self._user_spoke:
+        prompt, self._snapshot = read_last_turn(obj.get("messages"))
+        if not prompt or self._has_user_text:
             return [state]
         return [state, self._run.derived(User, content=prompt)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return self._run.unknown(obj)
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "RUN_STARTED": _started,
         "RUN_FINISHED": _finished,
@@ -285,7 +293,7 @@ class AgUiReader:
     }
 
 
-def _place(obj: Obj) -> Obj:
+def _envelope(obj: Obj) -> Obj:
     """Return the time and span of a line."""
     span = text_of(obj, "subagentRunId")
     return {"ts": read_epoch(obj.get("timestamp")), **({"span": span} if span else {})}

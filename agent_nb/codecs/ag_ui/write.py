@@ -34,7 +34,7 @@ from ...events import (
     User,
 )
 from ...wire import dumps
-from ..block_protocol import BlockWriter, Form
+from ..block_protocol import BlockForm, BlockWriter
 from ..checks import LastError, check_result
 from ..contract import Options
 from ..foreign_values import parse_json
@@ -42,25 +42,25 @@ from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, imported_line, split_block
-from .lines import DRAW, NAME, OF, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
+from ..writing import LiveBlocks, imported_line, split_block
+from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
 class AgUiWriter:
-    """Events of any number of runs, one after the other."""
+    """Writes events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._thread = options.conversation
         self._user_is_known = options.asked
-        self._live = Live()
-        self._imported_blocks = BlockWriter(OF, self._live)
-        self._blocks = 0
-        self._ids: dict[str, str] = {}
+        self._live = LiveBlocks()
+        self._imported_blocks = BlockWriter(FORM_OF, self._live)
+        self._message_count = 0
+        self._block_ids: dict[str, str] = {}  # open block -> id of its message
         self._texts: dict[str, Texts] = {}  # by span
-        self._step: Step = ""  # of the current block
+        self._step: Step = ""  # how the current block relates to the text before
         self._messages: dict[str, str] = {}  # id of the newest text, by span
         self._agents: set[str] = set()
         self._error = LastError(losses, _NOT_LAST)
@@ -100,82 +100,79 @@ class AgUiWriter:
         )
         return {**obj, **span, **({"timestamp": round(event.ts * 1000)} if event.ts else {})}
 
-    def _run(self, event: Event) -> Obj:
+    def _run_ids(self, event: Event) -> Obj:
         return {"threadId": self._thread or event.run, "runId": event.run}
 
     def _start(self, event: RunStart) -> list[Obj]:
         if event.span:
             return []
-        return [{"type": "RUN_STARTED", **self._run(event)}]
+        return [{"type": "RUN_STARTED", **self._run_ids(event)}]
 
-    def _id(self, event: Any) -> str:
-        """Return the message id of a block, and forget it when the block closes."""
+    def _message_id(self, event: Any) -> str:
+        """Return the id of the message that a block belongs to; forget it when the block closes."""
         live = isinstance(event, Delta)
-        known = self._ids.get(event.block, "") if live else self._ids.pop(event.block, "")
+        known = (self._block_ids.get if live else self._block_ids.pop)(event.block, "")
         if not known:
             known = self._messages.get(event.span, "") if self._step == "go_on" else ""
-            self._blocks += not known
-            known = known or f"{event.run or 'run'}-{self._blocks}"
+            self._message_count += not known
+            known = known or f"{event.run or 'run'}-{self._message_count}"
             if self._step:
                 self._messages[event.span] = known
             if live:
-                self._ids[event.block] = known
+                self._block_ids[event.block] = known
         return known
 
     def _user(self, event: User) -> list[Obj]:
         if event.span or self._user_is_known:
             return []
-        self._blocks += 1
-        where = {"messageId": f"{event.run or 'run'}-{self._blocks}"}
-        content = [{"type": TEXT.delta, **where, "delta": event.content}] if event.content else []
-        return [
-            {"type": TEXT.start, **where, "role": "user"},
-            *content,
-            {"type": TEXT.end, **where},
-        ]
+        self._message_count += 1
+        ids = {"messageId": f"{event.run or 'run'}-{self._message_count}"}
+        content = [{"type": TEXT.delta, **ids, "delta": event.content}] if event.content else []
+        return [{"type": TEXT.start, **ids, "role": "user"}, *content, {"type": TEXT.end, **ids}]
 
     def _delta(self, event: Delta) -> list[Obj]:
-        form = OF.get(event.of)
+        form = FORM_OF.get(event.of)
         if form is None or form is TOOL:  # a call's id is known when it is complete
             return []
-        number = self._id(event)
-        start = self._opening(form, number) if self._live.add(event) else []
-        return [
-            *start,
-            *([{"type": form.delta, form.id: number, "delta": event.text}] if event.text else []),
-        ]
+        message_id = self._message_id(event)
+        start = self._start_block(form, message_id) if self._live.add(event) else []
+        if not event.text:
+            return start
+        return [*start, {"type": form.delta, form.id: message_id, "delta": event.text}]
 
-    def _opening(self, form: Form, number: str) -> list[Obj]:
+    def _start_block(self, form: BlockForm, message_id: str) -> list[Obj]:
         role = {"role": "assistant" if form is TEXT else "reasoning"}
-        wrap = [{"type": "REASONING_START", form.id: number}] if form is REASONING else []
-        return [*wrap, {"type": form.start, form.id: number, **role}]
+        wrap = [{"type": "REASONING_START", form.id: message_id}] if form is REASONING else []
+        return [*wrap, {"type": form.start, form.id: message_id, **role}]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        form, number = OF[event.type], self._id(event)
-        wrap = [{"type": "REASONING_END", form.id: number}] if form is REASONING else []
-        ending = [{"type": form.end, form.id: number}, *wrap]
+        """Write the end of a block and, unless its deltas have been written, the whole of it."""
+        form, message_id = FORM_OF[event.type], self._message_id(event)
+        wrap = [{"type": "REASONING_END", form.id: message_id}] if form is REASONING else []
+        ending = [{"type": form.end, form.id: message_id}, *wrap]
         if self._live.take(event):
             return ending
         content = [
-            {"type": form.delta, form.id: number, "delta": text}
+            {"type": form.delta, form.id: message_id, "delta": text}
             for text, _ in split_block(event)
             if text
         ]
-        return [*self._opening(form, number), *content, *ending]
+        return [*self._start_block(form, message_id), *content, *ending]
 
     def _call(self, event: Call) -> list[Obj]:
-        who = {"toolCallId": event.call_id}
-        sound = not event.args or parse_json(event.raw_args) == event.args
+        ids = {"toolCallId": event.call_id}
+        # the model's text is written only where it says the same as the arguments
+        matches = not event.args or parse_json(event.raw_args) == event.args
         texts = (
             [text for text, _ in split_block(event)]
-            if event.raw_args and sound
+            if event.raw_args and matches
             else [dumps(event.args)]
         )
-        args = [{"type": TOOL.delta, **who, "delta": text} for text in texts if text]
+        args = [{"type": TOOL.delta, **ids, "delta": text} for text in texts if text]
         return [
-            {"type": TOOL.start, **who, "toolCallName": event.name},
+            {"type": TOOL.start, **ids, "toolCallName": event.name},
             *args,
-            {"type": TOOL.end, **who},
+            {"type": TOOL.end, **ids},
         ]
 
     def _result(self, event: Result) -> list[Obj]:
@@ -185,6 +182,7 @@ class AgUiWriter:
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
     def _on_node(self, event: Node) -> list[Obj]:
+        """Write a sub-agent, or any other node but a model request as a step."""
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
             return []
@@ -194,12 +192,12 @@ class AgUiWriter:
                 self._losses.add("node.result", "a step does not say how it ended")
             return [draw_node(event)]
         self._agents.add(event.span)
-        kind = {"subagentRunId": event.span}
+        ids = {"subagentRunId": event.span}
         if event.phase == "enter":
             return [
                 {
                     "type": "SUBAGENT_STARTED",
-                    **kind,
+                    **ids,
                     "name": event.name,
                     "parentToolCallId": event.span,
                 }
@@ -207,9 +205,9 @@ class AgUiWriter:
         self._agents.discard(event.span)
         failed = event.result not in ("", "ok")
         return [
-            {"type": "SUBAGENT_ERROR", **kind, "message": event.result}
+            {"type": "SUBAGENT_ERROR", **ids, "message": event.result}
             if failed
-            else {"type": "SUBAGENT_FINISHED", **kind}
+            else {"type": "SUBAGENT_FINISHED", **ids}
         ]
 
     def _state(self, event: State) -> list[Obj]:
@@ -230,6 +228,7 @@ class AgUiWriter:
         return []
 
     def _on_end(self, event: End) -> list[Obj]:
+        """Write RUN_ERROR for a failed run, else RUN_FINISHED with the outcome."""
         if event.span:
             return []
         total, self._total = self._total, None
@@ -247,8 +246,9 @@ class AgUiWriter:
         }
         if outcome["type"] == "interrupt":
             outcome["interrupts"] = []
-        return [{"type": "RUN_FINISHED", **self._run(event), "outcome": outcome, **usage}]
+        return [{"type": "RUN_FINISHED", **self._run_ids(event), "outcome": outcome, **usage}]
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start,
         User: _user,
@@ -267,6 +267,7 @@ class AgUiWriter:
 
 
 def _usage(total: Counts) -> Obj:
+    """Draw the token counts of a run; optional ones only if they are not 0."""
     counts = {
         "inputTokens": total.input,
         "outputTokens": total.output,

@@ -25,7 +25,7 @@ from .lines import NAME
 from .read import AgentEventReader
 from .write import AgentEventWriter
 
-#: Fields that only this format has beside a type.
+#: Type -> the fields beside it that only this format has.
 _SURE = {
     **dict.fromkeys(("tool_call", "tool_result", "progress", "result"), frozenset({"toolName"})),
     "tool_error": frozenset({"toolName", "callId"}),
@@ -33,6 +33,7 @@ _SURE = {
     **dict.fromkeys(("conversation_usage", "loop_usage"), frozenset({"used", "total"})),
     "hook": frozenset({"hookId"}),
 }
+#: Type that other formats may have too -> a field beside it that has to be text.
 _LIKELY = {
     **dict.fromkeys(("thought", "stream", "text_chunk"), "content"),
     "error": "error",
@@ -41,6 +42,7 @@ _LIKELY = {
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is an AgentEvent, from 0 to 1."""
     obj = item.obj
     kind = obj.get("type")
     if not isinstance(kind, str):

@@ -1,4 +1,4 @@
-"""How AgentEvents look on the wire (seed 003 § 3.1, § 5), one function a kind.
+"""Draw events as AgentEvents (seed 003 § 3.1, § 5), one function a kind.
 
 Rules: pure functions; the writer adds a tool's name and call id, the reader keeps them in the note.
 """
@@ -17,6 +17,7 @@ from ..writing import as_text
 
 NAME = "agent-event"
 Obj = dict[str, Any]
+#: Fields that count on from one piece of the answer to the next (see `passthrough`).
 SHIFTS: dict[str, Shift] = {"seq": count_on, "at": shift_time}
 
 
@@ -41,11 +42,11 @@ def progress_data(event: Progress) -> Any:
             {"subtype": "stdout_chunk", "content": event.text, **message} if message else event.text
         )
     if event.fraction is not None:
-        return {"percent": _times(event.fraction, 100), **message}
+        return {"percent": _scale(event.fraction, 100), **message}
     return event.data if event.data is not None or not message else message
 
 
-def _times(value: float, factor: float) -> float:
+def _scale(value: float, factor: float) -> float:
     """Shift the decimal point, so that 0.07 becomes 7 and not 7.000000000000001."""
     moved = float(Decimal(repr(value)) * Decimal(repr(factor)))
     return int(moved) if moved.is_integer() and factor > 1 else moved

@@ -1,11 +1,12 @@
 """Sub-agents of an AgentEvent run: `tool_progress` whose data is `{childRunId, event}`.
 
-Why apart: the event is read like one of a run of its own, below the call that runs it, and its line
-must come out again inside the line of the call.
+Why apart: the event is read like one of a run of its own, below the call that runs it. To write it
+again as it came, the line around it is kept.
 
 Rules
-- The line around an event is beside it as `#in`; it reaches the wire through `unwrap_line` only.
-- A child that is over takes no more events, so that what follows is plain progress.
+- The line around an event is kept in it as `#in`; `restore_outer_lines` takes that field out before
+  the event reaches the wire.
+- Events of a sub-agent that has ended are plain progress of the call.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ from typing import Any
 from ..foreign_values import object_of, text_of
 from .lines import Obj
 
-IN = "#in"
+OUTER = "#in"  # the field of an event that holds the line around it, without the event
 
 
 def child_event(obj: Obj) -> tuple[str, Obj] | None:
-    """Return the run and the event of a sub-agent's progress, None for other progress."""
+    """Return (run, event) of a sub-agent from a line of progress; None for other progress."""
     data = obj.get("data")
     if not isinstance(data, dict):
         return None
     run, event = text_of(data, "childRunId"), object_of(data.get("event"))
-    if not run or not isinstance(event.get("type"), str) or IN in event:
+    if not run or not isinstance(event.get("type"), str) or OUTER in event:
         return None
-    return run, {**event, IN: {**obj, "data": {k: v for k, v in data.items() if k != "event"}}}
+    return run, {**event, OUTER: {**obj, "data": {k: v for k, v in data.items() if k != "event"}}}
 
 
-def unwrap_line(obj: Obj) -> Obj:
-    """Return the line of an event, inside the lines around it."""
-    while isinstance(obj.get(IN), dict):
-        outer: Any = obj[IN]
-        event = {k: v for k, v in obj.items() if k != IN}
+def restore_outer_lines(obj: Obj) -> Obj:
+    """Return the line of an event inside the lines around it."""
+    while isinstance(obj.get(OUTER), dict):
+        outer: Any = obj[OUTER]
+        event = {k: v for k, v in obj.items() if k != OUTER}
         data = outer.get("data")
         obj = {**outer, "data": {**(data if isinstance(data, dict) else {}), "event": event}}
     return obj

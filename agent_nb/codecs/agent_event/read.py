@@ -19,19 +19,20 @@ from .run_reader import RunReader
 
 #: Frames that are about no run; `loop_usage` names one.
 CONTROL = ("connected", "session_replaced", "conversation_usage")
-_REMEMBERED = 256  # runs that are over, to recognise their late events
+_REMEMBERED = 256  # runs that are over, whose late events are recognised
 _NO_RUN = "it is about the connection or the conversation, and no run follows"
 
 
 class AgentEventReader:
-    """Any number of runs."""
+    """Reads any number of runs."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
+        # by `runId`; None: the run of events without one
         self._runs: OrderedDict[Any, RunReader] = OrderedDict()
-        self._newest: Any = None
+        self._newest: Any = None  # key of the run of the newest event
         self._count = 0
-        self._waiting: list[Obj] = []  # frames of no run, until one begins
+        self._held: list[Obj] = []  # frames of no run, until one begins
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -44,20 +45,20 @@ class AgentEventReader:
             return newest.read(obj)
         run_id = obj.get("runId")
         key = run_id if isinstance(run_id, str | int) else self._newest
-        reader = self._runs.get(key) or self._adopted(key)
+        reader = self._runs.get(key) or self._unnamed_run(key)
         if reader is None or (reader.over and obj.get("type") == "start"):
             reader = self._begin(key, obj)
         elif reader.over:
             self._losses.add("event after the end", "final and error are terminal", raw=dumps(obj))
             return []
         self._newest = key
-        held, self._waiting = self._waiting, []
+        held, self._held = self._held, []
         return [event for line in (*held, obj) for event in reader.read(line)]
 
     def close(self) -> list[Event]:
-        """Close the answers that were cut off."""
-        held, self._waiting = self._waiting, []
-        if held and not self._runs:
+        """Close every run; frames of no run become a run if the stream had none."""
+        held, self._held = self._held, []
+        if held and not self._runs:  # a stream of such frames alone is a run
             self._begin(None, held[0])
             return [e for line in held for e in self._runs[None].read(line)] + self.close()
         for obj in held:
@@ -65,24 +66,25 @@ class AgentEventReader:
         return [event for reader in self._runs.values() for event in reader.close()]
 
     def _hold(self, obj: Obj) -> None:
-        """Keep a frame for the run that begins next; only so many of them."""
-        if len(self._waiting) < _REMEMBERED:
-            self._waiting.append(obj)
+        """Keep a frame for the run that begins next, at most `_REMEMBERED` of them."""
+        if len(self._held) < _REMEMBERED:
+            self._held.append(obj)
         else:
             self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
 
-    def _adopted(self, key: Any) -> RunReader | None:
-        """Return the run that began without an id, if it goes on: it owns the first id."""
-        nameless = self._runs.get(None)
-        if nameless is not None and not nameless.over:
+    def _unnamed_run(self, key: Any) -> RunReader | None:
+        """Return the run that began without an id, now as `key`; None if there is none open."""
+        unnamed = self._runs.get(None)
+        if unnamed is not None and not unnamed.over:
             self._runs[key] = self._runs.pop(None)
-            return nameless
+            return unnamed
         return None
 
     def _begin(self, key: Any, obj: Obj) -> RunReader:
         self._count += 1
         again = key in self._runs or not isinstance(key, str)
         reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if again else key)
+        # of the runs that are over, only the newest are remembered
         for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED]:
             del self._runs[old]
         return reader

@@ -1,7 +1,7 @@
 """Read the events of one AgentEvent run (seed 003 § 3.1, § 4, § 5).
 
 Rules
-- `final`, `error` and `cancelled` end the run (`over`); the caller decides about later events.
+- `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.
 - A call id that is used again after its end is another call; a second call or result of one id is
   an extension.
 - A sub-agent's events are below its call (`span`: the call's id), and end with the call.
@@ -33,12 +33,12 @@ from ...events import (
     result_fields,
 )
 from ..blocks import Blocks
-from ..call_matching import Correlator, Match
+from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, object_of, text_of
-from ..run_builder import RunBuilder, Spans, drawn_by, handler_of
+from ..run_builder import RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
-from .nested import IN, child_event
+from .nested import OUTER, child_event
 from .whole_view import WholeView
 
 _ENDINGS = ("final", "error", "cancelled")
@@ -46,7 +46,7 @@ _CAUSES = ("user", "timeout", "limit")
 
 
 class RunReader:
-    """One run being read, or with a `span` a sub-agent's part of it."""
+    """Reads one run or, with a `span`, a sub-agent's part of it."""
 
     def __init__(self, run: str, span: str = "") -> None:
         self.over = False
@@ -58,12 +58,12 @@ class RunReader:
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
-        self._calls = Correlator(prefix)
+        self._calls = CallMatcher(prefix)
         self._view = WholeView()
-        self._pieces = 0  # answers of whole views that were written anew
-        self._questions: set[tuple[str, str]] = set()
-        self._waits = False
-        self._spans = Spans()
+        self._rewrites = 0  # how often a view has rewritten the answer
+        self._view_questions: set[tuple[str, str]] = set()  # (call id, prompt) read so far
+        self._awaits_input = False  # as the newest view says
+        self._spans = UniqueSpans()
         self._children: dict[tuple[str, str], _Child] = {}  # by call and run
 
     def read(self, obj: Obj) -> list[Event]:
@@ -73,10 +73,10 @@ class RunReader:
         return [*out, *handler_of(self.HANDLERS, kind, RunReader._unknown)(self, obj)]
 
     def close(self) -> list[Event]:
-        """Close the answer if it was cut off."""
-        out = [*self._leave(), *self._text.close(incomplete=True)]
-        out += self._close_view(incomplete=not self._waits)
-        if self._waits and not self.over:
+        """Close the sub-agents, and the answer as incomplete; end the run if it waits for input."""
+        out = [*self._close_children(), *self._text.close(incomplete=True)]
+        out += self._close_view(incomplete=not self._awaits_input)
+        if self._awaits_input and not self.over:
             self.over = True
             out.append(self._derived(End, status="awaiting"))
         return out
@@ -84,11 +84,11 @@ class RunReader:
     def _derived(self, cls: type[Event], **fields: Any) -> Event:
         return self._run.derived(cls, **self._where, **fields)
 
-    def _implicit(self, match: Match, wire_id: str, name: str) -> list[Event]:
+    def _implicit_call(self, match: Match, wire_id: str, name: str) -> list[Event]:
         return self._run.implicit_call(match, wire_id, **self._where, name=name)
 
     def _nested(self, call_id: str, child_run: str, obj: Obj) -> list[Event]:
-        """Return the events of a sub-agent's event."""
+        """Read an event of a sub-agent; the first opens its node, the last closes it."""
         out: list[Event] = []
         child = self._children.get((call_id, child_run))
         if child is None:
@@ -104,8 +104,8 @@ class RunReader:
         where = {"span": child.span, "parent": self._span}
         return [self._run.derived(Node, name=child.run, **where, **fields)]
 
-    def _leave(self, call_id: str = "") -> list[Event]:
-        """Close the sub-agents of a call that ended, or all of a run that did."""
+    def _close_children(self, call_id: str = "") -> list[Event]:
+        """Close the open sub-agents of a call that ended; without `call_id` all, the run ends."""
         out: list[Event] = []
         for (call, _), child in self._children.items():
             if not child.reader.over and call_id in ("", call):
@@ -131,11 +131,13 @@ class RunReader:
         ]
 
     def _progress(self, obj: Obj) -> list[Event]:
+        """Read progress of a tool, or the event of a sub-agent in it."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
+        # progress that names neither call nor tool belongs to the oldest open call
         match = self._calls.match_line(name, wire_id or ("" if name else self._calls.oldest()))
-        implicit = self._implicit(match, wire_id, name)
+        implicit = self._implicit_call(match, wire_id, name)
         inner = child_event(obj)
-        if inner is not None and not self._is_over(match.call_id, inner[0]):
+        if inner is not None and not self._child_is_over(match.call_id, inner[0]):
             return [*implicit, *self._nested(match.call_id, *inner)]
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
         return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
@@ -145,12 +147,12 @@ class RunReader:
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
         match = self._calls.match_result(name, wire_id)
-        implicit = self._implicit(match, wire_id, name)
+        implicit = self._implicit_call(match, wire_id, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
-        left = self._leave(match.call_id)
+        left = self._close_children(match.call_id)
         return [*implicit, *left, self._run.line(Result, obj, match.note, **fields)]
 
-    def _is_over(self, call_id: str, child_run: str) -> bool:
+    def _child_is_over(self, call_id: str, child_run: str) -> bool:
         child = self._children.get((call_id, child_run))
         return child is not None and child.reader.over
 
@@ -166,79 +168,81 @@ class RunReader:
 
     def _final(self, obj: Obj) -> list[Event]:
         self.over = True
-        return [*self._leave(), self._run.line(End, obj)]
+        return [*self._close_children(), self._run.line(End, obj)]
 
     def _error(self, obj: Obj) -> list[Event]:
         self.over = True
         return [
-            *self._leave(),
+            *self._close_children(),
             self._run.line(Error, obj, message=text_of(obj, "error")),
             self._derived(End, status="error"),
         ]
 
     def _cancelled(self, obj: Obj) -> list[Event]:
+        """Read the end of a run that was stopped: by the user, or by a limit."""
         self.over = True
         detail = text_of(obj, "reason")
         cause: Any = detail if detail in _CAUSES else "user"
         stopped = self._derived(Interrupt, reason=cause, detail="" if detail == cause else detail)
         return [
-            *self._leave(),
+            *self._close_children(),
             stopped,
             self._run.line(End, obj, status="interrupted" if cause == "user" else "limit"),
         ]
 
-    def _whole(self, obj: Obj) -> list[Event]:
-        """Read a whole view: keep it as a state, add what it says more than the view before."""
-        payload = {k: v for k, v in obj.items() if k not in ("type", IN)}
+    def _run_view(self, obj: Obj) -> list[Event]:
+        """Read a whole view: keep it as a state; what it adds to the view before becomes events."""
+        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
-        lines, before = self._view.lines(obj), self._view.content
-        end = lines.pop() if lines and lines[-1]["type"] in _ENDINGS else None
-        for line in lines:
+        new_lines, before = self._view.new_lines(obj), self._view.content
+        end = new_lines.pop() if new_lines and new_lines[-1]["type"] in _ENDINGS else None
+        for line in new_lines:
             out += map(_without_line, self.read(line))
         text = text_of(obj, "content")
         self._view.content = text
         if text.startswith(before) and len(text) > len(before):
-            out.append(self._piece(text[len(before) :]))
+            out.append(self._view_delta(text[len(before) :]))
         elif text != before:
-            out.append(self._said(before, incomplete=True))
-            self._pieces += 1
-            out += [self._piece(text)] if text else []
+            out.append(self._view_answer(before, incomplete=True))
+            self._rewrites += 1
+            out += [self._view_delta(text)] if text else []
         question = object_of(obj.get("awaitingInput"))
         if question and not end:
-            out += self._asks(question)
-        self._waits = bool(question)
+            out += self._view_question(question)
+        self._awaits_input = bool(question)
         if end is not None:
             out += map(_without_line, [*self._close_view(), *self.read(end)])
         return out
 
-    def _piece(self, text: str) -> Event:
+    def _view_delta(self, text: str) -> Event:
         return self._derived(Delta, of="respond", block=self._view_block(), text=text)
 
-    def _said(self, text: str, *, incomplete: bool = False) -> Event:
+    def _view_answer(self, text: str, *, incomplete: bool = False) -> Event:
         block = self._view_block()
         return self._derived(Respond, content=text, block=block, incomplete=incomplete)
 
     def _view_block(self) -> str:
-        return f"{self._span}/view-{self._pieces}" if self._span else f"view-{self._pieces}"
+        return f"{self._span}/view-{self._rewrites}" if self._span else f"view-{self._rewrites}"
 
     def _close_view(self, *, incomplete: bool = False) -> list[Event]:
         text, self._view.content = self._view.content, ""
-        return [self._said(text, incomplete=incomplete)] if text else []
+        return [self._view_answer(text, incomplete=incomplete)] if text else []
 
-    def _asks(self, question: Obj) -> list[Event]:
-        """Return the question of a view, once."""
+    def _view_question(self, question: Obj) -> list[Event]:
+        """Return the question in a view as an approval, unless an earlier view had it."""
         wire_id, prompt = text_of(question, "callId"), text_of(question, "message")
-        if (wire_id, prompt) in self._questions or not wire_id:
+        if (wire_id, prompt) in self._view_questions or not wire_id:
             return []
-        self._questions.add((wire_id, prompt))
+        self._view_questions.add((wire_id, prompt))
         match = self._calls.match_line("", wire_id)
-        implicit = self._implicit(match, wire_id, "")
+        implicit = self._implicit_call(match, wire_id, "")
         return [*implicit, self._derived(Approval, call_id=match.call_id, reason=prompt)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        payload = {k: v for k, v in obj.items() if k not in ("type", IN)}
+        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "thought": _thought,
         "tool_call": _call,
@@ -253,7 +257,7 @@ class RunReader:
         "error": _error,
         "start": _start,
         "cancelled": _cancelled,
-        "run_view": _whole,
+        "run_view": _run_view,
     }
 
 
@@ -266,5 +270,5 @@ class _Child(msgspec.Struct):
 
 
 def _without_line(event: Event) -> Event:
-    """Return an event that follows from a line which holds more."""
+    """Return an event without a line of its own: the line of the view stands for it."""
     return msgspec.structs.replace(event, extra={NAME: {"derived": True}})

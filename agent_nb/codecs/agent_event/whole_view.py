@@ -1,11 +1,11 @@
 """`run_view`: a server that sends the whole state of a run in each frame, not its events.
 
-Each frame stays as a state; what it says more than the frame before becomes events. Why: calls,
+Each frame stays as a state; what it adds to the frame before becomes events. Why: calls,
 results and the answer must be read like those of any stream.
 
 Rules
-- A thought counts once something follows it, because it may still grow. The answer streams as
-  deltas and is whole at the end of the run; one that is written anew replaces what was said.
+- A thought becomes a line only when something follows it, because it may still grow. The answer
+  streams as deltas and is whole at the end of the run; a rewritten answer replaces the one before.
 - Events are as the run's own reader makes them from lines, but have no line (`derived`).
 """
 
@@ -25,26 +25,27 @@ _ENDS = {
 
 
 class WholeView:
-    """What of a run's views has been said."""
+    """Compares the views of one run; `content`: the answer in the newest one."""
 
     def __init__(self) -> None:
         self.content = ""
-        self._thoughts = 0
-        self._called: set[int] = set()
-        self._progress: dict[int, int] = {}
-        self._answered: set[int] = set()
+        # what has become lines, by the number of the step
+        self._steps_thought = 0  # steps whose thought has
+        self._with_call: set[int] = set()
+        self._progress_counts: dict[int, int] = {}
+        self._with_result: set[int] = set()
 
-    def lines(self, obj: Obj) -> list[Obj]:
-        """Return the lines that a server of events would have sent since the view before."""
+    def new_lines(self, obj: Obj) -> list[Obj]:
+        """Return the lines that a server of single events would have sent since the last view."""
         steps = [s for s in _list(obj.get("steps")) if isinstance(s, dict)]
         end = _ENDS.get(text_of(obj, "status"))
         settled = bool(end or obj.get("content"))
         out: list[Obj] = []
         for number, step in enumerate(steps):
             action = object_of(step.get("action"))
-            over = settled or bool(action) or "observation" in step or number + 1 < len(steps)
-            if number >= self._thoughts and over:
-                self._thoughts = number + 1
+            is_over = settled or bool(action) or "observation" in step or number + 1 < len(steps)
+            if number >= self._steps_thought and is_over:
+                self._steps_thought = number + 1
                 thought = text_of(step, "thought")
                 out += [{"type": "thought", "content": thought}] if thought else []
             if action:
@@ -52,24 +53,25 @@ class WholeView:
         return [*out, *([{**end, "at": obj.get("at")}] if end else [])]
 
     def _action(self, number: int, action: Obj, step: Obj) -> list[Obj]:
-        about: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
+        """Return the new lines of the tool call in step `number`."""
+        ids: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
         out: list[Obj] = []
-        if number not in self._called:
-            self._called.add(number)
-            out.append({"type": "tool_call", **about, "toolArgs": action.get("toolArgs")})
+        if number not in self._with_call:
+            self._with_call.add(number)
+            out.append({"type": "tool_call", **ids, "toolArgs": action.get("toolArgs")})
         news = _list(action.get("progress"))
-        before = self._progress.get(number, 0)
-        self._progress[number] = max(before, len(news))
-        out += [{"type": "tool_progress", **about, "data": data} for data in news[before:]]
+        before = self._progress_counts.get(number, 0)
+        self._progress_counts[number] = max(before, len(news))
+        out += [{"type": "tool_progress", **ids, "data": data} for data in news[before:]]
         status = action.get("status")
         failed, observation = status == "failed", step.get("observation")
-        if number not in self._answered and (
+        if number not in self._with_result and (
             status == "completed" or failed or observation is not None
         ):
-            self._answered.add(number)
+            self._with_result.add(number)
             output = action.get("error") if failed and observation is None else observation
             kind = "tool_error" if failed else "tool_result"
-            out.append({"type": kind, **about, "output": "" if output is None else output})
+            out.append({"type": kind, **ids, "output": "" if output is None else output})
         return out
 
 

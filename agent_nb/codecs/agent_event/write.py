@@ -36,30 +36,30 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
-from ..writing import Live, imported_line, restore_block, split_block
+from ..writing import LiveBlocks, imported_line, restore_block, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
-from .nested import unwrap_line
+from .nested import restore_outer_lines
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
 class AgentEventWriter:
-    """Events of any number of runs."""
+    """Writes events of any number of runs."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._ids = options.form == "ids"
-        self._live = Live()
+        self._live = LiveBlocks()
         self._last_error = LastError(losses, _NOT_LAST)
-        self._why = ""
-        self._names: dict[str, str] = {}
+        self._interrupt_reason = ""
+        self._tools: dict[str, str] = {}  # call id -> tool, of open calls
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
         note = note_of(event, NAME)
         if note is not None:
             lines = self._imported(event, note)
-            return [Item(unwrap_line(obj) if event.span else obj) for obj in lines]
+            return [Item(restore_outer_lines(obj) if event.span else obj) for obj in lines]
         if event.span:
             return [Item(obj) for obj in self._nested(event)]
         handler = self.HANDLERS.get(type(event))
@@ -71,6 +71,7 @@ class AgentEventWriter:
         return []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        """Write an event that was read from this format as it came."""
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
@@ -81,8 +82,9 @@ class AgentEventWriter:
         return imported_line(event, note, DRAW)
 
     def _tool(self, call_id: str, name: str = "") -> Obj:
+        """Return the fields of a line that name its tool and, in the form `ids`, its call."""
         return {
-            "toolName": name or self._names.get(call_id, ""),
+            "toolName": name or self._tools.get(call_id, ""),
             **({"callId": call_id} if self._ids else {}),
         }
 
@@ -90,27 +92,23 @@ class AgentEventWriter:
         """Write a sub-agent's answer as progress of the call that runs it."""
         if isinstance(event, Node):
             return []
-        call_id, name = event.span, self._names.get(event.span, "")
-        text = (
-            event.text
-            if isinstance(event, Delta) and event.of == "respond"
-            else event.content
-            if isinstance(event, Respond)
-            else ""
-        )
+        call_id, name = event.span, self._tools.get(event.span, "")
+        text = ""
         if isinstance(event, Delta):
-            if name:  # the block of a delta that is dropped is counted
+            text = event.text if event.of == "respond" else ""
+            if name:  # without a call its deltas are dropped, and the whole block is counted
                 self._live.add(event)
         elif self._live.take(event):
             return []
-        if not name or not text:
-            if not isinstance(event, Delta):
-                self._losses.add(
-                    "nested events",
-                    "of a sub-agent only the answer travels, as progress of its call",
-                )
-            return []
-        return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
+        elif isinstance(event, Respond):
+            text = event.content
+        if name and text:
+            return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
+        if not isinstance(event, Delta):
+            self._losses.add(
+                "nested events", "of a sub-agent only the answer travels, as progress of its call"
+            )
+        return []
 
     def _thought(self, event: Think) -> list[Obj]:
         return [DRAW[Think](event)]
@@ -127,7 +125,8 @@ class AgentEventWriter:
         )
 
     def _call(self, event: Call) -> list[Obj]:
-        self._names[event.call_id] = event.name
+        """Write a call, with the model's text of the arguments if that says the same."""
+        self._tools[event.call_id] = event.name
         raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
         return [
             {
@@ -149,7 +148,7 @@ class AgentEventWriter:
     def _result(self, event: Result) -> list[Obj]:
         check_result(self._losses, event, text="an output")
         drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
-        self._names.pop(event.call_id, None)
+        self._tools.pop(event.call_id, None)
         return [drawn]
 
     def _error(self, event: Error) -> list[Obj]:
@@ -157,11 +156,12 @@ class AgentEventWriter:
         return []
 
     def _interrupt(self, event: Interrupt) -> list[Obj]:
-        self._why = event.detail or event.reason
+        self._interrupt_reason = event.detail or event.reason
         return []
 
     def _end(self, event: End) -> list[Obj]:
-        why, self._why = self._why, ""
+        """Write the end; a run that was stopped ends with an error that names the reason."""
+        reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
             error = self._last_error.take() or Error(
                 message=event.finish_reason or "the run failed"
@@ -171,12 +171,13 @@ class AgentEventWriter:
         if event.status == "ok":
             return [DRAW[End](event)]
         self._losses.add("end.status", "a run is either final or ends in an error")
-        message = f"{event.status}: {why}" if why else event.status
+        message = f"{event.status}: {reason}" if reason else event.status
         return [DRAW[Error](Error(message=message))]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         Think: _thought,
         Delta: _delta,

@@ -26,6 +26,7 @@ from .write import CogencyWriter
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is Cogency's, from 0 to 1; `seq` shows that it is canonical."""
     obj = item.obj
     if obj.get("type") not in CogencyReader.HANDLERS or "seq" in obj:
         return 0.0

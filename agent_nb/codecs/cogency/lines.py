@@ -1,5 +1,4 @@
-"""How the lines of Cogency look: each event on the wire, and the values in it that need reading
-(seed 000 § Event Schema).
+"""Draw events as lines of Cogency, and read the values in such lines (seed 000 § Event Schema).
 
 Rules: pure functions of one event or value, without the timestamp, which the reader and the writer
 handle.
@@ -33,7 +32,7 @@ from ..times import read_epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
-#: The outcome that only repeats the status.
+#: Status of a result -> the outcome written for it where there is no other text to show.
 OUTCOMES: dict[ResultStatus, str] = {
     "ok": "Success",
     "error": "Error",
@@ -42,6 +41,7 @@ OUTCOMES: dict[ResultStatus, str] = {
     "timeout": "Timeout",
 }
 STATUS = {word: status for status, word in OUTCOMES.items()}
+#: The counts that this format has.
 COUNTED = ("input", "output", "duration")
 
 
@@ -49,10 +49,10 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# What a line holds beside type and timestamp, from the event alone.
+# One function a kind: what its line holds beside type and timestamp.
 
 
-def _content(event: Any) -> Obj:
+def _draw_content(event: Any) -> Obj:
     return {"content": event.content}
 
 
@@ -64,8 +64,8 @@ def _outcome(event: Result) -> Any:
     return (event.display or {}).get("text/plain", OUTCOMES[event.status])
 
 
-def own_outcome(event: Result) -> Any:
-    """Return the outcome of our result: for a failure the error's message, not its traceback."""
+def choose_outcome(event: Result) -> Any:
+    """Return the outcome of a result of ours: for a failure the error's message, no traceback."""
     if event.status != "error":
         return _outcome(event)
     shown = (event.display or {}).get("text/plain")
@@ -75,11 +75,11 @@ def own_outcome(event: Result) -> Any:
         frames = [
             number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))
         ]
-        text = "\n".join(lines[frames[-1] + 1 :])
+        text = "\n".join(lines[frames[-1] + 1 :])  # the message is below the last frame
     return text.strip() if isinstance(text, str) and text.strip() else OUTCOMES["error"]
 
 
-def _payload(event: Result) -> Obj:
+def _draw_payload(event: Result) -> Obj:
     return {
         "payload": {
             "outcome": _outcome(event),
@@ -89,30 +89,30 @@ def _payload(event: Result) -> Obj:
     }
 
 
-def _stored(event: Result) -> Obj:
+def _draw_stored(event: Result) -> Obj:
     return {"content": _dumps({"outcome": _outcome(event), "content": event.content})}
 
 
-def counts_of(counts: Counts) -> Obj:
-    """Write the counts that this wire has."""
+def draw_counts(counts: Counts) -> Obj:
+    """Draw the counts that this format has."""
     return {"input": counts.input, "output": counts.output, "duration": counts.duration}
 
 
 def _metric(event: Metric) -> Obj:
-    return {"step": counts_of(event.step), "total": counts_of(event.total)}
+    return {"step": draw_counts(event.step), "total": draw_counts(event.total)}
 
 
 def _error(event: Error) -> Obj:
     return {"payload": {"error": event.message}}
 
 
-def extension_line(event: Extension) -> Obj:
-    """Write an event of another type than the ten."""
+def _extension(event: Extension) -> Obj:
+    """Draw a line of another type than the ten."""
     return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
 
 
-def batch_line(results: list[Result]) -> Obj:
-    """Write the results of one batch as the array that the system writes."""
+def draw_batch(results: list[Result]) -> Obj:
+    """Draw the results of one batch of calls as one line."""
     done = sum(r.status == "ok" for r in results)
     counts = {
         "tools_executed": len(results),
@@ -141,21 +141,21 @@ def _batch_entry(event: Result) -> Obj:
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    User: _content,
-    Think: _content,
-    Respond: _content,
+    User: _draw_content,
+    Think: _draw_content,
+    Respond: _draw_content,
     Call: _call,
-    Result: _payload,
+    Result: _draw_payload,
     Metric: _metric,
     Error: _error,
-    Extension: extension_line,
+    Extension: _extension,
     Execute: lambda _: {},
     End: lambda _: {},
     Interrupt: lambda _: {},
 }
-#: Other shapes of a line, by the `form` of its note.
+#: Other shapes of a line, by the `form` in its note: a result as it is stored, or as plain text.
 FORMS: dict[str, Callable[[Any], Obj]] = {
-    "stored": _stored,
+    "stored": _draw_stored,
     "text": lambda e: {"content": e.message if isinstance(e, Error) else e.content},
 }
 
@@ -165,13 +165,13 @@ def draw_piece(text: str) -> Obj:
     return {"type": "think", "content": text}
 
 
-def _later(value: Any, _lines: int, ms: int) -> Any:
+def _shift_timestamp(value: Any, _lines: int, ms: int) -> Any:
     sound = isinstance(value, float | int) and not isinstance(value, bool)
     return round(value + ms / 1000, 3) if sound else value
 
 
-#: How the timestamps of the pieces of a thought go on (see `passthrough`).
-SHIFTS = {"timestamp": _later}
+#: Fields that count on from one piece of a thought to the next (see `passthrough`).
+SHIFTS = {"timestamp": _shift_timestamp}
 
 
 def draw_line(event: Event, form: str = "") -> Obj:
@@ -190,7 +190,7 @@ def time_of(obj: Mapping[str, Any]) -> float:
 
 
 def read_counts(value: Any) -> Counts:
-    """Read the counts that this wire has; an invalid count stays in the note."""
+    """Return the counts that this format has, all 0 if one is invalid (the note keeps them)."""
     known = {k: v for k, v in value.items() if k in COUNTED} if isinstance(value, dict) else {}
     try:
         return msgspec.convert(known, Counts)

@@ -22,7 +22,7 @@ from ...events import (
     User,
 )
 from ..blocks import Blocks
-from ..call_matching import Correlator
+from ..call_matching import CallMatcher
 from ..foreign_values import arguments_of, object_of, parse_json, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
@@ -34,57 +34,56 @@ from .lines import (
     SHIFTS,
     STATUS,
     Obj,
-    batch_line,
+    draw_batch,
     draw_line,
     draw_piece,
     read_counts,
     time_of,
 )
 
-_STOPS = ("interrupt", "cancelled")
-
-
+_INTERRUPTS = ("interrupt", "cancelled")
 _TEXTS: dict[str, type[Event]] = {"user": User, "respond": Respond}
 
 
 class CogencyReader:
-    """Any number of runs, one after the other."""
+    """Reads any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
         self._run = RunBuilder(NAME, draw_line, lambda obj: {"ts": time_of(obj)})
         self._thoughts = Blocks(self._run, SHIFTS)
-        self._lone: Obj | None = None  # the first line of a thought, until the next line
-        self._calls = Correlator()
-        self._batch: list[str] = []
+        self._first_line: Obj | None = None  # the first line of a thought, until the next line
+        self._calls = CallMatcher()
+        self._batch: list[str] = []  # our ids of the calls since the last `execute`
         self._runs = 0
-        self._end: tuple[Obj, float, int] | None = None
-        self._metrics = 0
-        self._stopped = False  # the newest line but metrics was an interrupt
+        # the line of the end, its time, and how many metrics came just before it
+        self._held_end: tuple[Obj, float, int] | None = None
+        self._metric_count = 0  # of the lines just before
+        self._interrupted = False  # the newest line, apart from metrics, is an interrupt
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one line."""
         obj = item.obj
         kind = obj.get("type")
         handler = handler_of(self.HANDLERS, kind, CogencyReader._unknown)
-        out = self._thought_over() if kind != "think" else []
-        over = self._end is not None and kind != "metric"
+        out = self._close_thought() if kind != "think" else []
+        over = self._held_end is not None and kind != "metric"
         if over:
-            out += self._finish()
+            out += self._release_end()
         if kind == "user" or over or not self._runs:
             self._new_run(obj)
-        before = self._metrics
+        before = self._metric_count
         out += handler(self, obj)
-        self._stopped = kind in _STOPS or (self._stopped and kind in ("metric", "end"))
-        self._metrics = before + 1 if kind == "metric" else 0
+        self._interrupted = kind in _INTERRUPTS or (self._interrupted and kind in ("metric", "end"))
+        self._metric_count = before + 1 if kind == "metric" else 0
         return out
 
     def close(self) -> list[Event]:
         """Return the thought that is open, and the `end` that was held back."""
-        return [*self._thought_over(incomplete=True), *self._finish()]
+        return [*self._close_thought(incomplete=True), *self._release_end()]
 
     def tick(self, _now: float) -> list[Event]:
-        """Return the line of a thought that is held, as its first piece: a viewer sees it now."""
-        return self._pieces()
+        """Return the first line of a thought, if it is held, as a piece: a viewer sees it now."""
+        return self._begin_pieces()
 
     def _new_run(self, obj: Obj) -> None:
         self._runs += 1
@@ -92,39 +91,44 @@ class CogencyReader:
         self._calls.clear()
         self._batch = []
 
-    def _finish(self) -> list[Event]:
-        end, self._end = self._end, None
+    def _release_end(self) -> list[Event]:
+        """Return the end that was held back for its metrics, if any."""
+        end, self._held_end = self._held_end, None
         if end is None:
             return []
         obj, ts, before = end
         note = {**note_difference(obj, {"type": "end"}), **({"held": before} if before else {})}
-        return [self._run.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")]
+        return [
+            self._run.make(End, note, ts=ts, status="interrupted" if self._interrupted else "ok")
+        ]
 
     def _text(self, obj: Obj) -> list[Event]:
         return [self._run.line(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
 
     def _think(self, obj: Obj) -> list[Event]:
-        if self._lone is None and self._thoughts.open_text is None:
-            self._lone = obj
+        if self._first_line is None and self._thoughts.open_text is None:
+            self._first_line = obj
             return []
-        return [*self._pieces(), *self._piece(obj)]
+        return [*self._begin_pieces(), *self._read_piece(obj)]
 
-    def _pieces(self) -> list[Event]:
-        lone, self._lone = self._lone, None
-        return self._piece(lone) if lone is not None else []
+    def _begin_pieces(self) -> list[Event]:
+        """Return the first line of a thought as its first piece, unless it has been returned."""
+        first_line, self._first_line = self._first_line, None
+        return self._read_piece(first_line) if first_line is not None else []
 
-    def _piece(self, obj: Obj) -> list[Event]:
+    def _read_piece(self, obj: Obj) -> list[Event]:
         text = text_of(obj, "content")
         return self._thoughts.delta("think", text, obj, draw_piece(text), ts=time_of(obj))
 
-    def _thought_over(self, *, incomplete: bool = False) -> list[Event]:
+    def _close_thought(self, *, incomplete: bool = False) -> list[Event]:
         """Return the thought that ends here; one that came in a single line is whole."""
-        lone, self._lone = self._lone, None
-        if lone is not None:
-            return [self._run.line(Think, lone, content=text_of(lone, "content"))]
+        first_line, self._first_line = self._first_line, None
+        if first_line is not None:
+            return [self._run.line(Think, first_line, content=text_of(first_line, "content"))]
         return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
+        """Read a call; a content that is not JSON is kept as the text of its arguments."""
         content = obj.get("content")
         body = object_of(content if isinstance(content, dict) else parse_json(content))
         args = body.get("args")
@@ -138,12 +142,7 @@ class CogencyReader:
             if not body
             else ""
         )
-        fields: Obj = {
-            "call_id": call_id,
-            "synthetic": True,
-            "name": name,
-            "args": object_of(args),
-        }
+        fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": object_of(args)}
         return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
     def _execute(self, obj: Obj) -> list[Event]:
@@ -151,6 +150,9 @@ class CogencyReader:
         return [self._run.line(Execute, obj, calls=calls)]
 
     def _result(self, obj: Obj) -> list[Event]:
+        """Find the shape of a result, and read it."""
+        # the shapes that a result has had: an array of a batch (or one entry of it) as JSON text or
+        # value, a payload, stored JSON text, plain text
         payload, content = obj.get("payload"), obj.get("content")
         stored = parse_json(content)
         items = stored if isinstance(stored, list) else content
@@ -160,15 +162,16 @@ class CogencyReader:
             and items
             and all(isinstance(i, dict) and "tool" in i for i in items)
         ):
-            return self._results(obj, items)
+            return self._batch_results(obj, items)
         if isinstance(payload, dict) and payload.keys() & {"outcome", "content", "error"}:
-            return self._one(obj, "", payload)
+            return self._single_result(obj, "", payload)
         if isinstance(stored, dict) and "content" in stored:
-            return self._one(obj, "stored", stored)
-        return self._one(obj, "text", {"content": text_of(obj, "content")})
+            return self._single_result(obj, "stored", stored)
+        return self._single_result(obj, "text", {"content": text_of(obj, "content")})
 
-    def _one(self, obj: Obj, form: str, body: Obj) -> list[Event]:
-        call_id, name, implicit = self._ended("", obj)
+    def _single_result(self, obj: Obj, form: str, body: Obj) -> list[Event]:
+        """Read the result of one call; `body` holds outcome, content and error."""
+        call_id, name, implicit = self._end_call("", obj)
         error, outcome = body.get("error"), body.get("outcome")
         status: ResultStatus = "error" if error else "ok"
         if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
@@ -180,18 +183,19 @@ class CogencyReader:
             else None
         )
         fields: Obj = {"call_id": call_id, "content": content, "status": status, "display": display}
-        return [*implicit, self._formed(Result, obj, form, name=name, **fields)]
+        return [*implicit, self._shaped(Result, obj, form, name=name, **fields)]
 
-    def _formed(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
-        """Return the event of a line in one of its shapes."""
+    def _shaped(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
+        """Return the event of a line whose shape is `form` (see `lines.FORMS`)."""
         note = {"form": form} if form else {}
         return self._run.line(cls, obj, note, draw=lambda event: draw_line(event, form), **fields)
 
-    def _results(self, obj: Obj, items: list[Obj]) -> list[Event]:
+    def _batch_results(self, obj: Obj, items: list[Obj]) -> list[Event]:
+        """Read the results of a batch; the first one's note restores the line of all."""
         out: list[Event] = []
         results: list[Result] = []
         for entry in items:
-            call_id, name, implicit = self._ended(text_of(entry, "tool"), obj)
+            call_id, name, implicit = self._end_call(text_of(entry, "tool"), obj)
             word, outcome = entry.get("status"), entry.get("outcome")
             status = (
                 "ok"
@@ -213,12 +217,15 @@ class CogencyReader:
                 )
             )
             out += [*implicit, results[-1]]
-        note = {"batch": len(results), **note_difference(obj, batch_line(results))}
+        note = {"batch": len(results), **note_difference(obj, draw_batch(results))}
         first = msgspec.structs.replace(results[0], extra={NAME: note})
         return [first if event is results[0] else event for event in out]
 
-    def _ended(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
-        """Return the id and tool of the call that ended, and the call itself if it is implicit."""
+    def _end_call(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
+        """End the oldest open call to `name` ("": to any tool).
+
+        Return its id, its tool, and the call itself if no line opened it.
+        """
         calls = self._calls
         if name and calls.is_open(name):
             return calls.match_result(name).call_id, name, []
@@ -239,7 +246,7 @@ class CogencyReader:
     def _error(self, obj: Obj) -> list[Event]:
         payload = obj.get("payload")
         if not isinstance(payload, dict):
-            return [self._formed(Error, obj, "text", message=text_of(obj, "content"))]
+            return [self._shaped(Error, obj, "text", message=text_of(obj, "content"))]
         tool = text_of(payload, "tool")
         call_id = self._calls.match_line(tool).call_id if self._calls.is_open(tool) else ""
         return [self._run.line(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
@@ -247,14 +254,15 @@ class CogencyReader:
     def _interrupt(self, obj: Obj) -> list[Event]:
         return [self._run.line(Interrupt, obj)]
 
-    def _ended_run(self, obj: Obj) -> list[Event]:
-        self._end = (obj, time_of(obj), self._metrics)
+    def _hold_end(self, obj: Obj) -> list[Event]:
+        self._held_end = (obj, time_of(obj), self._metric_count)
         return []
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k not in ("type", "timestamp")}
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "user": _text,
         "think": _think,
@@ -266,5 +274,5 @@ class CogencyReader:
         "error": _error,
         "interrupt": _interrupt,
         "cancelled": _interrupt,
-        "end": _ended_run,
+        "end": _hold_end,
     }

@@ -2,7 +2,7 @@
 
 Rules
 - What was read from this wire goes back as it came (`passthrough`).
-- `metric` follows `end` here: it is held back, until the next event or the end.
+- `metric` follows `end` here: it is held back until the next event or the end of the stream.
 - The outcome of a failed call is the error's message.
 """
 
@@ -14,56 +14,56 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import is_derived, note_of
-from ..writing import noted_pieces
+from ..writing import pieces_with_notes
 from .lines import (
     DRAW,
     NAME,
     SHIFTS,
     STATUS,
     Obj,
-    batch_line,
-    counts_of,
+    choose_outcome,
+    draw_batch,
+    draw_counts,
     draw_line,
     draw_piece,
-    own_outcome,
     read_counts,
 )
 
 
 class CogencyWriter:
-    """Events of any number of runs, one after the other."""
+    """Writes events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, _options: Options) -> None:
         self._losses = losses
-        self._metrics: list[Item] = []
-        self._results: list[Result] = []
-        self._wanted = 0
-        self._names: dict[str, str] = {}  # tools of open calls
-        self._last: Event | None = None  # of our own events but metrics
+        self._held_metrics: list[Item] = []
+        self._batch: list[Result] = []
+        self._batch_size = 0
+        self._tools: dict[str, str] = {}  # call id -> tool, of open calls
+        self._newest: Event | None = None  # apart from metrics
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, after those that waited for it."""
         derived = is_derived(event, NAME)
-        before, self._last = self._last, self._last if isinstance(event, Metric) else event
+        before, self._newest = self._newest, self._newest if isinstance(event, Metric) else event
         if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
-            return self._unfinished(event, before)
-        if self._results and not derived:
-            return [*self._flush(), *self.write(event)]
-        if self._results and isinstance(event, Result):
-            self._results.append(event)
-            return self._flush() if len(self._results) == self._wanted else []
-        handler = DRAW.get(type(event))
-        if handler is None or derived or (isinstance(event, Extension) and event.namespace != NAME):
+            return self._end_unfinished(event, before)
+        if self._batch and not derived:
+            return [*self._release_batch(), *self.write(event)]
+        if self._batch and isinstance(event, Result):
+            self._batch.append(event)
+            return self._release_batch() if len(self._batch) == self._batch_size else []
+        draw = DRAW.get(type(event))
+        if draw is None or derived or (isinstance(event, Extension) and event.namespace != NAME):
             return []
-        self._check(event)
-        self._know(event)
+        self._count_losses(event)
+        self._note_tool(event)
         if isinstance(event, Metric):
-            self._metrics.append(Item(_line(event)))
+            self._held_metrics.append(Item(_line(event)))
             return []
-        return self._with_metrics(event)
+        return self._write_after_metrics(event)
 
-    def _unfinished(self, event: End, before: Event | None) -> list[Item]:
-        """End a run that is not done; only the event before can say why."""
+    def _end_unfinished(self, event: End, before: Event | None) -> list[Item]:
+        """End a run that failed or was stopped; only the error or interrupt before shows that."""
         reason = {"error": Error, "interrupted": Interrupt}.get(event.status)
         if reason is None or not isinstance(before, reason):
             self._losses.add(
@@ -72,17 +72,18 @@ class CogencyWriter:
             )
         return self.close()
 
-    def _know(self, event: Event) -> None:
+    def _note_tool(self, event: Event) -> None:
         """Note the tools of open calls."""
         if isinstance(event, Call):
-            self._names[event.call_id] = event.name
+            self._tools[event.call_id] = event.name
         elif isinstance(event, Result):
-            self._names.pop(event.call_id, None)
+            self._tools.pop(event.call_id, None)
 
-    def _line(self, event: Event) -> Obj:
+    def _line_with_tool(self, event: Event) -> Obj:
+        """Return the line of an event; an error of ours also names the tool of its open call."""
         line = _line(event)
         tool = (
-            self._names.get(event.call_id, "")
+            self._tools.get(event.call_id, "")
             if isinstance(event, Error) and note_of(event, NAME) is None
             else ""
         )
@@ -90,52 +91,53 @@ class CogencyWriter:
 
     def close(self) -> list[Item]:
         """Return what waited."""
-        held, self._metrics = self._metrics, []
-        return [*self._flush(), *held]
+        metrics, self._held_metrics = self._held_metrics, []
+        return [*self._release_batch(), *metrics]
 
-    def _with_metrics(self, event: Event) -> list[Item]:
-        held, self._metrics = self._metrics, []
+    def _write_after_metrics(self, event: Event) -> list[Item]:
+        """Return the held metrics and the lines of an event."""
+        metrics, self._held_metrics = self._held_metrics, []
         note = note_of(event, NAME) or {}
         if isinstance(event, End):
             before = note.get("held", 0)
             first = before if isinstance(before, int) else 0
-            return [*held[:first], Item(self._line(event)), *held[first:]]
-        wanted = note.get("batch")
-        if isinstance(event, Result) and isinstance(wanted, int):
-            self._results, self._wanted = [event], wanted
-            return [*held, *(self._flush() if wanted == 1 else [])]
+            return [*metrics[:first], Item(self._line_with_tool(event)), *metrics[first:]]
+        batch_size = note.get("batch")
+        if isinstance(event, Result) and isinstance(batch_size, int):
+            self._batch, self._batch_size = [event], batch_size
+            return [*metrics, *(self._release_batch() if batch_size == 1 else [])]
         if isinstance(event, Think) and note:
-            pieces = noted_pieces(event, note, SHIFTS)
-            return [*held, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
-        return [*held, Item(self._line(event))]
+            pieces = pieces_with_notes(event, note, SHIFTS)
+            return [*metrics, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
+        return [*metrics, Item(self._line_with_tool(event))]
 
-    def _flush(self) -> list[Item]:
-        results, self._results = self._results, []
+    def _release_batch(self) -> list[Item]:
+        results, self._batch = self._batch, []
         return (
-            [Item(restore_object(batch_line(results), note_of(results[0], NAME) or {}))]
+            [Item(restore_object(draw_batch(results), note_of(results[0], NAME) or {}))]
             if results
             else []
         )
 
-    def _check(self, event: Event) -> None:
-        """Count what of carried fields has no place."""
+    def _count_losses(self, event: Event) -> None:
+        """Count the parts of carried fields that the format cannot hold."""
         if note_of(event, NAME) is not None:
             return
         if isinstance(event, Result):
-            self._check_result(event)
+            self._count_result_losses(event)
         if isinstance(event, Metric) and any(
-            c != read_counts(counts_of(c)) for c in (event.step, event.total)
+            c != read_counts(draw_counts(c)) for c in (event.step, event.total)
         ):
             self._losses.add("metric.step", "only input, output and duration are counted here")
 
-    def _check_result(self, event: Result) -> None:
+    def _count_result_losses(self, event: Result) -> None:
         shown = event.display or {}
         text = shown.get("text/plain")
         if shown and (
             len(shown) > 1
             or not isinstance(text, str)
             or text in STATUS
-            or text != own_outcome(event)
+            or text != choose_outcome(event)
         ):
             self._losses.add(
                 "result.display",
@@ -148,11 +150,12 @@ class CogencyWriter:
 
 
 def _line(event: Event) -> Obj:
+    """Return the line of an imported event as it came, of one of ours with its timestamp."""
     note = note_of(event, NAME)
     if note is not None:
         form = note.get("form")
         return restore_object(draw_line(event, form if isinstance(form, str) else ""), note)
     line = draw_line(event)
     if isinstance(event, Result):
-        line["payload"]["outcome"] = own_outcome(event)
+        line["payload"]["outcome"] = choose_outcome(event)
     return line | ({"timestamp": event.ts} if event.ts else {})

@@ -22,10 +22,11 @@ from ..base import Codec
 from ..framing import Item
 from .export import is_export
 from .lines import CANCELS, ENVELOPE, NAME
-from .read import LoomReader, is_whole
+from .read import LoomReader, is_whole_run
 from .write import LoomWriter
 
-_OWN = frozenset(
+# types of frames that no other format here has
+_LOOM_TYPES = frozenset(
     {
         "node_enter",
         "node_exit",
@@ -38,16 +39,16 @@ _OWN = frozenset(
         "thought_chunk",
     }
 )
-
-
-_SHARED = frozenset(
+# types of frames that other formats also use
+_COMMON_TYPES = frozenset(
     {"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"}
 )
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is Loom's, from 0 to 1."""
     obj = item.obj
-    if is_export(obj) or ("reply" in obj and is_whole(obj)):
+    if is_export(obj) or ("reply" in obj and is_whole_run(obj)):
         return 1.0
     kind, run = obj.get("type"), obj.get("event")
     if kind == "run_end" or (kind == "run_stream_event" and isinstance(run, dict)):
@@ -58,9 +59,9 @@ def _score(item: Item) -> float:
         return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
     if "toolName" in obj:
         return 0.0
-    # types that other formats use too count in full only with a field of the envelope beside them
-    known = kind in _OWN or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
-    if known or kind in _SHARED:
+    # without a field of the envelope, a type is less certain: it may be another format's
+    known = kind in _LOOM_TYPES or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
+    if known or kind in _COMMON_TYPES:
         return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6
     return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
 
@@ -76,7 +77,7 @@ codec = Codec(
     nests=True,
     interleaves=True,
     replies=True,
-    may_lack_end=True,  # the reply is one program's; an open node says that more was to come
+    may_lack_end=True,  # only one program sends the reply; a run with an open node is still cut off
     adds=frozenset({"node"}),
     carries={
         "run_start": frozenset({"agent"}),

@@ -6,20 +6,20 @@ Rules
 - The note `#export` of a frame says how a single-key object differed from it (see `lines`).
 - In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a
   `namespace`.
-- The single-key form has no envelope; one beside its key is kept. `Messages` with the payload of a
-  frame (`content`, `id`) in it is read too.
+- The single-key form has no envelope; one beside its key is kept. `Messages` with the payload of
+  a frame (`content`, `id`) in it is read too.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..foreign_values import object_of
 from ..passthrough import is_same_json, note_difference, restore_object
 from .lines import ENVELOPE, Obj
 
-_NODE = {"id": "node_id"}
-
-
+_NODE = {"id": "node_id"}  # both hold the name of the node
+# type of a frame -> (key of the single-key form, {field of the frame: its name there})
 KEYS: dict[str, tuple[str, dict[str, str]]] = {
     "run_start": ("RunStart", {}),
     "node_enter": ("TaskStart", _NODE),
@@ -42,55 +42,41 @@ KEYS: dict[str, tuple[str, dict[str, str]]] = {
     "tool_end": ("ToolEnd", {}),
     "tool_approval": ("ToolApproval", {}),
 }
-
-
-_TYPES = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
-
-
-_NAMESPACED = frozenset({"node_enter", "node_exit", "updates"})
-
-
-_NAMED = frozenset(
+# key -> (type of the frame, {name there: field of the frame})
+_FROM_KEY = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
+# types whose single-key form always has a `namespace` or a `call_id`: null if the frame has none
+_WITH_NAMESPACE = frozenset({"node_enter", "node_exit", "updates"})
+_WITH_CALL_ID = frozenset(
     {"tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end", "tool_approval"}
 )
-
-
-_BARE = {"values": ("Values", "state"), "custom": ("Custom", "value")}
-
-
-_KINDS = {"message_chunk": "Message", "thought_chunk": "Thinking"}
-
-
-SINGLE_KEYS = frozenset({*_TYPES, "Values", "Custom", "Messages"})
+# type -> (key, the only field): the key holds the value of that field itself
+_WRAPPED = {"values": ("Values", "state"), "custom": ("Custom", "value")}
+# type -> `kind` of a chunk of `Messages`
+_MESSAGE_KINDS = {"message_chunk": "Message", "thought_chunk": "Thinking"}
+SINGLE_KEYS = frozenset({*_FROM_KEY, "Values", "Custom", "Messages"})
 
 
 def to_export(frame: Obj) -> Obj:
     """Return the single-key object of a frame; a reply or an unknown type stays as it is."""
-    key, body = _exported(frame)
+    key, body = _draw_export(frame)
     if not key:
         return {k: v for k, v in frame.items() if not k.startswith("#")}
     note = frame.get("#export")
     if not isinstance(note, dict):
         return {key: body}
-    beside = note.get("envelope")
-    envelope = (
-        {k: frame[k] for k in ENVELOPE if k in frame}
-        if beside is True
-        else beside
-        if isinstance(beside, dict)
-        else {}
-    )
-    return {
-        **envelope,
-        key: note["body"]
-        if "body" in note
-        else restore_object(body, note)
-        if isinstance(body, dict)
-        else body,
-    }
+    envelope_note = note.get("envelope")
+    envelope: Obj = envelope_note if isinstance(envelope_note, dict) else {}
+    if envelope_note is True:  # it is that of the frame
+        envelope = {k: frame[k] for k in ENVELOPE if k in frame}
+    if "body" in note:  # it was not an object, so that no difference could be noted
+        body = note["body"]
+    elif isinstance(body, dict):
+        body = restore_object(body, note)
+    return {**envelope, key: body}
 
 
-def _exported(frame: Obj) -> tuple[str, Any]:
+def _draw_export(frame: Obj) -> tuple[str, Any]:
+    """Return the key of a frame in the single-key form ("" for none) and the value of that key."""
     kind = frame.get("type")
     fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
     # `got_expand` is about a node: there `node_id` is content, elsewhere the source
@@ -101,21 +87,21 @@ def _exported(frame: Obj) -> tuple[str, Any]:
     }
     if not isinstance(kind, str):
         return "", None
-    if kind in _BARE:
-        key, field = _BARE[kind]
+    if kind in _WRAPPED:
+        key, field = _WRAPPED[kind]
         return key, fields.get(field)
-    if kind in _KINDS:
-        return "Messages", _message(fields, _KINDS[kind])
+    if kind in _MESSAGE_KINDS:
+        return "Messages", _draw_message(fields, _MESSAGE_KINDS[kind])
     if kind not in KEYS:
         return "", None
     key, names = KEYS[kind]
     body = {names.get(k, k): v for k, v in fields.items()}
-    ids: Obj = {"call_id": None} if kind in _NAMED and "call_id" not in body else {}
-    space: Obj = {"namespace": None} if kind in _NAMESPACED and "namespace" not in body else {}
+    ids: Obj = {"call_id": None} if kind in _WITH_CALL_ID and "call_id" not in body else {}
+    space: Obj = {"namespace": None} if kind in _WITH_NAMESPACE and "namespace" not in body else {}
     return key, {**ids, **body, **space}
 
 
-def _message(fields: Obj, kind: str) -> Obj:
+def _draw_message(fields: Obj, kind: str) -> Obj:
     chunk = {"content": fields.get("content", ""), "kind": kind}
     return {
         "chunk": chunk,
@@ -137,7 +123,7 @@ def from_export(obj: Obj) -> Obj:
     envelope = {k: v for k, v in obj.items() if k in ENVELOPE}
     ((key, body),) = ((k, v) for k, v in obj.items() if k not in ENVELOPE)
     frame = _frame(key, body)
-    back = _exported(frame)[1]
+    back = _draw_export(frame)[1]  # the note holds how `body` differs from what we would write
     note = {}
     if not is_same_json(body, back):
         note = (
@@ -151,23 +137,23 @@ def from_export(obj: Obj) -> Obj:
 
 
 def _frame(key: str, body: Any) -> Obj:
-    for bare_kind, (name, field) in _BARE.items():
+    for kind, (name, field) in _WRAPPED.items():
         if key == name:
-            return {"type": bare_kind, field: body}
+            return {"type": kind, field: body}
     fields: Obj = body if isinstance(body, dict) else {}
     if key == "Messages":
-        return _chunk_frame(fields)
-    kind, names = _TYPES[key]
+        return _message_frame(fields)
+    kind, names = _FROM_KEY[key]
     return {
         "type": kind,
         **{names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None},
     }
 
 
-def _chunk_frame(fields: Obj) -> Obj:
+def _message_frame(fields: Obj) -> Obj:
     if "chunk" not in fields and isinstance(fields.get("content"), str):
         return {"type": "message_chunk", **{k: v for k, v in fields.items() if k != "type"}}
-    chunk, metadata = _dict(fields.get("chunk")), _dict(fields.get("metadata"))
+    chunk, metadata = object_of(fields.get("chunk")), object_of(fields.get("metadata"))
     kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
     space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}
     return {
@@ -176,7 +162,3 @@ def _chunk_frame(fields: Obj) -> Obj:
         "id": metadata.get("loom_node", ""),
         **space,
     }
-
-
-def _dict(value: Any) -> Obj:
-    return value if isinstance(value, dict) else {}

@@ -1,7 +1,7 @@
-"""Write what was read from Loom as it came.
+"""Write events that were read from Loom: the same frames again, envelope included.
 
-Why apart from runs of our own: nothing is decided here; the notes of the events hold the frames,
-envelope included.
+Why apart from `run_writer`, which writes runs of our own: here nothing is decided, the notes of the
+events hold what their fields do not say of the frames.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from ...events import Answer, Call, Delta, End, Event, Interrupt, Respond, Think
 from ..foreign_values import text_of
 from ..passthrough import restore_object
-from ..writing import Block, Live, imported_line, restore_block
+from ..writing import Block, LiveBlocks, imported_line, restore_block
 from .lines import CANCELS, DRAW, SHIFTS, Obj, draw_chunk, draw_frame, draw_reply
 
 
 class ImportedFrames:
-    """The events of one run that carry notes of Loom; `answer` is the run's so far."""
+    """Write the events of one run that have a note of Loom; `answer` is the run's answer so far."""
 
-    def __init__(self, live: Live, answer: Answer) -> None:
+    def __init__(self, live: LiveBlocks, answer: Answer) -> None:
         self._live, self._answer = live, answer
 
     def write(self, event: Event, note: Obj) -> list[Obj]:
@@ -48,9 +48,11 @@ class ImportedFrames:
         )
 
     def _call(self, event: Call, note: Obj) -> list[Obj]:
-        whole = note.get("call")
-        if isinstance(whole, dict):
-            return [*self._block(event, note), restore_object(draw_frame(event), whole)]
+        # the note of a whole `tool_call` is in "call" if chunks came before it (their notes are
+        # the block's); the form "chunks" is a call that came in chunks alone
+        call_note = note.get("call")
+        if isinstance(call_note, dict):
+            return [*self._block(event, note), restore_object(draw_frame(event), call_note)]
         return (
             self._block(event, note)
             if note.get("form") == "chunks"

@@ -1,6 +1,4 @@
-"""How the frames of Loom look (seed 002 § 4.2, § 5), one function a kind.
-
-An event is drawn as a frame without its envelope.
+"""Draw events as frames of Loom, without the envelope (seed 002 § 4.2, § 5): one function a kind.
 
 Rules
 - Names that begin with `#` are notes between reader and writer and never reach the wire: `#export`
@@ -35,26 +33,20 @@ from ..usage import draw_prompt_counts
 from ..writing import as_text
 
 NAME = "loom"
-
-
 Obj = dict[str, Any]
-
-
 ENVELOPE = ("session_id", "node_id", "event_id")
-
-
+#: Fields that count on from one chunk of a block to the next (see `passthrough`).
 SHIFTS = {"event_id": count_on}
-
-
-#: The stop reason of an end that was not ok.
+#: Status of an end that was not ok -> `stop_reason` of the reply.
 STOPS: dict[EndStatus, str] = {
     "interrupted": "cancelled",
     "error": "error",
     "limit": "limit",
     "awaiting": "awaiting",
 }
-#: A client's wish to stop a run, and the server's word that it does.
+#: Types of a client's request to stop a run, and of the server's acknowledgement.
 CANCELS = ("cancel_run", "cancel_run_ack")
+#: Kind of a text block -> type of the frames of its pieces.
 CHUNK = {"respond": "message_chunk", "think": "thought_chunk"}
 
 

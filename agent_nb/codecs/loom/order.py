@@ -22,27 +22,28 @@ from typing import Any
 from ...wire import dumps
 from ..losses import Losses
 
-WINDOW = 64
+WINDOW = 64  # frames
 PATIENCE = 0.2  # s
-REMEMBERED = 1024
+REMEMBERED = 1024  # ids of past frames
 Obj = dict[str, Any]
 
 
-class Order:
-    """The order of one session."""
+class FrameOrder:
+    """Puts the frames of one session in order."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._next: int | None = None
+        self._next: int | None = None  # the id that is due; None: no numbered frame has passed
         self._held: dict[int, Obj] = {}
+        # (id, whether it is a reply) -> hash of the frame; a reply may share its id with a frame
         self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()
-        self._replied = False
-        self._reorders = False  # a frame came after one with a higher id
-        self._since: float | None = None  # when the wait began
+        self._replied = False  # the newest frame passed on is a reply
+        self._saw_disorder = False  # a frame came after one with a higher id
+        self._wait_began: float | None = None  # by the clock of `tick`
 
     @property
     def waits(self) -> bool:
-        """Whether frames wait for earlier ones."""
+        """Whether frames are held until earlier ones come."""
         return bool(self._held)
 
     def take(self, frame: Obj) -> list[Obj]:
@@ -52,8 +53,8 @@ class Order:
             out = [*self.flush(), frame]
             self._replied = self._replied or reply
             return out
-        if number in (0, 1) and (self._replied or self._restarts(number, reply, frame)):
-            return [*self.flush(), *self._begin(number, reply, frame)]
+        if number in (0, 1) and (self._replied or self._counts_anew(number, reply, frame)):
+            return [*self.flush(), *self._begin_count(number, reply, frame)]
         if self._is_repeat(number, reply, frame):
             return []
         return self._place(number, reply, frame)
@@ -62,10 +63,10 @@ class Order:
         """Return the frames that have waited long enough at `now` (s)."""
         if not self._held:
             return []
-        self._since = now if self._since is None else self._since
-        if self._reorders and abs(now - self._since) < PATIENCE:
+        self._wait_began = now if self._wait_began is None else self._wait_began
+        if self._saw_disorder and abs(now - self._wait_began) < PATIENCE:
             return []
-        self._reorders = False
+        self._saw_disorder = False
         return self.flush()
 
     def flush(self) -> list[Obj]:
@@ -83,18 +84,18 @@ class Order:
                     detail=True,
                 )
         self._held.clear()
-        self._since = None
+        self._wait_began = None
         return held
 
-    def _begin(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
+    def _begin_count(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
         self._seen.clear()
         self._remember(number, reply, frame)
         self._replied = reply
         self._next = number + 1
         return [frame]
 
-    def _restarts(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether the sender counts anew: a first id comes again with other content."""
+    def _counts_anew(self, number: int, reply: bool, frame: Obj) -> bool:
+        """Return whether the sender starts over: id 0 or 1 comes again with other content."""
         before = self._seen.get((number, reply))
         return (
             self._next is not None
@@ -104,6 +105,7 @@ class Order:
         )
 
     def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
+        """Return whether a frame of this id has come before, and count it; remember a new one."""
         before = self._seen.get((number, reply))
         if before is None:
             self._remember(number, reply, frame)
@@ -126,29 +128,32 @@ class Order:
             self._seen.popitem(last=False)
 
     def _place(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
+        """Return a frame that is due or late, and those held that follow it; hold an early one."""
+        # after a reply the next run may reuse its id, or count on
         due = self._next is None and number in (0, 1)
         due = due or (
             self._next is not None
             and (number == self._next or (self._replied and number == self._next + 1))
         )
         if due:
-            self._reorders = self._reorders or bool(self._held)
+            self._saw_disorder = self._saw_disorder or bool(self._held)
             self._next = number if reply else number + 1
             self._replied = reply
-            return [frame, *self._ready()]
+            return [frame, *self._follow_on()]
         if self._next is not None and number < self._next:
             self._losses.add("late frame", "frames with later ids had been passed on", detail=True)
-            self._reorders = True
+            self._saw_disorder = True
             return [frame]
         self._held[number] = frame
         return self.flush() if len(self._held) > WINDOW else []
 
-    def _ready(self) -> list[Obj]:
+    def _follow_on(self) -> list[Obj]:
+        """Return the held frames whose turn it is now."""
         out = []
         while self._next in self._held:
             frame = self._held.pop(self._next)
             out.append(frame)
             self._replied = "reply" in frame
-            self._next += not self._replied
-        self._since = self._since if self._held else None
+            self._next += not self._replied  # a reply does not use up its id
+        self._wait_began = self._wait_began if self._held else None
         return out

@@ -1,4 +1,4 @@
-"""Read Loom's frames: part them into sessions, unwrap them, order them."""
+"""Read Loom's frames: unwrap each, find its session, put it in order there, read it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from ..framing import Item
 from ..losses import Losses
 from .export import from_export, is_export
 from .lines import Obj
-from .order import Order
+from .order import FrameOrder
 from .session import Session
 
-_REMEMBERED = 256  # sessions
-#: Fields of a reply that stand beside it where a run is printed as one object.
-_BESIDE = ("stop_reason", "reasoning_content", "usage", "total_usage")
+_REMEMBERED = 256  # sessions; beyond it, the oldest that are over are forgotten
+#: Fields of the reply that are beside it where a whole run is one object.
+_REPLY_FIELDS = ("stop_reason", "reasoning_content", "usage", "total_usage")
 
 
 class LoomReader:
-    """Any number of sessions."""
+    """Reads any number of sessions."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._sessions: dict[str, tuple[Order, Session]] = {}
-        self._past: dict[str, int] = {}
-        self._newest = ""
+        self._sessions: dict[str, tuple[FrameOrder, Session]] = {}
+        self._run_counts: dict[str, int] = {}  # of forgotten sessions
+        self._newest = ""  # the session of the newest frame
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object, and of those that waited for it."""
         out: list[Event] = []
-        for frame in _frames(item.obj):
-            order, session = self._session(text_of(frame, "session_id"))
+        for frame in _split_frames(item.obj):
+            order, session = self._find_session(text_of(frame, "session_id"))
             for due in order.take(frame):
                 out += session.read(due)
         return out
@@ -44,33 +44,34 @@ class LoomReader:
             for event in session.read(due)
         ]
 
-    def _session(self, named: str) -> tuple[Order, Session]:
-        """Return the session of a frame, which names `named`, or none."""
-        key = named or self._newest
+    def _find_session(self, session_id: str) -> tuple[FrameOrder, Session]:
+        """Return the order and the reader of a session; "" is the session of the frame before."""
+        key = session_id or self._newest
         if key not in self._sessions:
-            nameless = self._sessions.get("")
-            if nameless is not None and (nameless[0].waits or nameless[1].going_on):
+            unnamed = self._sessions.get("")
+            # frames before any session was named belong to the first one named
+            if unnamed is not None and (unnamed[0].waits or unnamed[1].is_running):
                 self._sessions[key] = self._sessions.pop("")
             else:
-                self._forget()
+                self._forget_sessions()
                 self._sessions[key] = (
-                    Order(self._losses),
-                    Session(self._past.pop(key, 0)),
+                    FrameOrder(self._losses),
+                    Session(self._run_counts.pop(key, 0)),
                 )
         self._newest = key
         return self._sessions[key]
 
-    def _forget(self) -> None:
+    def _forget_sessions(self) -> None:
         """Forget the oldest sessions that are over, but not how many runs they had: ids go on."""
         if len(self._sessions) < _REMEMBERED:
             return
         over = [
             key
             for key, (order, session) in self._sessions.items()
-            if not order.waits and not session.going_on
+            if not order.waits and not session.is_running
         ]
         for key in over[: len(self._sessions) - _REMEMBERED // 2]:
-            self._past[key] = self._sessions.pop(key)[1].runs
+            self._run_counts[key] = self._sessions.pop(key)[1].runs
 
     def close(self) -> list[Event]:
         """Return what waited, and close what is open."""
@@ -82,35 +83,36 @@ class LoomReader:
         return out
 
 
-def _frames(obj: Obj) -> list[Obj]:
+def _split_frames(obj: Obj) -> list[Obj]:
     """Return the frames in one object of the wire."""
     if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
         return [
             {**inner, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}}
-            for inner in _frames(obj["event"])
+            for inner in _split_frames(obj["event"])
         ]
     if is_export(obj):
         return [from_export(obj)]
-    if is_whole(obj):
-        return _whole(obj)
+    if is_whole_run(obj):
+        return _split_run(obj)
     return [obj]
 
 
-def is_whole(obj: Obj) -> bool:
-    """Return whether an object is a whole run, all of which frames can hold."""
+def is_whole_run(obj: Obj) -> bool:
+    """Return whether an object is a whole run with nothing that frames cannot hold."""
     events, reply = obj.get("events"), obj.get("reply", "")
     listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
     return (
         listed
         and isinstance(reply, dict | str)
-        and obj.keys() <= {"events", "reply", "session_id", *_BESIDE}
+        and obj.keys() <= {"events", "reply", "session_id", *_REPLY_FIELDS}
     )
 
 
-def _whole(obj: Obj) -> list[Obj]:
-    frames = [f for e in obj["events"] for f in _frames(e)]
+def _split_run(obj: Obj) -> list[Obj]:
+    """Return the frames of a whole run in one object: its events and its reply."""
+    frames = [f for e in obj["events"] for f in _split_frames(e)]
     if "reply" in obj:
         reply = obj["reply"] if isinstance(obj["reply"], dict) else {"reply": obj["reply"]}
-        frames.append({**reply, **{k: obj[k] for k in _BESIDE if k in obj}})
+        frames.append({**reply, **{k: obj[k] for k in _REPLY_FIELDS if k in obj}})
     session = {"session_id": obj["session_id"]} if isinstance(obj.get("session_id"), str) else {}
     return [{**session, **f} for f in frames]

@@ -1,8 +1,9 @@
 """Write one run as Loom frames (seed 002 § 7.1), our own runs with `think` and `act` nodes.
 
 Rules
-- In a run of ours the words of the model are in a `think` node and the tools in an `act` node. A
-  model request is its think node, which also has its usage; other nodes keep their names.
+- In a run of ours, text and calls of the model are in a `think` node, approvals and results of
+  tools in an `act` node. Each model request is a think node, whose exit waits for the usage of the
+  request; other nodes keep their names.
 - `node_id` is `run-{name}-{n}`, n from 0 over all nodes of the run, and stays on the frames after a
   node's exit until the next begins.
 - The run's reply, its whole answer, is the last frame.
@@ -40,7 +41,7 @@ from ..checks import check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..stream_encoder import NO_KIND
-from ..writing import Live, split_block
+from ..writing import LiveBlocks, split_block
 from .imported import ImportedFrames
 from .lines import NAME, STOPS, Obj, draw_chunk, draw_frame, draw_reply
 
@@ -50,7 +51,8 @@ _STATES = ("values", "updates", "checkpoint")
 class RunWriter:
     """The frames of one run.
 
-    `counts`: the number of each session's last frame; None: frames have no envelope.
+    `counts`: session -> `event_id` of its newest frame, which this writer counts on; None: frames
+    have no envelope.
     """
 
     def __init__(
@@ -60,16 +62,17 @@ class RunWriter:
         self._run = run
         self._session = session
         self._counts = counts
-        self._live = Live()
-        self._start: RunStart | None = None
+        self._live = LiveBlocks()
+        self._start: RunStart | None = None  # until the user message that its frame includes
         self._node = ""  # the think or act node that is open
-        self._request = False  # that node is a model request of ours
-        self._over: str | None = None  # the error of one that has ended and waits for its usage
+        self._in_request = False  # the open node is a model request of ours
+        # the error ("": none) of a request that has ended and waits for its usage; None: none waits
+        self._error: str | None = None
         self._node_id = ""
-        self._nodes = 0
-        # of open calls by (span, id): their tools, and the ids on the wire of streamed ones
+        self._node_count = 0
+        # by (span, id) of open calls: the tool of each, the id on the wire of each streamed one
         self._names: dict[tuple[str, str], str] = {}
-        self._streamed: dict[tuple[str, str], str] = {}
+        self._block_ids: dict[tuple[str, str], str] = {}
         self._answer = Answer()
         self._imported = ImportedFrames(self._live, self._answer)
 
@@ -79,26 +82,27 @@ class RunWriter:
         note = note_of(event, NAME)
         if note is not None:
             return self._imported.write(event, note)
-        out = self.held(type(event))
+        out = self.release(type(event))
         handler = self.HANDLERS.get(type(event))
         return [*out, *handler(self, event)] if handler else out
 
-    def held(self, before: type[Event] = End) -> list[Obj]:
-        """Return what waited for another event than `before`: the start for its user message, a
-        model request for its usage.
+    def release(self, coming: type[Event] = End) -> list[Obj]:
+        """Return what was held back for an event of another type than `coming`.
+
+        The start of the run waits for its user message, the end of a model request for its usage.
         """
         out: list[Obj] = []
-        if self._start is not None and before not in (User, RunStart):
+        if self._start is not None and coming not in (User, RunStart):
             out = [self._frame({**draw_frame(self._start), **self._run_id()})]
             self._start = None
-        if self._over is not None and before is not Metric:
-            out += self._leave(self._over)
+        if self._error is not None and coming is not Metric:
+            out += self._leave(self._error)
         return out
 
     # Runs of our own.
 
     def _frame(self, frame: Obj, node_id: str | None = None) -> Obj:
-        """Put the envelope on a frame."""
+        """Return a frame with its envelope; `node_id`: None for the current node."""
         if self._counts is None:
             return frame
         number = self._counts[self._session] = self._counts.get(self._session, 0) + 1
@@ -121,12 +125,13 @@ class RunWriter:
 
     def _open(self, name: str) -> Obj:
         self._node = name
-        self._node_id = f"run-{name}-{self._nodes}"
-        self._nodes += 1
+        self._node_id = f"run-{name}-{self._node_count}"
+        self._node_count += 1
         return self._frame({"type": "node_enter", "id": name})
 
     def _leave(self, error: str = "") -> list[Obj]:
-        name, self._node, self._request, self._over = self._node, "", False, None
+        """Leave the open node, if any; `error`: why it failed."""
+        name, self._node, self._in_request, self._error = self._node, "", False, None
         return (
             [
                 self._frame(
@@ -137,8 +142,10 @@ class RunWriter:
             else []
         )
 
-    def _within(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
-        """Return the frames that enter node `name`, and the node id; a sub-agent has its node."""
+    def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
+        """Return the frames that enter node `name`, and the node id of an event in it (None: that
+        node's). Events of a sub-agent have its span instead.
+        """
         return ([], event.span) if event.span else (self._enter(name), None)
 
     def _start_run(self, event: RunStart) -> list[Obj]:
@@ -159,32 +166,35 @@ class RunWriter:
     def _on_node(self, event: Node) -> list[Obj]:
         if event.name == "llm":
             return [] if event.parent else self._on_request(event)
-        self._nodes += event.phase == "enter"
+        self._node_count += event.phase == "enter"
         return [self._frame(draw_frame(event), event.span)]
 
     def _on_request(self, event: Node) -> list[Obj]:
+        """Open a think node for a model request; at its end, wait for the usage."""
         if event.phase == "enter":
             out = [*self._leave(), self._open("think")]
-            self._request = True
+            self._in_request = True
             return out
-        if self._request:
-            self._over = "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
+        if self._in_request:
+            self._error = "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
+        """Write a delta of a text or of a call's arguments."""
         if event.of not in ("think", "respond", "call"):
             return []
         self._live.add(event)
-        before, node_id = self._within(event, "think")
+        before, node_id = self._enter_for(event, "think")
         frame = draw_chunk(event.of, event.text)
         named = {"call_id": _wire_id(event), "name": event.name}
         extra = named if event.of == "call" else {"id": "think"}
         return [*before, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
+        """Write a block, unless its deltas have been written or the reply replaces it."""
         if self._live.take(event) or read_repetition(event) == "instead":  # the reply has it
             return []
-        before, node_id = self._within(event, "think")
+        before, node_id = self._enter_for(event, "think")
         return [
             *before,
             *(
@@ -194,25 +204,26 @@ class RunWriter:
         ]
 
     def _call(self, event: Call) -> list[Obj]:
+        """Write a call; first its chunks, unless they have been written."""
         key = (event.span, event.call_id)
         self._names[key] = event.name
-        before, node_id = self._within(event, "think")
+        before, node_id = self._enter_for(event, "think")
         streamed = self._live.take(event)
         if streamed:
-            self._streamed[key] = _wire_id(event)
+            self._block_ids[key] = _wire_id(event)
         chunks = split_block(event) if event.chunks and not streamed else []
-        who = {"call_id": self._streamed.get(key, event.call_id), "name": event.name}
+        ids = {"call_id": self._block_ids.get(key, event.call_id), "name": event.name}
         drawn = [
-            self._frame({"type": "tool_call_chunk", **who, "arguments_delta": text}, node_id)
+            self._frame({"type": "tool_call_chunk", **ids, "arguments_delta": text}, node_id)
             for text, _ in chunks
         ]
-        return [*before, *drawn, self._frame({**draw_frame(event), **who}, node_id)]
+        return [*before, *drawn, self._frame({**draw_frame(event), **ids}, node_id)]
 
     def _tool(self, event: Event) -> list[Obj]:
-        """Write an approval, a start, some output, a result."""
+        """Write an approval, start, output or result of a tool."""
         frame = draw_frame(event)
         key = (event.span, frame["call_id"])
-        frame["call_id"] = self._streamed.get(key, frame["call_id"])
+        frame["call_id"] = self._block_ids.get(key, frame["call_id"])
         frame.setdefault("name", self._names.get(key, ""))
         if isinstance(event, Approval) and not is_question(self._losses, event, "a frame"):
             return []
@@ -220,19 +231,23 @@ class RunWriter:
             return []
         if isinstance(event, Result):
             self._names.pop(key, None)
-            self._streamed.pop(key, None)
+            self._block_ids.pop(key, None)
             check_result(self._losses, event)
-        before, node_id = self._within(event, "act")
+        before, node_id = self._enter_for(event, "act")
         return [*before, self._frame(frame, node_id)]
 
-    def _plain(self, event: Event) -> list[Obj]:
+    def _as_drawn(self, event: Event) -> list[Obj]:
         return [self._frame(draw_frame(event), event.span or None)]
 
     def _metric(self, event: Metric) -> list[Obj]:
         check_step(self._losses, event)
-        return [*self._plain(event), *(self._leave(self._over) if self._over is not None else [])]
+        return [
+            *self._as_drawn(event),
+            *(self._leave(self._error) if self._error is not None else []),
+        ]
 
     def _state(self, event: State) -> list[Obj]:
+        """Write values, updates or a checkpoint."""
         if event.kind not in _STATES or (
             event.kind == "checkpoint" and not isinstance(event.payload, dict)
         ):
@@ -249,7 +264,7 @@ class RunWriter:
         ]
 
     def _extension(self, event: Extension) -> list[Obj]:
-        return self._plain(event) if event.namespace == NAME else []
+        return self._as_drawn(event) if event.namespace == NAME else []
 
     def _end(self, event: End) -> list[Obj]:
         if is_nested(self._losses, event, NO_KIND):
@@ -259,6 +274,7 @@ class RunWriter:
             self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
         return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, stop))]
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start_run,
         User: _user,
@@ -274,11 +290,13 @@ class RunWriter:
         Metric: _metric,
         State: _state,
         Extension: _extension,
-        Error: _plain,
+        Error: _as_drawn,
         End: _end,
     }
 
 
 def _wire_id(event: Delta | Call) -> str:
-    """Return the id of a call that is streamed; blocks of sub-agents count for themselves."""
+    """Return the id of a streamed call: its block's, with the span because sub-agents number their
+    own blocks.
+    """
     return f"call_{event.span}_{event.block}" if event.span else f"call_{event.block}"

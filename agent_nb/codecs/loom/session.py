@@ -1,14 +1,14 @@
 """Read the frames of one Loom session, in order (seed 002 § 4.2, § 5, § 7.2).
 
 Rules
-- What the canonical fields do not say of a frame, its envelope included, stays in the event's note.
+- What the canonical fields do not hold of a frame, its envelope included, is in the event's note.
 - A text block ends where anything but its next piece comes.
 - The reply adds to the answer, the thoughts and the usage only what was not streamed: all of it,
   or the rest. Its `total_usage` is the run's total, whatever the frames before add up to.
-- A run that stops while a call waits for approval awaits. Anything that goes on with the call
-  answers it, and so do words of the model.
-- `cancel_run`, or the server's word for it, is an interrupt. Such a run is interrupted, unless its
-  reply says how else it ended.
+- A run that stops while a call waits for approval ends as `awaiting`. A start, output or result of
+  the call shows that it was answered, and so does any further text of the model.
+- `cancel_run`, or the server's acknowledgement of it, is an interrupt. Such a run is interrupted,
+  unless its reply has another reason.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from ..blocks import Blocks
 from ..foreign_values import object_of, run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import RunBuilder, Spans, handler_of
-from ..usage import PROMPT, counts_of
+from ..run_builder import RunBuilder, UniqueSpans, handler_of
+from ..usage import CHAT, counts_of
 from .lines import (
     CANCELS,
     NAME,
@@ -57,100 +57,107 @@ from .lines import (
 from .tools import KINDS, ToolFrames
 
 _STATUS = {word: status for status, word in STOPS.items()}
-_STREAMED = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
-_COUNTS = PROMPT | {"cached": "cached_tokens"}
+# types whose frames may continue an open text or call; any other closes the text
+_PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
+_COUNTS = CHAT | {"cached": "cached_tokens"}
 
 
 class Session:
-    """One session; `runs`: how many it has had."""
+    """Reads one session; `runs`: how many runs of it have been read before."""
 
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
-        self._run = RunBuilder(NAME, draw_frame, self._where)
+        self._run = RunBuilder(NAME, draw_frame, self._locate)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
-        self._spans = Spans()
+        self._spans = UniqueSpans()
         self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
-        self._last = ("", "")  # node_id and span of the newest
-        self._entered = 0
-        self._base = ""
-        self._begun = self._announced = self._cancelled = False
+        self._newest_node = ("", "")  # its node_id and span
+        self._nodes_entered = 0
+        self._first_run_id = ""
+        self._begun = self._has_run_start = self._cancelled = False
         self._total = Counts()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
-        self._pending: set[str] = set()  # calls that wait for approval
+        self._awaiting: set[str] = set()  # calls that wait for approval
 
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
         kind = frame.get("type")
         before: list[Event] = []
-        if not self._begun or (kind == "run_start" and (self._entered or self._announced)):
+        if not self._begun or (
+            kind == "run_start" and (self._nodes_entered or self._has_run_start)
+        ):
             before = self.close()
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
             return [*before, *self._reply(frame)]
-        out = self._texts.close() if not isinstance(kind, str) or kind not in _STREAMED else []
+        out = self._texts.close() if not isinstance(kind, str) or kind not in _PIECES else []
         out += (
             self._tools.read(frame)
             if isinstance(kind, str) and kind in KINDS
             else handler_of(self.HANDLERS, kind, Session._unknown)(self, frame)
         )
-        return [*before, *self._heard(out)]
+        return [*before, *self._observe(out)]
 
     @property
-    def going_on(self) -> bool:
+    def is_running(self) -> bool:
         """True while a run has begun and not ended."""
         return self._begun
 
     def close(self) -> list[Event]:
-        """Close what is open, as cut off."""
-        out = self._heard([*self._texts.close(incomplete=True), *self._tools.pending()])
-        status = self._ended_how()
+        """Close open text as incomplete; end the run if it was cancelled or awaits."""
+        out = self._observe([*self._texts.close(incomplete=True), *self._tools.unfinished_calls()])
+        status = self._implied_status()
         if self._begun and status != "ok":
             self._begun = False
             out.append(self._run.derived(End, status=status))
         return out
 
-    def _ended_how(self) -> EndStatus:
-        """Return how a run ends whose reply does not say it."""
-        return "interrupted" if self._cancelled else "awaiting" if self._pending else "ok"
+    def _implied_status(self) -> EndStatus:
+        """Return the status of a run without a reply, or whose reply has no stop reason."""
+        return "interrupted" if self._cancelled else "awaiting" if self._awaiting else "ok"
 
     def _begin(self, frame: Obj) -> None:
+        """Begin a run with its first frame."""
         self.runs += 1
-        self._base = (
-            self._base
+        self._first_run_id = (
+            self._first_run_id
             or text_of(frame, "session_id")
             or text_of(frame, "run_id")
             or run_id(NAME, frame, self.runs)
         )
-        self._run.new_run(self._base if self.runs == 1 else f"{self._base}#{self.runs}")
+        self._run.new_run(
+            self._first_run_id if self.runs == 1 else f"{self._first_run_id}#{self.runs}"
+        )
         self._tools.clear()
-        self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
-        self._total, self._pending = Counts(), set()
+        self._spans, self._nodes_entered = UniqueSpans(), 0
+        self._nodes, self._newest_node = [], ("", "")
+        self._total, self._awaiting = Counts(), set()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
-        self._begun, self._announced, self._cancelled = True, False, False
+        self._begun, self._has_run_start, self._cancelled = True, False, False
 
-    def _heard(self, events: list[Event]) -> list[Event]:
-        """Note what has been streamed, and which calls wait for approval."""
+    def _observe(self, events: list[Event]) -> list[Event]:
+        """Note the streamed text and the calls that wait for approval; return `events`."""
         for event in events:
             self._answer.add(event)
             if isinstance(event, Think) and not event.span:
                 self._thoughts.add(Respond(content=event.content, turn=event.turn))
             if isinstance(event, Approval):
-                self._pending.add(event.call_id)
+                self._awaiting.add(event.call_id)
             elif isinstance(event, Started | Progress | Result):
-                self._pending.discard(event.call_id)
+                self._awaiting.discard(event.call_id)
             elif isinstance(event, Think | Respond | Delta) and getattr(event, "of", "") != "call":
-                self._pending.clear()
+                self._awaiting.clear()
         return events
 
-    def _where(self, frame: Obj) -> Obj:
-        """Return the node run that a frame names, or the open node, as `path`.
+    def _locate(self, frame: Obj) -> Obj:
+        """Return the `path` of a frame: the node run that it names, or the open node.
 
-        In a node inside a node it is the `span` too: that is a run inside the run.
+        A node inside a node is a run inside the run; there the path is also the `span`.
         """
         wire = frame.get("node_id")
         if isinstance(wire, str) and frame.get("type") != "got_expand":
-            path = self._last[1] if wire == self._last[0] else wire
+            path = self._newest_node[1] if wire == self._newest_node[0] else wire
         else:
             path = self._nodes[-1][1] if self._nodes else ""
         inner = len(self._nodes) > 1 and path in (span for _, span, _ in self._nodes[1:])
@@ -159,20 +166,21 @@ class Session:
     # The run and its nodes.
 
     def _run_start(self, frame: Obj) -> list[Event]:
-        self._announced = True
+        self._has_run_start = True
         out: list[Event] = [self._run.line(RunStart, frame, agent=text_of(frame, "agent"))]
         if isinstance(frame.get("message"), str):
             out.append(self._run.derived(User, content=frame["message"]))
         return out
 
     def _enter(self, frame: Obj) -> list[Event]:
+        """Read the start of a node run; a repeated `node_id` gets another span."""
         name = text_of(frame, "id")
-        wire = text_of(frame, "node_id") or f"run-{name}-{self._entered}"
-        self._entered += 1
+        wire = text_of(frame, "node_id") or f"run-{name}-{self._nodes_entered}"
+        self._nodes_entered += 1
         span = self._spans.take(wire)
         parent = self._nodes[-1][1] if self._nodes else ""
         self._nodes.append((name, span, wire))
-        self._last = (wire, span)
+        self._newest_node = (wire, span)
         return [
             self._run.line(
                 Node, frame, name=name, phase="enter", span=span, parent=parent, path=parent
@@ -180,6 +188,7 @@ class Session:
         ]
 
     def _exit(self, frame: Obj) -> list[Event]:
+        """Read the end of the newest open node run of that name."""
         name, result = text_of(frame, "id"), frame.get("result")
         node = next((n for n in reversed(self._nodes) if n[0] == name), None)
         if node:
@@ -196,16 +205,17 @@ class Session:
             "path": parent,
             "result": text,
         }
-        return [*self._tools.pending(), self._run.line(Node, frame, **fields)]
+        return [*self._tools.unfinished_calls(), self._run.line(Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
-        out = self._heard([*self._texts.close(), *self._tools.pending()])
-        out += self._heard(self._reasoning(text_of(frame, "reasoning_content")))
+        """Read the reply: what it adds to the streamed text and usage, and the end of the run."""
+        out = self._observe([*self._texts.close(), *self._tools.unfinished_calls()])
+        out += self._observe(self._thoughts_in_reply(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")
         if not self._answer.includes(text):
-            out += self._heard([self._missing(text)])
-        out += self._used(frame)
-        status = _STATUS.get(stop, "ok") if isinstance(stop, str) else self._ended_how()
+            out += self._observe([self._answer_in_reply(text)])
+        out += self._usage_in_reply(frame)
+        status = _STATUS.get(stop, "ok") if isinstance(stop, str) else self._implied_status()
         reason = stop if isinstance(stop, str) and status == "ok" else ""
         form = text_of(frame, "type")
         drawn = draw_reply(self._answer.text, status, reason, form)
@@ -214,25 +224,26 @@ class Session:
         self._begun = False
         return out
 
-    def _reasoning(self, text: str) -> list[Event]:
-        """Return what of the thoughts is only in the reply."""
+    def _thoughts_in_reply(self, text: str) -> list[Event]:
+        """Return the thoughts that were not streamed, as an event."""
         if self._thoughts.includes(text):
             return []
         return [self._run.derived(Think, content=self._thoughts.missing(text)[0])]
 
-    def _used(self, frame: Obj) -> list[Event]:
-        """Return the usage that is only in the reply."""
+    def _usage_in_reply(self, frame: Obj) -> list[Event]:
+        """Return the usage that no `usage` frame has reported."""
         step, total = (
             counts_of(object_of(frame.get(key)), _COUNTS) for key in ("usage", "total_usage")
         )
         counted = self._total != Counts()
+        # usage frames have reported the steps; then only a total of the reply can differ
         step, total = (Counts() if counted else step), (total if total != Counts() else step)
         if total in (Counts(), self._total) or (counted and not frame.get("total_usage")):
             return []
         return [self._run.derived(Metric, step=step, total=total)]
 
-    def _missing(self, reply: str) -> Event:
-        """Return what of the answer is only in the reply."""
+    def _answer_in_reply(self, reply: str) -> Event:
+        """Return the answer, or the rest of it, that was not streamed."""
         text, rest = self._answer.missing(reply)
         return self._run.make(
             Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text
@@ -247,7 +258,7 @@ class Session:
             return [*self._texts.close(), *self._unknown(frame)]
         drawn = draw_chunk(of, text)
         return self._texts.delta(
-            of, text, frame, drawn, key=text_of(frame, "id"), where=self._where(frame)
+            of, text, frame, drawn, key=text_of(frame, "id"), where=self._locate(frame)
         )
 
     # The rest.
@@ -281,6 +292,7 @@ class Session:
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "run_start": _run_start,
         "node_enter": _enter,

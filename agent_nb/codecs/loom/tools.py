@@ -1,9 +1,9 @@
 """Read the frames of tools in one Loom session.
 
 Rules
-- Arguments that come in chunks wait for their `tool_call`, and become a call without one when
-  anything else is said of it (approval, start, output, end) or the node exits. What is said of it
-  may name the id that the chunks lacked, and an approval the arguments that they left open.
+- Arguments that come in chunks wait for their `tool_call`. They become a call without one when
+  another frame of the call comes (approval, start, output, end) or the node exits; that frame may
+  add the id that the chunks lacked, an approval also arguments that the chunks left incomplete.
 - An approval, output or end of an unseen call opens an implicit one. A second `tool_call` of an
   open call, or a second end, is an extension.
 - The model reads `result`; `raw_result`, of which it is an excerpt, is what people see.
@@ -18,21 +18,21 @@ import msgspec
 
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ..blocks import Blocks, OpenBlock
-from ..call_matching import Correlator, Match
+from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, object_of, parse_json, text_of
 from ..passthrough import note_difference
 from ..run_builder import RunBuilder
-from .arguments import Pieces, id_of
+from .arguments import ArgumentBlocks, call_id_of
 from .lines import NAME, Obj, draw_chunk, draw_frame, payload_of
 
 
 class ToolFrames:
-    """The tools of one session."""
+    """Reads the tool frames of one session."""
 
     def __init__(self, run: RunBuilder, blocks: Blocks) -> None:
         self._run, self._blocks = run, blocks
-        self._pieces = Pieces(blocks)
-        self._calls = Correlator()
+        self._arguments = ArgumentBlocks(blocks)
+        self._calls = CallMatcher()
 
     def clear(self) -> None:
         """Begin another run."""
@@ -42,26 +42,26 @@ class ToolFrames:
         """Return the events of one frame, whose type is one of `KINDS`."""
         return self.HANDLERS[frame["type"]](self, frame)
 
-    def pending(self) -> list[Event]:
+    def unfinished_calls(self) -> list[Event]:
         """Return the calls whose arguments came in chunks but never whole."""
-        return [self._from_chunks(block) for block in self._blocks.open()]
+        return [self._call_from_chunks(block) for block in self._blocks.open()]
 
-    def _pending(self, name: str, call_id: str, args: Any = None) -> list[Event]:
-        """Return the one of them that has this name or id."""
+    def _unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
+        """Return that one of `unfinished_calls` which has this tool or id; all for neither."""
         if not name and not call_id:
-            return self.pending()
+            return self.unfinished_calls()
         if call_id and self._calls.state_of(call_id):
             return []
-        block = self._pieces.take(name, call_id)
-        return [self._from_chunks(block, name, call_id, args)] if block is not None else []
+        block = self._arguments.take(name, call_id)
+        return [self._call_from_chunks(block, name, call_id, args)] if block is not None else []
 
-    def _from_chunks(
+    def _call_from_chunks(
         self, block: OpenBlock, name: str = "", call_id: str = "", args: Any = None
     ) -> Event:
-        """Return the call of a block; what the frame after it says fills its gaps."""
+        """Return the call of a block; what it lacks is taken from the frame after it."""
         self._blocks.take(block.key)
         block.set_name(name)
-        call_id, synthetic = self._calls.open_call(block.name, id_of(block) or call_id)
+        call_id, synthetic = self._calls.open_call(block.name, call_id_of(block) or call_id)
         whole = parse_json(block.text)
         whole = args if whole is None else whole
         fields: Obj = {
@@ -78,17 +78,18 @@ class ToolFrames:
         if not isinstance(text, str):
             return [*before, *self._unknown(frame)]
         name, where = text_of(frame, "name"), self._run.envelope(frame)
-        key = self._pieces.key(name, text_of(frame, "call_id"), text)
+        key = self._arguments.key(name, text_of(frame, "call_id"), text)
         drawn = draw_chunk("call", text)
         return [*before, *self._blocks.call_delta(key, name, text, frame, drawn, where=where)]
 
     def _call(self, frame: Obj) -> list[Event]:
+        """Read a whole call; chunks that came before are its text."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         args, raw = arguments_of(frame.get("arguments"))
         if self._calls.state_of(wire_id) == "open":
-            return [*self._pending(name, wire_id), *self._unknown(frame)]
-        block = self._pieces.take(name, wire_id)
-        wire = wire_id or (id_of(block) if block is not None else "")
+            return [*self._unfinished_call(name, wire_id), *self._unknown(frame)]
+        block = self._arguments.take(name, wire_id)
+        wire = wire_id or (call_id_of(block) if block is not None else "")
         call_id, synthetic = self._calls.open_call(name, wire)
         fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
         if block is None:
@@ -100,8 +101,8 @@ class ToolFrames:
         }
         return [msgspec.structs.replace(event, extra={NAME: note})]
 
-    def _implicit(self, frame: Obj, match: Match, args: Any = None) -> list[Event]:
-        """Return the call of a frame, if it was not seen."""
+    def _implicit_call(self, frame: Obj, match: Match, args: Any = None) -> list[Event]:
+        """Return the call that a frame is about, if no frame opened it."""
         fields = {
             **self._run.envelope(frame),
             "name": text_of(frame, "name"),
@@ -111,55 +112,59 @@ class ToolFrames:
 
     def _started(self, frame: Obj) -> list[Event]:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        out = self._pending(name, wire_id)
+        out = self._unfinished_call(name, wire_id)
         match = self._calls.match_line(name, wire_id)
-        out += self._implicit(frame, match)
+        out += self._implicit_call(frame, match)
         fields: Obj = {"call_id": match.call_id, "name": name}
         return [*out, self._run.line(Started, frame, match.note, **fields)]
 
     def _output(self, frame: Obj) -> list[Event]:
+        """Read output of a tool; without an id it is of the running call, not of open chunks."""
         if not isinstance(frame.get("content"), str):
             return self._unknown(frame)
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         running = not wire_id and self._calls.is_open(name)
-        out = [] if running else self._pending(name, wire_id)
+        out = [] if running else self._unfinished_call(name, wire_id)
         match = self._calls.match_line(name, wire_id)
-        out += self._implicit(frame, match)
+        out += self._implicit_call(frame, match)
         fields: Obj = {"call_id": match.call_id, "text": frame["content"]}
         return [*out, self._run.line(Progress, frame, match.note, **fields)]
 
     def _ended(self, frame: Obj) -> list[Event]:
+        """Read the result of a tool; a second one is an extension."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(frame)
-        out = self._pending(name, wire_id)
+        out = self._unfinished_call(name, wire_id)
         match = self._calls.match_result(name, wire_id)
-        out += self._implicit(frame, match)
-        text, whole = frame.get("result", ""), frame.get("raw_result")
+        out += self._implicit_call(frame, match)
+        text, raw = frame.get("result", ""), frame.get("raw_result")
         fields: Obj = {
             "call_id": match.call_id,
             "name": name,
             "content": text,
             "status": "error" if frame.get("is_error") is True else "ok",
-            "display": {"text/plain": whole} if isinstance(whole, str) and whole != text else None,
+            "display": {"text/plain": raw} if isinstance(raw, str) and raw != text else None,
         }
         return [*out, self._run.line(Result, frame, match.note, **fields)]
 
     def _approval(self, frame: Obj) -> list[Event]:
+        """Read a question whether a call may run."""
         args, name, wire_id = (
             frame.get("arguments"),
             text_of(frame, "name"),
             text_of(frame, "call_id"),
         )
-        out = self._pending(name, wire_id, args)
+        out = self._unfinished_call(name, wire_id, args)
         match = self._calls.match_line(name, wire_id)
-        out += self._implicit(frame, match, args)
+        out += self._implicit_call(frame, match, args)
         fields: Obj = {"call_id": match.call_id, "args": object_of(args)}
         return [*out, self._run.line(Approval, frame, match.note, **fields)]
 
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
+    #: Type of an object -> the method that reads it.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "tool_call_chunk": _chunk,
         "tool_call": _call,

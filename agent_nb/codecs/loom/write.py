@@ -15,21 +15,21 @@ from .export import to_export
 from .lines import Obj
 from .run_writer import RunWriter
 
-#: Frames that a run of a session may have before its ids are those of the next, where each run is
-# written as a stream of its own.
-ROOM = 10_000_000
+#: Ids set aside for a run, where each run of a session is a stream of its own: the ids of the next
+# run begin that many later.
+IDS_PER_RUN = 10_000_000
 
 
 class LoomWriter:
-    """Events of any number of runs."""
+    """Writes events of any number of runs."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._form = options.form
         self._session = options.conversation
         self._losses = losses
         self._runs: dict[str, RunWriter] = {}
-        # of each session, the number of its last frame
-        self._counts = {self._session: options.earlier * ROOM}
+        # session -> `event_id` of its newest frame
+        self._counts = {self._session: options.earlier * IDS_PER_RUN}
 
     def write(self, event: Event) -> list[Item]:
         """Return the frames of one event."""
@@ -47,13 +47,14 @@ class LoomWriter:
         return self._items(frames)
 
     def close(self) -> list[Item]:
-        """Return what waited for a user message or a usage that never came."""
-        return self._items([f for run in self._runs.values() for f in run.held()])
+        """Return the frames that still wait for a user message or a usage."""
+        return self._items([f for run in self._runs.values() for f in run.release()])
 
     def _items(self, frames: list[Obj]) -> list[Item]:
-        return [Item(self._finish(frame)) for frame in frames]
+        return [Item(self._in_form(frame)) for frame in frames]
 
-    def _finish(self, frame: Obj) -> Obj:
+    def _in_form(self, frame: Obj) -> Obj:
+        """Return a frame in the chosen form, without its notes."""
         if self._form == "export":
             return to_export(frame)
         wrap = frame.get("#ws")

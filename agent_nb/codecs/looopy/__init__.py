@@ -18,7 +18,7 @@ from .lines import NAME
 from .read import LooopyReader
 from .write import LooopyWriter
 
-_KINDS = (
+_KIND_PREFIXES = (
     "task-",
     "content-",
     "thought-",
@@ -32,9 +32,10 @@ _KINDS = (
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is Looopy's, from 0 to 1."""
     kind = item.obj.get("kind")
     kind = kind if isinstance(kind, str) else item.event
-    if kind.startswith(_KINDS):
+    if kind.startswith(_KIND_PREFIXES):
         return 1.0 if item.obj.keys() & {"taskId", "contextId", "timestamp"} else 0.8
     return 0.3 if item.obj.keys() >= {"kind", "taskId"} else 0.0
 

@@ -1,22 +1,23 @@
-"""Write what was read from Looopy (seed 004) as it came.
+"""Write events that were read from Looopy (seed 004): the same objects again.
 
-Why apart from runs of our own: nothing is decided here; the notes of the events hold the lines.
+Why apart from `run_writer`, which writes runs of our own: here nothing is decided, the notes of the
+events hold what their fields do not say of the objects.
 """
 
 from __future__ import annotations
 
 from ...events import Delta, Event, Extension, Respond
 from ..passthrough import restore_object
-from ..writing import Live, imported_line, restore_block
+from ..writing import LiveBlocks, imported_line, restore_block
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
 
-class Imported:
-    """The events of one run that carry notes of Looopy."""
+class ImportedEvents:
+    """Writes the events of one run that have a note of Looopy."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveBlocks) -> None:
         self._live = live
-        self._texts: dict[str, str] = {}  # since the last whole text, by span
+        self._texts: dict[str, str] = {}  # by span: the text since its last `content-complete`
 
     def write(self, event: Event, note: Obj) -> list[Obj]:
         """Return the objects of one event."""
@@ -33,6 +34,8 @@ class Imported:
         return imported_line(event, note, DRAW)
 
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
+        # the note of the `content-complete` line, if the text had one; the form "whole" is a text
+        # that came in that line alone
         complete = note.get("complete")
         if note.get("form") == "whole":
             return [

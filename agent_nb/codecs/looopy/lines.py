@@ -1,7 +1,7 @@
-"""How Looopy's events look (seed 004 § Event Types & Structure, § Event Emission Timeline), one
-function a kind.
+"""Draw events as Looopy's objects (seed 004 § Event Types & Structure, § Event Emission Timeline),
+one function a kind, and read the values in them.
 
-An event is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp).
+An object is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp).
 Notes beside it, which never reach the wire, describe its frame: `#event` (its `event:` line), `#id`
 (its `id:` line), `#bare` (no kind in the data).
 
@@ -33,14 +33,14 @@ from ...events import (
 )
 from ..foreign_values import object_of
 from ..passthrough import Shift, count_on
-from ..times import later_iso
-from ..usage import PROMPT, counts_of, draw_prompt_counts
+from ..times import shift_iso
+from ..usage import CHAT, counts_of, draw_prompt_counts
 from ..writing import as_text
 
 NAME = "looopy"
 Obj = dict[str, Any]
 ENVELOPE = frozenset({"kind", "contextId", "taskId", "path", "timestamp"})
-#: States of a task that say how it ended, and what kept it waiting.
+#: State of a task -> status of the end that it implies; other states imply none.
 ENDED = {
     "completed": "ok",
     "failed": "error",
@@ -48,11 +48,13 @@ ENDED = {
     "waiting-input": "awaiting",
     "waiting-auth": "awaiting",
 }
+#: Reasons of an interrupt.
 CAUSES = ("user", "timeout", "limit")
+#: What a thought without attributes has.
 PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
 
-def _next_id(value: Any, lines: int, _ms: int) -> Any:
+def _shift_id(value: Any, lines: int, _ms: int) -> Any:
     """Shift an event id `context-n`."""
     context, dash, number = value.rpartition("-") if isinstance(value, str) else ("", "", "")
     return (
@@ -62,7 +64,8 @@ def _next_id(value: Any, lines: int, _ms: int) -> Any:
     )
 
 
-SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": later_iso, "#id": _next_id}
+#: Fields that count on from one delta of a text to the next (see `passthrough`).
+SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": shift_iso, "#id": _shift_id}
 
 
 def strip_envelope(obj: Mapping[str, Any]) -> Obj:
@@ -80,14 +83,15 @@ def draw_complete(text: str) -> Obj:
     return {"kind": "content-complete", "content": text}
 
 
-_DOCUMENT = {"content-delta": ("delta", "content"), "thought-stream": ("content", "thought")}
+# kind -> (name of its text, the name that the document's client reads)
+_DOCUMENT_NAMES = {"content-delta": ("delta", "content"), "thought-stream": ("content", "thought")}
 
 
-def as_in_document(obj: Obj) -> Obj:
+def use_document_names(obj: Obj) -> Obj:
     """Return an event with its text under the name that the document's client reads."""
-    name, other = _DOCUMENT.get(obj["kind"], ("", ""))
+    name, document_name = _DOCUMENT_NAMES.get(obj["kind"], ("", ""))
     return (
-        {(other if key == name else key): value for key, value in obj.items()}
+        {(document_name if key == name else key): value for key, value in obj.items()}
         if name in obj
         else obj
     )
@@ -153,26 +157,26 @@ def _metadata(data: Any) -> Obj:
 
 
 def _result(event: Result) -> Obj:
-    fine = event.status == "ok"
+    succeeded = event.status == "ok"
     ms = event.duration * 1000
-    took = (
+    metadata = (
         {"metadata": {"duration": int(ms) if round(ms, 3).is_integer() else round(ms, 3)}}
         if event.duration
         else {}
     )
-    outcome = {"result": event.content} if fine else {"error": as_text(event.content)}
+    outcome = {"result": event.content} if succeeded else {"error": as_text(event.content)}
     return {
         "kind": "tool-complete",
         "toolCallId": event.call_id,
         "toolName": event.name,
-        "success": fine,
+        "success": succeeded,
         **outcome,
-        **took,
+        **metadata,
     }
 
 
 def plain_prompt(name: str) -> str:
-    """Return the words of a question that says no more than which tool it is about."""
+    """Return the question written for an approval that has no text of its own."""
     return f"Run {name}?" if name else "Run it?"
 
 
@@ -193,14 +197,14 @@ def _metric(event: Metric) -> Obj:
 
 def read_counts(obj: Obj) -> Counts:
     """Return the tokens of an `llm-usage`."""
-    spent, sent = obj.get("completion_tokens_details"), obj.get("prompt_tokens_details")
-    flat = {
+    completion, prompt = obj.get("completion_tokens_details"), obj.get("prompt_tokens_details")
+    counted = {
         **obj,
-        "reasoning": object_of(spent).get("reasoning_tokens"),
-        "cached": obj.get("cache_read_input_tokens") or object_of(sent).get("cached_tokens"),
+        "reasoning": object_of(completion).get("reasoning_tokens"),
+        "cached": obj.get("cache_read_input_tokens") or object_of(prompt).get("cached_tokens"),
         "cache_written": obj.get("cache_creation_input_tokens"),
     }
-    return counts_of(flat, PROMPT | {n: n for n in ("reasoning", "cached", "cache_written")})
+    return counts_of(counted, CHAT | {n: n for n in ("reasoning", "cached", "cache_written")})
 
 
 def _state(event: State) -> Obj:
@@ -240,8 +244,8 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 }
 
 
-def state_word(payload: Obj) -> tuple[str, str, str]:
-    """Return (state, cause, words) of a task status.
+def read_status(payload: Obj) -> tuple[str, str, str]:
+    """Return (state, cause, message) of a task status.
 
     It is `{status: {state, error}}` as in the seed, or `{status, message, metadata}`. The cause is
     `user`, `timeout` or `limit` if `metadata.reason` is one of these.

@@ -40,8 +40,8 @@ from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..times import format_iso
-from ..writing import Live, split_block
-from .imported import Imported
+from ..writing import LiveBlocks, split_block
+from .imported import ImportedEvents
 from .lines import DRAW, NAME, Obj, draw_complete, draw_delta, plain_prompt, strip_envelope
 
 _TWO_STATUSES = "only success and failure are distinguished"
@@ -53,19 +53,19 @@ class RunWriter:
 
     def __init__(self, losses: Losses, run: str, conversation: str) -> None:
         self._losses = losses
-        self._where: Obj = {"contextId": conversation or run, "taskId": run}
-        self._live = Live()
-        self._text = ""
-        self._torn = False  # the newest block of it is open, or was cut off
-        self._imported = Imported(self._live)
+        self._ids: Obj = {"contextId": conversation or run, "taskId": run}
+        self._live = LiveBlocks()
+        self._text = ""  # written since the last `content-complete`
+        self._text_is_cut_off = False  # its newest block is open, or incomplete
+        self._imported = ImportedEvents(self._live)
         self._answer = Answer()
-        self._index: dict[str, int] = {}  # of the next delta, by span
-        self._thoughts = 0
-        self._last: Event = User()
-        self._calls: dict[str, Call] = {}
-        self._agents: dict[str, str] = {}
+        self._next_index: dict[str, int] = {}  # of the next delta, by span
+        self._thought_count = 0
+        self._newest: Event = User()  # whose envelope a `content-complete` gets
+        self._calls: dict[str, Call] = {}  # open ones, by id
+        self._agent_names: dict[str, str] = {}  # by span
         self._last_error = LastError(losses, "only the error that ends a task is written")
-        self._why: Interrupt | None = None
+        self._interrupt_event: Interrupt | None = None
 
     def write(self, event: Event) -> list[Obj]:
         """Return the objects of one event, envelope included."""
@@ -75,26 +75,27 @@ class RunWriter:
             return self._imported.write(event, note)
         handler = self.HANDLERS.get(type(event))
         objects = handler(self, event) if handler else []
+        # any event outside `_WITHIN_TEXT` completes the text before it, except one of a sub-agent
         inner = event.span and type(event) is not Node
-        before = self._complete(event) if type(event) not in _WORDS and not inner else []
-        out = [self._envelope(obj, self._last) for obj in before] + [
+        before = self._complete_text(event) if type(event) not in _WITHIN_TEXT and not inner else []
+        out = [self._envelope(obj, self._newest) for obj in before] + [
             self._envelope(obj, event) for obj in objects
         ]
         if type(event) is not Delta:
-            self._last = event
+            self._newest = event
         return out
 
     def close(self) -> list[Obj]:
-        """Return the content that was not completed."""
+        """Return the `content-complete` of text that still lacks it."""
         self._last_error.drop()
-        return [self._envelope(obj, self._last) for obj in self._complete(self._last)]
+        return [self._envelope(obj, self._newest) for obj in self._complete_text(self._newest)]
 
     def _envelope(self, obj: Obj, event: Event) -> Obj:
         path = self._path(event)
         time = {"timestamp": format_iso(event.ts)} if event.ts else {}
         return {
             "kind": obj["kind"],
-            **self._where,
+            **self._ids,
             **({"path": path} if path else {}),
             **obj,
             **time,
@@ -104,19 +105,19 @@ class RunWriter:
     def _path(self, event: Event) -> list[str]:
         parts, out = event.span.split("/") if event.span else [], []
         for count in range(1, len(parts) + 1):
-            name = self._agents.get("/".join(parts[:count]))
+            name = self._agent_names.get("/".join(parts[:count]))
             if name:
                 out.append(f"agent:{name}")
         return out
 
     # Runs of our own.
 
-    def _complete(self, event: Event) -> list[Obj]:
-        """Write the text of a turn whole once something else follows, unless it was cut off."""
+    def _complete_text(self, event: Event) -> list[Obj]:
+        """Return the `content-complete` of the text before `event`; nothing if it was cut off."""
         text, self._text = self._text, ""
-        if not text or self._torn:
+        if not text or self._text_is_cut_off:
             return []
-        self._index.pop("", None)
+        self._next_index.pop("", None)
         return [
             {
                 **draw_complete(text),
@@ -124,7 +125,7 @@ class RunWriter:
             }
         ]
 
-    def _start(self, event: RunStart) -> list[Obj]:
+    def _start_run(self, event: RunStart) -> list[Obj]:
         if is_nested(self._losses, event, _NO_NESTED):
             return []
         statuses = [
@@ -140,18 +141,19 @@ class RunWriter:
         if event.of != "respond":
             return []
         self._live.add(event)
-        self._torn = self._torn or not event.span
+        self._text_is_cut_off = self._text_is_cut_off or not event.span
         return [self._piece(event.text, event.span)]
 
     def _piece(self, text: str, span: str) -> Obj:
         if not span:
             self._text += text
-        index = self._index.get(span, 0)
-        self._index[span] = index + 1
+        index = self._next_index.get(span, 0)
+        self._next_index[span] = index + 1
         return {**draw_delta(text), "index": index}
 
     def _respond(self, event: Respond) -> list[Obj]:
-        self._torn = event.incomplete if not event.span else self._torn
+        """Write a text, unless its deltas have been written."""
+        self._text_is_cut_off = event.incomplete if not event.span else self._text_is_cut_off
         if read_repetition(event) == "instead" and not event.span:
             self._text = event.content
             return []
@@ -162,10 +164,10 @@ class RunWriter:
         )
 
     def _think(self, event: Think) -> list[Obj]:
-        self._thoughts += 1
+        self._thought_count += 1
         numbers = {
-            "thoughtId": event.block or f"thought-{self._thoughts}",
-            "index": self._thoughts - 1,
+            "thoughtId": event.block or f"thought-{self._thought_count}",
+            "index": self._thought_count - 1,
         }
         return [{**DRAW[Think](event), **numbers}]
 
@@ -174,6 +176,7 @@ class RunWriter:
         return [DRAW[Call](event)]
 
     def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
+        """Write an event of a call, with what only the call knows."""
         call = self._calls.get(event.call_id)
         obj = DRAW[type(event)](event)
         if isinstance(event, Started):
@@ -222,13 +225,14 @@ class RunWriter:
         return [DRAW[State](event)]
 
     def _node(self, event: Node) -> list[Obj]:
+        """Write a model request, or the start of a sub-agent."""
         data = event.data or {}
         if event.name == "llm":
             numbers = {"iteration": event.turn, "messageCount": data.get("messages", 0)}
             return [{"kind": "internal:llm-call", **numbers}] if event.phase == "enter" else []
         if event.phase == "exit":
             return []
-        self._agents[event.span] = event.name
+        self._agent_names[event.span] = event.name
         call = self._calls.get(event.span)
         prompt = call.args.get("prompt") if call else None
         prompt_text = prompt if isinstance(prompt, str) else ""
@@ -249,7 +253,7 @@ class RunWriter:
         return []
 
     def _interrupt(self, event: Interrupt) -> list[Obj]:
-        self._why = event
+        self._interrupt_event = event
         return []
 
     def _end(self, event: End) -> list[Obj]:
@@ -261,24 +265,27 @@ class RunWriter:
             return [{**DRAW[End](event), "content": self._answer.text}]
         if event.finish_reason:
             self._losses.add("end.finish_reason", "a status says how the task ended")
-        return [{"kind": "task-status", **self._last_status(event)}]
+        return [{"kind": "task-status", **self._final_status(event)}]
 
-    def _last_status(self, event: End) -> Obj:
+    def _final_status(self, event: End) -> Obj:
+        """Return the status that ends a task which did not complete."""
         if event.status == "error":
             error = self._last_error.take()
             message = error.message if error is not None else event.finish_reason
             return {"status": {"state": "failed", "error": message}}
         if event.status == "awaiting":
             return {"status": {"state": "waiting-input"}}
-        reason = self._why.reason if self._why else "limit" if event.status == "limit" else "user"
-        detail = {"message": self._why.detail} if self._why and self._why.detail else {}
+        interrupt, default = self._interrupt_event, "limit" if event.status == "limit" else "user"
+        reason = interrupt.reason if interrupt else default
+        detail = {"message": interrupt.detail} if interrupt and interrupt.detail else {}
         return {
             "status": {"state": "canceled", **detail},
             **({"metadata": {"reason": reason}} if reason != "user" else {}),
         }
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
-        RunStart: _start,
+        RunStart: _start_run,
         User: _user,
         Delta: _delta,
         Respond: _respond,
@@ -298,4 +305,5 @@ class RunWriter:
     }
 
 
-_WORDS = frozenset({Delta, Respond, Think, Metric, Error})
+# events between which a text of the model goes on
+_WITHIN_TEXT = frozenset({Delta, Respond, Think, Metric, Error})

@@ -4,7 +4,7 @@ Rules
 - `content-delta` streams a block, a thought separates blocks. `content-complete` belongs to the
   open block, is a block itself where nothing was streamed, and an extension otherwise; with other
   words than were streamed it replaces the text (see `events.text`).
-- Every status stays as a state; one that says how the task ended is also an error, interrupt or
+- Every status stays as a state; one that ends the task is also an error, interrupt or
   `end`. The end itself comes with `task-complete`, or when the task is over without one.
 - `internal:*` events are read like any other.
 - A task with an open question about a call, or for the user, waits for its answer (`awaiting`).
@@ -45,7 +45,7 @@ from .lines import (
     draw_delta,
     read_attributes,
     read_counts,
-    state_word,
+    read_status,
     strip_envelope,
 )
 from .tools import KINDS, ToolEvents
@@ -54,7 +54,7 @@ from .tools import KINDS, ToolEvents
 class Task:
     """One task, or the part of it that a sub-agent does (`span`).
 
-    `name` is the sub-agent's, `parent` the span that it runs in, `call` the call that runs it.
+    `name`: the sub-agent; `parent`: the span around it; `call`: the id of the call that runs it.
     """
 
     def __init__(
@@ -64,40 +64,42 @@ class Task:
         self.span = span
         self.call = call
         self._parent = parent
-        self._name = name
-        self._questions: dict[str, None] = {}  # questions to the user that are open
-        self._run = RunBuilder(NAME, drawn_by(DRAW), self._where)
+        self._agent = name
+        self._user_questions: dict[str, None] = {}  # ids of open questions that are about no call
+        self._run = RunBuilder(NAME, drawn_by(DRAW), self._envelope)
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._tools = ToolEvents(self._run, prefix)
-        self._content = ""  # content since the last content-complete
-        self._streamed = StreamedAnswer(span)
-        self._requests = 0
-        self._open_request = ""
-        self._state = ""
+        self._streamed_text = ""  # since the last `content-complete`
+        self._answer = StreamedAnswer(span)
+        self._request_count = 0
+        self._request_span = ""  # of the open request to the model
+        self._state = ""  # of the newest status
         self._cause = ""
         self._total = Counts()
-        self._ts = 0.0
+        self._ts = 0.0  # of the newest object (epoch seconds)
 
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object, whose `kind` is filled in."""
         kind = obj["kind"]
         self._ts = read_epoch(obj.get("timestamp"))
         before = (
-            [] if kind in ("content-delta", "content-complete") else self._heard(self._text.close())
+            []
+            if kind in ("content-delta", "content-complete")
+            else self._observe(self._text.close())
         )
         events = (
             self._tools.read(obj)
             if kind in KINDS
             else self.HANDLERS.get(kind, Task._unknown)(self, obj)
         )
-        return [*before, *self._heard(events)]
+        return [*before, *self._observe(events)]
 
-    def enter(self, obj: Obj) -> list[Event]:
-        """Return the start of a sub-agent."""
+    def enter_agent(self, obj: Obj) -> list[Event]:
+        """Return the start of a sub-agent's node; nothing for an outermost task."""
         self._ts = read_epoch(obj.get("timestamp"))
-        return self._node("enter") if self._name else []
+        return self._node("enter") if self._agent else []
 
     def caller(self, agent: str, tool: str, used: Container[str]) -> str:
         """Return the open call that runs an agent, or ""; see `ToolEvents.caller`."""
@@ -105,37 +107,39 @@ class Task:
 
     @property
     def asks(self) -> bool:
-        """Whether it waits for an answer."""
-        return bool(self._questions or self._tools.questions)
+        """Whether the task waits for an answer."""
+        return bool(self._user_questions or self._tools.questions)
 
     def _node(self, phase: Literal["enter", "exit"], result: str = "") -> list[Event]:
-        data = {"agent": self._name, "call_id": self.call} if self.call else None
-        fields: Obj = {"name": self._name, "phase": phase, "parent": self._parent}
-        data = data if phase == "enter" else None
+        data = None
+        if self.call and phase == "enter":
+            data = {"agent": self._agent, "call_id": self.call}
+        fields: Obj = {"name": self._agent, "phase": phase, "parent": self._parent}
         return [self._derived(Node, **fields, result=result, data=data)]
 
     @property
-    def waiting_for_end(self) -> bool:
-        """Whether a status said how the task ended, so that nothing more need come."""
+    def has_final_status(self) -> bool:
+        """Whether the newest status ends the task, so that a `task-complete` need not come."""
         return self._state in ("completed", "failed", "canceled")
 
-    def close(self, *, whole: bool = False, waits: bool = False) -> list[Event]:
-        """End the task: close what is open; write its end if a status or a question says how.
+    def close(self, *, caller_ended: bool = False, inner_asks: bool = False) -> list[Event]:
+        """End the task: close what is open; return its end if a status or a question implies one.
 
-        `whole`: what runs it has ended; `waits`: a task inside it waits for an answer.
+        `caller_ended`: the call or run that it is part of has ended, so that it is done too;
+        `inner_asks`: a task inside it waits for an answer.
         """
         out = [*self._text.close(incomplete=True), *self._end_request()]
-        status = self._ended_how()
-        if (waits or self.asks) and not whole and status in ("", "awaiting"):
-            status, out = "awaiting", [*out, *self._tools.unanswered(self._derived)]
+        status = self._implied_status()
+        if (inner_asks or self.asks) and not caller_ended and status in ("", "awaiting"):
+            status, out = "awaiting", [*out, *self._tools.close_questions(self._derived)]
         if status and not self.over:
             out.append(self._derived(End, status=status))
-        if self._name and not self.over:
-            out += self._node("exit", status or ("ok" if whole else "interrupted"))
+        if self._agent and not self.over:
+            out += self._node("exit", status or ("ok" if caller_ended else "interrupted"))
         self.over = True
         return out
 
-    def _where(self, obj: Obj) -> Obj:
+    def _envelope(self, obj: Obj) -> Obj:
         """Return time, path and span of an event."""
         path = obj.get("path")
         text = "/".join(p for p in path if isinstance(p, str)) if isinstance(path, list) else ""
@@ -144,15 +148,15 @@ class Task:
     def _derived(self, cls: type[Any], **fields: Any) -> Any:
         return self._run.derived(cls, ts=self._ts, **{"span": self.span, **fields})
 
-    def _reply(self, text: str, rest: bool = False) -> Any:
+    def _unstreamed_text(self, text: str, rest: bool = False) -> Any:
         """Return a text that was not streamed, or the `rest` of one."""
         note = {"derived": True, **({"rest": True} if rest else {})}
         return self._run.make(Respond, note, content=text, ts=self._ts, span=self.span)
 
-    def _heard(self, events: list[Event]) -> list[Event]:
-        """Note what of the answer has come."""
+    def _observe(self, events: list[Event]) -> list[Event]:
+        """Note the text that was streamed; return `events`."""
         for event in events:
-            self._streamed.add(event)
+            self._answer.add(event)
         return events
 
     # The task.
@@ -167,64 +171,68 @@ class Task:
         ]
 
     def _status(self, obj: Obj) -> list[Event]:
+        """Read a status; `failed` and `canceled` are also an error and an interrupt."""
         payload = strip_envelope(obj)
         out: list[Event] = [self._run.line(State, obj, kind="status", payload=payload)]
-        self._state, self._cause, message = state_word(payload)
+        self._state, self._cause, message = read_status(payload)
         if self._state == "failed":
             out.append(self._derived(Error, message=message))
         elif self._state == "canceled":
             out.append(self._derived(Interrupt, reason=self._cause or "user", detail=message))
         return out
 
-    def _ended_how(self) -> Any:
-        """Return the end status implied by the newest state, or ""."""
+    def _implied_status(self) -> Any:
+        """Return the status of an end that the newest state implies, or ""."""
         status = ENDED.get(self._state, "")
         return (
             "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
         )
 
     def _complete_task(self, obj: Obj) -> list[Event]:
+        """Read the end of a task; its content may hold more than was streamed."""
         out = self._end_request()
         text = text_of(obj, "content")
-        if not self._streamed.includes(text):
-            out.append(self._reply(*self._streamed.missing(text)))
-        status = self._ended_how()
+        if not self._answer.includes(text):
+            out.append(self._unstreamed_text(*self._answer.missing(text)))
+        status = self._implied_status()
         status = "ok" if status in ("", "awaiting") else status
         if status == "ok" and self._tools.questions:
             status = "awaiting"
-            out += self._tools.unanswered(self._derived)
+            out += self._tools.close_questions(self._derived)
         self.over = True
         reason = text_of(obj, "finishReason")
-        exits = self._node("exit", status) if self._name else []
+        exits = self._node("exit", status) if self._agent else []
         return [*out, self._run.line(End, obj, status=status, finish_reason=reason), *exits]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
         return [self._run.line(State, obj, kind="checkpoint", payload=strip_envelope(obj))]
 
-    # Words.
+    # Text.
 
     def _delta(self, obj: Obj) -> list[Event]:
         text = obj.get("delta", obj.get("content"))
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
-        self._content += text
-        where = self._where(obj)
+        self._streamed_text += text
+        where = self._envelope(obj)
         ts = where.pop("ts")
         return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=where)
 
     def _complete(self, obj: Obj) -> list[Event]:
-        received, self._content = self._content, ""
+        """Read the end of a text: close the block, or read the text that was not streamed."""
+        streamed, self._streamed_text = self._streamed_text, ""
         text = obj.get("content")
-        note = {"complete": note_difference(obj, draw_complete(received))}
+        note = {"complete": note_difference(obj, draw_complete(streamed))}
         if self._text.open_text is not None:
             out = self._text.close(note)
-        elif not received and isinstance(text, str) and text:
+        elif not streamed and isinstance(text, str) and text:
             whole = {"form": "whole", "complete": note_difference(obj, draw_complete(text))}
-            out = [self._run.make(Respond, whole, content=text, **self._where(obj))]
+            out = [self._run.make(Respond, whole, content=text, **self._envelope(obj))]
         else:
             out = self._unknown(obj)
-        if received and isinstance(text, str) and text.strip() not in ("", received.strip()):
-            out.append(self._reply(text))
+        # another text than was streamed replaces it
+        if streamed and isinstance(text, str) and text.strip() not in ("", streamed.strip()):
+            out.append(self._unstreamed_text(text))
         return [*out, *self._end_request()]
 
     def _thought(self, obj: Obj) -> list[Event]:
@@ -256,20 +264,22 @@ class Task:
         return [self._run.line(Metric, obj, step=step, total=self._total)]
 
     def _request(self, obj: Obj) -> list[Event]:
+        """Read the start of a model request; it ends with the text or with the next request."""
         out = self._end_request()
-        self._requests += 1
-        self._open_request = (
-            f"{self.span}/llm-{self._requests}" if self.span else f"llm-{self._requests}"
+        self._request_count += 1
+        self._request_span = (
+            f"{self.span}/llm-{self._request_count}" if self.span else f"llm-{self._request_count}"
         )
         fields: Obj = {
-            "span": self._open_request,
+            "span": self._request_span,
             "parent": self.span,
             "data": {**strip_envelope(obj), "internal": True},
         }
         return [*out, self._run.line(Node, obj, name="llm", phase="enter", **fields)]
 
     def _end_request(self) -> list[Event]:
-        span, self._open_request = self._open_request, ""
+        """Return the end of the open model request, if any."""
+        span, self._request_span = self._request_span, ""
         data = {"internal": True}
         return (
             [
@@ -287,18 +297,19 @@ class Task:
             else []
         )
 
-    def _required(self, obj: Obj) -> list[Event]:
-        self._questions[_question_id(obj)] = None
+    def _question(self, obj: Obj) -> list[Event]:
+        self._user_questions[_question_id(obj)] = None
         return self._unknown(obj)
 
-    def _received(self, obj: Obj) -> list[Event]:
-        self._questions.pop(_question_id(obj), None)
-        self._tools.answered(text_of(obj, "inputId"))
+    def _question_answered(self, obj: Obj) -> list[Event]:
+        self._user_questions.pop(_question_id(obj), None)
+        self._tools.forget_question(text_of(obj, "inputId"))
         return self._unknown(obj)
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "task-created": _created,
         "task-status": _status,
@@ -310,10 +321,10 @@ class Task:
         "llm-usage": _usage,
         "internal:llm-call": _request,
         "internal:checkpoint": _checkpoint,
-        "input-required": _required,
-        "input-received": _received,
-        "auth-required": _required,
-        "auth-completed": _received,
+        "input-required": _question,
+        "input-received": _question_answered,
+        "auth-required": _question,
+        "auth-completed": _question_answered,
     }
 
 

@@ -4,8 +4,8 @@ Rules
 - `internal:*` events are read like any other: a call that one of them started or ended is not
   started or ended twice.
 - A call that is repeated while it is open is one call; the repetition is an extension.
-- A question about a call is open until the call has a result. It stands instead of the result, so a
-  task that ends with it gets one that repeats the question.
+- A question about a call is open until it is answered or the call has a result. In a task that ends
+  before, the call gets a result that repeats the question.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Callable, Container
 from typing import Any, ClassVar
 
 from ...events import Approval, Call, Event, Progress, Result, Started
-from ..call_matching import Correlator, Match
-from ..foreign_values import arguments_of, object_of, share_of, text_of
+from ..call_matching import CallMatcher, Match
+from ..foreign_values import arguments_of, fraction_of, object_of, text_of
 from ..run_builder import RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
-_REMEMBERED = 256
+_REMEMBERED = 256  # calls
 
 
 class ToolEvents:
-    """The tools of one task. `prefix` makes the ids of its calls unique in the run."""
+    """Reads the tool events of one task. `prefix` makes the ids of its calls unique in the run."""
 
     def __init__(self, run: RunBuilder, prefix: str) -> None:
         self._run = run
-        self._calls = Correlator(prefix)
-        self._begun: OrderedDict[str, None] = OrderedDict()  # calls that have started
+        self._calls = CallMatcher(prefix)
+        self._started_calls: OrderedDict[str, None] = OrderedDict()  # calls that have started
         self.questions: dict[str, Obj] = {}  # the line of each open question, by call id
 
     def read(self, obj: Obj) -> list[Event]:
@@ -37,25 +37,25 @@ class ToolEvents:
         return self.HANDLERS[obj["kind"]](self, obj)
 
     def caller(self, agent: str, tool: str, used: Container[str]) -> str:
-        """Return the open call that runs an agent, or "".
+        """Return the id of the open call that runs an agent, or "".
 
         It is the oldest to a tool of the agent's name (alone, or between `__`), else to `tool`,
-        else the only one; calls in `used`, which run one already, come last.
+        else the only open one; calls in `used`, which run an agent already, come last.
         """
         calls = sorted(self._calls.open_calls().items(), key=lambda call: call[0] in used)
-        own = [call_id for call_id, name in calls if agent in name.split("__")]
-        own = own or [call_id for call_id, name in calls if tool and name == tool]
-        only = [call_id for call_id, _ in calls] if len(calls) == 1 else []
-        return next(iter(own or only), "")
+        by_name = [call_id for call_id, name in calls if agent in name.split("__")]
+        by_name = by_name or [call_id for call_id, name in calls if tool and name == tool]
+        single = [call_id for call_id, _ in calls] if len(calls) == 1 else []
+        return next(iter(by_name or single), "")
 
-    def answered(self, input_id: str) -> None:
-        """Forget the question that has an answer."""
+    def forget_question(self, input_id: str) -> None:
+        """Forget the open question that an answer with `input_id` belongs to."""
         for call_id, obj in list(self.questions.items()):
             if input_id and text_of(obj, "inputId") == input_id:
                 del self.questions[call_id]
 
-    def unanswered(self, derived: Callable[..., Event]) -> list[Event]:
-        """Return a result for each call whose question is open, made by `derived`."""
+    def close_questions(self, derived: Callable[..., Event]) -> list[Event]:
+        """Return a result for each call whose question is open; `derived` makes the event."""
         out: list[Event] = []
         for call_id, obj in self.questions.items():
             name, prompt = self._calls.tool_of(call_id), text_of(obj, "prompt")
@@ -75,8 +75,8 @@ class ToolEvents:
         fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
         return [self._run.line(Call, obj, raw_args=raw, **fields)]
 
-    def _implicit(self, obj: Obj, match: Match) -> list[Event]:
-        """Return the call of an event, if it was not seen."""
+    def _implicit_call(self, obj: Obj, match: Match) -> list[Event]:
+        """Return the call that an object is about, if no `tool-call` opened it."""
         where = {k: v for k, v in self._run.envelope(obj).items() if k != "path"}
         args = arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
@@ -84,53 +84,55 @@ class ToolEvents:
 
     def _first_start(self, call_id: str) -> bool:
         """Return whether a call starts for the first time."""
-        if call_id in self._begun:
+        if call_id in self._started_calls:
             return False
-        self._begun[call_id] = None
-        if len(self._begun) > _REMEMBERED:
-            self._begun.popitem(last=False)
+        self._started_calls[call_id] = None
+        if len(self._started_calls) > _REMEMBERED:
+            self._started_calls.popitem(last=False)
         return True
 
     def _started(self, obj: Obj) -> list[Event]:
+        """Read the start of a call; a second one is an extension."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
         match = self._calls.match_line(name, wire_id)
         if wire_id and not self._first_start(match.call_id):
             return self._unknown(obj)
-        implicit = self._implicit(obj, match)
+        implicit = self._implicit_call(obj, match)
         return [*implicit, self._run.line(Started, obj, call_id=match.call_id, name=name)]
 
     def _progress(self, obj: Obj) -> list[Event]:
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        implicit, data = self._implicit(obj, match), obj.get("metadata")
+        implicit, data = self._implicit_call(obj, match), obj.get("metadata")
         fields: Obj = {
-            "fraction": share_of(obj.get("progress")),
+            "fraction": fraction_of(obj.get("progress")),
             "message": text_of(obj, "message"),
             "data": data if isinstance(data, dict) else None,
         }
         return [*implicit, self._run.line(Progress, obj, call_id=match.call_id, **fields)]
 
     def _ended(self, obj: Obj) -> list[Event]:
+        """Read the result of a call; without `success`, an error alone means that it failed."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
         match = self._calls.match_result(name, wire_id)
         self.questions.pop(match.call_id, None)
-        implicit = self._implicit(obj, match)
+        implicit = self._implicit_call(obj, match)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
-        fine = obj.get("success") is not False and not only_error
+        succeeded = obj.get("success") is not False and not only_error
         fields: Obj = {
             "name": name,
-            "status": "ok" if fine else "error",
-            "content": obj.get("result" if fine else "error", obj.get("result", "")),
+            "status": "ok" if succeeded else "error",
+            "content": obj.get("result" if succeeded else "error", obj.get("result", "")),
             "duration": _seconds(object_of(obj.get("metadata")).get("duration")),
         }
         return [*implicit, self._run.line(Result, obj, call_id=match.call_id, **fields)]
 
     def _question(self, obj: Obj) -> list[Event]:
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        implicit, args = self._implicit(obj, match), object_of(obj.get("toolArguments"))
+        implicit, args = self._implicit_call(obj, match), object_of(obj.get("toolArguments"))
         self.questions[match.call_id] = obj
         prompt = text_of(obj, "prompt")
         reason = "" if prompt == plain_prompt(text_of(obj, "toolName")) else prompt
@@ -140,6 +142,7 @@ class ToolEvents:
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
+    #: Type of an object -> the method that reads it.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "tool-call": _call,
         "tool-start": _started,

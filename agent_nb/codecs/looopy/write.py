@@ -13,18 +13,18 @@ from ...events import End, Event
 from ..contract import Options
 from ..framing import Item, is_sse_safe
 from ..losses import Losses
-from .lines import Obj, as_in_document
+from .lines import Obj, use_document_names
 from .run_writer import RunWriter
 
 
 class LooopyWriter:
-    """Events of any number of runs."""
+    """Writes events of any number of runs."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._options = options
         self._runs: dict[str, RunWriter] = {}
-        self._ids: dict[str, int] = {}
+        self._ids: dict[str, int] = {}  # `contextId` -> number of its newest frame
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
@@ -39,10 +39,13 @@ class LooopyWriter:
         return [self._item(obj) for obj in objects]
 
     def close(self) -> list[Item]:
-        """Return what waited for the end of a turn."""
+        """Return the ends of texts that wait for the end of their turn."""
         return [self._item(obj) for run in self._runs.values() for obj in run.close()]
 
     def _item(self, noted: Obj) -> Item:
+        """Frame an object: one of a run of ours (`#own`) in the chosen form, an imported one as
+        its notes say.
+        """
         obj = {k: v for k, v in noted.items() if not k.startswith("#")}
         if noted.get("#own"):
             return self._framed(obj)
@@ -59,9 +62,9 @@ class LooopyWriter:
         )
 
     def _framed(self, obj: Obj) -> Item:
-        """Frame an event of ours as the chosen form says."""
+        """Return an object of a run of ours in the chosen form."""
         if self._options.form == "document":
-            return Item(as_in_document(obj))
+            return Item(use_document_names(obj))
         if self._options.framing != "sse" or not is_sse_safe(obj["kind"]):
             return Item(obj)
         context = obj.pop("contextId")

@@ -25,6 +25,7 @@ _OWN = frozenset(UiMessageReader.HANDLERS) - {"start", "error"}
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is a chunk of a UI message, from 0 to 1."""
     obj = item.obj
     kind = obj.get("type")
     if not isinstance(kind, str):

@@ -1,4 +1,7 @@
-"""How the chunks of the UI message stream look, one function an event. Rules: pure functions."""
+"""Draw events as chunks of the UI message stream, one function a kind, and read their values.
+
+Rules: pure functions.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +21,18 @@ from ...events import (
     RunStart,
     State,
 )
-from ..block_protocol import Form
+from ..block_protocol import BlockForm
 from ..run_builder import Obj
 from ..writing import as_text
 
 NAME = "ui-message"
-
-
+#: The error of a call whose arguments are incomplete.
 CUT = "the arguments broke off"
-
-
+#: Reasons of an interrupt.
 CAUSES = ("user", "timeout", "limit")
-
-
-TEXT = Form("respond", "text-start", "text-delta", "text-end", "id", "delta")
-
-
-REASONING = Form("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
-
-
-TOOL = Form(
+TEXT = BlockForm("respond", "text-start", "text-delta", "text-end", "id", "delta")
+REASONING = BlockForm("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
+TOOL = BlockForm(
     "call",
     "tool-input-start",
     "tool-input-delta",
@@ -45,14 +40,12 @@ TOOL = Form(
     "toolCallId",
     "inputTextDelta",
 )
-
-
+#: Type of a line -> the form of its block.
 FORMS = {
     name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
 }
-
-
-OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
+#: Kind of an event -> the form of its block.
+FORM_OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 
 
 def draw_result(event: Result) -> Obj:
@@ -79,7 +72,7 @@ def progress_output(event: Progress) -> Any:
 
 
 def read_output(output: Any) -> Obj:
-    """Return the fields of progress from a preliminary output."""
+    """Return the fields of progress from a preliminary output; one of another shape is its data."""
     if isinstance(output, str):
         return {"text": output}
     if (
@@ -88,17 +81,17 @@ def read_output(output: Any) -> Obj:
         or not output.keys() <= {"text", "progress", "message", "data"}
     ):
         return {"data": output}
-    share = output.get("progress")
-    sound = share is None or (
-        isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
+    fraction = output.get("progress")
+    valid = fraction is None or (
+        isinstance(fraction, int | float) and not isinstance(fraction, bool) and 0 <= fraction <= 1
     )
     texts = [output.get(k, "") for k in ("text", "message")]
-    if not sound or not all(isinstance(w, str) for w in texts):
+    if not valid or not all(isinstance(w, str) for w in texts):
         return {"data": output}
     return {
         "text": texts[0],
         "message": texts[1],
-        "fraction": None if share is None else float(share),
+        "fraction": None if fraction is None else float(fraction),
         "data": output.get("data"),
     }
 

@@ -28,7 +28,7 @@ from ...events import (
 )
 from ..block_protocol import BlockReader
 from ..blocks import Blocks
-from ..call_matching import Correlator
+from ..call_matching import CallMatcher
 from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
@@ -41,17 +41,17 @@ _DONE = {"type": "done"}
 
 
 class UiMessageReader:
-    """Any number of messages, one after the other."""
+    """Reads any number of messages, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
         self._run = RunBuilder(NAME, drawn_by(DRAW))
-        self._calls = Correlator()
-        self._open = Blocks(self._run)
-        self._blocks = BlockReader(self._run, self._open, self._calls)
+        self._calls = CallMatcher()
+        self._open_blocks = Blocks(self._run)
+        self._blocks = BlockReader(self._run, self._open_blocks, self._calls)
         self._runs = 0
         self._begun = self._over = self._failed = False
-        self._steps = 0
-        self._step = ""
+        self._step_count = 0
+        self._step_span = ""
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one chunk."""
@@ -67,7 +67,7 @@ class UiMessageReader:
         return [*out, *handler_of(self.HANDLERS, kind, UiMessageReader._unknown)(self, obj)]
 
     def close(self) -> list[Event]:
-        """Close what the stream left open; a run that an error stopped has ended."""
+        """Close open blocks as incomplete; a run that had an error ends with it."""
         out = self._blocks.cut_off()
         if self._failed and not self._over:
             out.append(self._run.derived(End, status="error"))
@@ -77,7 +77,7 @@ class UiMessageReader:
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
         self._begun = self._over = self._failed = False
-        self._step, self._steps = "", 0
+        self._step_span, self._step_count = "", 0
         number = text_of(obj, "messageId") if obj.get("type") == "start" else ""
         self._run.new_run(number or run_id(NAME, obj, self._runs))
         self._calls.clear()
@@ -88,6 +88,7 @@ class UiMessageReader:
         return [self._run.line(RunStart, obj)]
 
     def _finish(self, obj: Obj) -> list[Event]:
+        """Read the end of a message."""
         out = self._blocks.cut_off()
         reason = text_of(obj, "finishReason")
         self._over = True
@@ -112,11 +113,12 @@ class UiMessageReader:
         return [self._run.line(Error, obj, message=text_of(obj, "errorText"))]
 
     def _on_step(self, obj: Obj) -> list[Event]:
+        """Read the start or end of a step; an end without a start gets a span too."""
         enter = obj["type"] == "start-step"
-        self._steps += enter
-        if enter or not self._step:
-            self._step = f"step-{self._steps}"
-        fields: Obj = {"name": "llm", "span": self._step, "data": {"internal": True}}
+        self._step_count += enter
+        if enter or not self._step_span:
+            self._step_span = f"step-{self._step_count}"
+        fields: Obj = {"name": "llm", "span": self._step_span, "data": {"internal": True}}
         return [
             self._run.line(
                 Node,
@@ -142,7 +144,7 @@ class UiMessageReader:
         return self._blocks.end(FORMS[obj["type"]], obj)
 
     def _call(self, obj: Obj) -> list[Event]:
-        """Read the whole input of a call; in `tool-input-error` it is not what the tool takes."""
+        """Read the whole input of a call; that of a `tool-input-error` is invalid or incomplete."""
         wire_id, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
         call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {
@@ -164,7 +166,7 @@ class UiMessageReader:
 
     def _call_event(self, obj: Obj, fields: Obj, *, failed: bool) -> Event:
         """Return the call of its block, or of the chunk alone."""
-        args, block = obj.get("input"), self._open.take(TOOL.key(obj))
+        args, block = obj.get("input"), self._open_blocks.take(TOOL.key(obj))
         if block is not None:
             return self._blocks.complete(block, {}, **fields)
         raw = args if failed and isinstance(args, str) else ""
@@ -175,6 +177,7 @@ class UiMessageReader:
     # Outputs.
 
     def _output(self, obj: Obj) -> list[Event]:
+        """Read an output: a preliminary one is progress, any other the result."""
         wire_id = text_of(obj, "toolCallId")
         if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
             match = self._calls.match_line("", wire_id)
@@ -199,6 +202,7 @@ class UiMessageReader:
     def _unknown(self, obj: Obj) -> list[Event]:
         return self._run.unknown(obj)
 
+    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "start": _start,
         "finish": _finish,
@@ -224,6 +228,7 @@ class UiMessageReader:
     }
 
 
+# type -> (status of the result, its content)
 _OUTPUTS: dict[str, Callable[[Obj], tuple[str, Any]]] = {
     "tool-output-available": lambda o: ("ok", o.get("output", "")),
     "tool-output-error": lambda o: ("error", text_of(o, "errorText")),

@@ -37,22 +37,22 @@ from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, imported_line, split_block
-from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, draw_result, progress_output, read_output
+from ..writing import LiveBlocks, imported_line, split_block
+from .lines import CAUSES, CUT, DRAW, FORM_OF, NAME, TOOL, draw_result, progress_output, read_output
 
 
 class UiMessageWriter:
-    """Events of any number of runs, one after the other."""
+    """Writes events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._sse = options.framing == "sse"
-        self._live = Live()
-        self._imported_blocks = BlockWriter(OF, self._live)
-        self._blocks = 0
-        self._ids: dict[str, str] = {}
-        self._why = ""
-        self._any = False
+        self._live = LiveBlocks()
+        self._imported_blocks = BlockWriter(FORM_OF, self._live)
+        self._block_count = 0
+        self._block_ids: dict[str, str] = {}
+        self._abort_reason = ""
+        self._has_written = False
 
     def write(self, event: Event) -> list[Item]:
         """Return the chunks of one event."""
@@ -62,12 +62,12 @@ class UiMessageWriter:
         else:
             handler = self.HANDLERS.get(type(event))
             objects = handler(self, event) if handler else []
-        self._any = self._any or bool(objects)
+        self._has_written = self._has_written or bool(objects)
         return [Item(obj) for obj in objects]
 
     def close(self) -> list[Item]:
         """Return the end of the stream."""
-        return [Item("[DONE]", RAW)] if self._sse and self._any else []
+        return [Item("[DONE]", RAW)] if self._sse and self._has_written else []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
         if note.get("derived"):
@@ -76,6 +76,7 @@ class UiMessageWriter:
             return self._imported_blocks.delta(event, note)
         if isinstance(event, Call):
             whole = note.get("call")
+            # `tool-input-available` ends the block of a call, and its note is in "call"
             rest = {k: v for k, v in note.items() if k != "end"}
             lines = self._imported_blocks.block(event, rest)
             return (
@@ -92,47 +93,46 @@ class UiMessageWriter:
     def _start(self, event: RunStart) -> list[Obj]:
         return [{"type": "start", **({"messageId": event.run} if event.run else {})}]
 
-    def _id(self, event: Any) -> str:
-        known = (
-            self._ids.pop(event.block, "")
-            if not isinstance(event, Delta)
-            else self._ids.get(event.block, "")
-        )
-        if not known:
-            self._blocks += 1
-            known = f"block-{self._blocks}"
+    def _block_id(self, event: Any) -> str:
+        """Return the id of a block on the wire; forget it when the block closes."""
+        take = self._block_ids.get if isinstance(event, Delta) else self._block_ids.pop
+        block_id = take(event.block, "")
+        if not block_id:
+            self._block_count += 1
+            block_id = f"block-{self._block_count}"
             if isinstance(event, Delta):
-                self._ids[event.block] = known
-        return known
+                self._block_ids[event.block] = block_id
+        return block_id
 
     def _delta(self, event: Delta) -> list[Obj]:
-        form = OF.get(event.of)
+        form = FORM_OF.get(event.of)
         if form is None or form is TOOL:  # a call's id is known when it is complete
             return []
-        number = self._id(event)
-        start = [{"type": form.start, "id": number}] if self._live.add(event) else []
-        return [*start, {"type": form.delta, "id": number, "delta": event.text}]
+        block_id = self._block_id(event)
+        start = [{"type": form.start, "id": block_id}] if self._live.add(event) else []
+        return [*start, {"type": form.delta, "id": block_id, "delta": event.text}]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        form, number = OF[event.type], self._id(event)
-        end = {"type": form.end, "id": number}
+        form, block_id = FORM_OF[event.type], self._block_id(event)
+        end = {"type": form.end, "id": block_id}
         if self._live.take(event):
             return [end]
         content = [
-            {"type": form.delta, "id": number, "delta": text}
+            {"type": form.delta, "id": block_id, "delta": text}
             for text, _ in split_block(event)
             if text
         ]
-        return [{"type": form.start, "id": number}, *content, end]
+        return [{"type": form.start, "id": block_id}, *content, end]
 
     def _call(self, event: Call) -> list[Obj]:
+        """Write a call; an incomplete one is an input error."""
         if event.incomplete:
-            who = {"toolCallId": event.call_id, "toolName": event.name}
-            return [{"type": "tool-input-error", **who, "input": event.raw_args, "errorText": CUT}]
-        who = {"toolCallId": event.call_id}
-        start = [{"type": TOOL.start, **who, "toolName": event.name}] if event.chunks else []
+            ids = {"toolCallId": event.call_id, "toolName": event.name}
+            return [{"type": "tool-input-error", **ids, "input": event.raw_args, "errorText": CUT}]
+        ids = {"toolCallId": event.call_id}
+        start = [{"type": TOOL.start, **ids, "toolName": event.name}] if event.chunks else []
         texts = (
-            [{"type": TOOL.delta, **who, TOOL.text: text} for text, _ in split_block(event)]
+            [{"type": TOOL.delta, **ids, TOOL.text: text} for text, _ in split_block(event)]
             if event.chunks
             else []
         )
@@ -150,6 +150,7 @@ class UiMessageWriter:
         ]
 
     def _progress(self, event: Progress) -> list[Obj]:
+        """Write progress as a preliminary output; count it if that would be read otherwise."""
         fields = {
             "text": event.text,
             "fraction": event.fraction,
@@ -170,8 +171,8 @@ class UiMessageWriter:
     def _on_result(self, event: Result) -> list[Obj]:
         text = "" if event.status in ("ok", "denied") else "an error"
         why = "only errors and denials are distinguished"
-        known = ("ok", "error", "denied")
-        check_result(self._losses, event, statuses=known, why=why, text=text)
+        statuses = ("ok", "error", "denied")
+        check_result(self._losses, event, statuses=statuses, why=why, text=text)
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
         return [draw_result(event)]
@@ -192,13 +193,14 @@ class UiMessageWriter:
         return [DRAW[Error](event)]
 
     def _interrupt(self, event: Interrupt) -> list[Obj]:
-        self._why = event.detail or event.reason
+        self._abort_reason = event.detail or event.reason
         if event.detail and (event.reason != "user" or event.detail in CAUSES):
             self._losses.add("interrupt.reason", "an abort has one text for reason and detail")
         return []
 
     def _end(self, event: End) -> list[Obj]:
-        why, self._why = self._why, ""
+        """Write `abort` for a run that was stopped, else `finish`."""
+        why, self._abort_reason = self._abort_reason, ""
         if event.status in ("interrupted", "limit"):
             if event.status == "limit":
                 self._losses.add("end.status", "a run that met a limit is aborted here")
@@ -212,6 +214,7 @@ class UiMessageWriter:
         reason = "error" if event.status == "error" else event.finish_reason
         return [{"type": "finish", **({"finishReason": reason} if reason else {})}]
 
+    #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start,
         Delta: _delta,

@@ -8,8 +8,9 @@ the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle 
 Rules
 - A decoder reads one response. `feed` and `close` never raise; a fault becomes a Fault, the last
   part of its chunk.
-- Reasoning that a server sends twice (as text and as details) is passed on once. If it must go back
-  with the calls (`opaque`, Resend), the name of its field is kept.
+- Reasoning that a server sends twice (as text and as details) is passed on once.
+- Some servers want their reasoning back with the next request. The first Thought has the name of
+  its field (`opaque`); details and other fields of the calls are a Resend.
 - Unknown fields become Extra parts (`extras`).
 - A call is complete when the server says so; after a cut it is closed as incomplete, with a fault.
 """
@@ -32,36 +33,45 @@ PROVIDER = "openai"
 _TOO_LONG = "The call was cut off at the limit of tokens."
 # fields of a call that are read; others go back with it
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
-MISSES = 3  # chunks in a row that are not plain, after which the fast path is not tried
+# after so many chunks in a row that the fast path cannot read, it is not tried again: it costs a
+# second parse
+MISSES = 3
 
 
 class ChatDecoder(FrameDecoder):
-    """Decodes one response; `status` is its HTTP status."""
+    """Decodes one response; `status` is its HTTP status. Methods append their parts to `out`."""
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
         self._calls = CallTable()
         self._details = Details()
-        self._halves = SurrogatePairs()
+        self._halves = SurrogatePairs()  # half a character at the end of a piece, for the next one
         self._head = False  # the head was emitted
-        self._tail = False  # the last chunk, with nothing but usage, has come
-        self._choice: Any = None  # index of the one choice that is read
+        self._usage_came = False  # the last chunk, with nothing but usage, has come
+        self._choice_index: Any = None  # index of the one choice that is read
         self._reason = ""  # why the answer ended
         self._usage: dict[str, Any] | None = None  # as emitted last
-        self._field = ""  # name of the field that reasoning comes in
-        self._misses = 0
+        self._reasoning_field = ""  # name of the field that reasoning comes in
+        self._misses = 0  # chunks in a row that were not plain
         self._extras = Extras(PROVIDER)
         self._call_extras: dict[str, dict[str, Any]] = {}  # call id -> its other fields
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the answer is missing: it is done, has its reason, or its usage."""
-        return self.done or bool(self._reason) or self._tail
+        """Whether nothing of the answer is missing, though more may come.
+
+        `[DONE]`, a reason to finish, or the chunk with the usage alone shows that.
+        """
+        return self.done or bool(self._reason) or self._usage_came
 
     def _finish(self, out: list[Part]) -> None:
+        """End the body: emit what was held back, and the open calls.
+
+        They are incomplete if the stream broke off or the tokens ran out.
+        """
         self._release(out)
         broken = "" if self.complete and not self.failed else CUT
-        self._resend(out)
+        self._emit_resend(out)
         out.extend(self._calls.close(broken or (_TOO_LONG if self._reason == "length" else "")))
 
     def _read_plain(self, choice: Choice, out: list[Part]) -> bool:
@@ -69,7 +79,7 @@ class ChatDecoder(FrameDecoder):
         delta = choice.delta
         thought = delta.reasoning_content or delta.reasoning
         # the first piece of reasoning names its field, and the first chunk its choice
-        if choice.index != self._choice or (thought and not self._field):
+        if choice.index != self._choice_index or (thought and not self._reasoning_field):
             return False
         if thought:
             out.append(Thought(thought))
@@ -82,7 +92,9 @@ class ChatDecoder(FrameDecoder):
         return True
 
     def _frame(self, frame: Frame, out: list[Part]) -> None:
+        """Read a frame: on the fast path if it is plain, `[DONE]`, a chunk, or an error."""
         data = frame.data
+        # not the first chunk, which is the head, nor one that may continue half a character
         if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
             choice = read_plain_choice(data)
             if choice is not None and self._read_plain(choice, out):
@@ -101,16 +113,18 @@ class ChatDecoder(FrameDecoder):
                 self._unreadable(not_json(data), out)
             return
         if isinstance(chunk, dict):
-            self._chunk(chunk, out, failed=frame.event == "error")
+            self._read_chunk(chunk, out, failed=frame.event == "error")
         elif error := error_object(chunk):
             self._error(error, out)
 
-    def _chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+    def _read_chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+        """Read any chunk; with `failed` it came in a frame named `error`."""
         choices = chunk.get("choices") or ()
         if not self._head and (chunk.get("model") or chunk.get("id") or choices):
             self._head = True
             out.append(Head(self._status, to_text(chunk.get("model")), to_text(chunk.get("id"))))
         error = error_object(chunk) or (chunk if failed else None)
+        # the parts of a chunk come before its error, which ends the answer
         if isinstance(choices, list | tuple):
             for choice in choices:
                 if isinstance(choice, dict):
@@ -118,9 +132,9 @@ class ChatDecoder(FrameDecoder):
         groq = chunk.get("x_groq")
         error = error or (groq.get("error") if isinstance(groq, dict) else None)
         for usage in (groq.get("usage") if isinstance(groq, dict) else None, chunk.get("usage")):
-            self._use(usage, out)
+            self._emit_usage(usage, out)
             # usage without choices is the last chunk; with choices it may be a running count
-            self._tail = self._tail or (bool(usage) and not choices)
+            self._usage_came = self._usage_came or (bool(usage) and not choices)
         if error:
             self._error(error, out)
         else:
@@ -129,25 +143,25 @@ class ChatDecoder(FrameDecoder):
     def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
         """Read one choice (only the first of several alternatives); return its error or None."""
         index = choice.get("index")
-        if self._choice is None:
-            self._choice = index
-        elif index != self._choice and index is not None:
+        if self._choice_index is None:
+            self._choice_index = index
+        elif index != self._choice_index and index is not None:
             return None
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            self._delta(delta, out)
+            self._read_delta(delta, out)
         message = choice.get("message")
         if isinstance(message, dict) and delta is None:
-            self._delta(message, out, whole=True)
+            self._read_delta(message, out, whole=True)
         if isinstance(choice.get("text"), str):
-            self._say(choice["text"], out)
-        self._use(choice.get("usage"), out)
+            self._emit_text(choice["text"], out)
+        self._emit_usage(choice.get("usage"), out)
         out.extend(self._extras.take(choice))
         if reason := choice.get("finish_reason"):
-            self._finished(to_text(reason), out)
+            self._emit_finish(to_text(reason), out)
         return choice.get("error")
 
-    def _delta(self, delta: dict[str, Any], out: list[Part], *, whole: bool = False) -> None:
+    def _read_delta(self, delta: dict[str, Any], out: list[Part], *, whole: bool = False) -> None:
         """Read a delta, or with `whole` a message that was not streamed."""
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         details = delta.get("reasoning_details")
@@ -155,28 +169,29 @@ class ChatDecoder(FrameDecoder):
             readable = self._details.add(details)
             thought = thought or readable
         if thought:
-            self._think(thought, delta, out)
+            self._emit_thought(thought, delta, out)
         content = delta.get("content")
         if isinstance(content, str):
             if content:
-                self._say(content, out)
+                self._emit_text(content, out)
         elif content:
-            self._content(content, out)
+            self._read_content(content, out)
         if delta.get("refusal"):
-            self._say(to_text(delta["refusal"]), out)
+            self._emit_text(to_text(delta["refusal"]), out)
         if calls := delta.get("tool_calls"):
-            self._fragments(calls, out, whole=whole)
+            self._read_calls(calls, out, whole=whole)
+        # the older form of a call, one for each answer
         if isinstance(legacy := delta.get("function_call"), dict):
-            self._fragments([{"index": 0, "function": legacy}], out, whole=False)
+            self._read_calls([{"index": 0, "function": legacy}], out, whole=False)
         out.extend(self._extras.take(delta))
 
-    def _say(self, text: str, out: list[Part]) -> None:
-        """Emit text, without half a character at its end."""
+    def _emit_text(self, text: str, out: list[Part]) -> None:
+        """Emit text; half a character at its end waits for the next piece."""
         text = self._halves.feed("text", text)
         if text:
             out.append(Text(text))
 
-    def _think(self, thought: Any, delta: dict[str, Any], out: list[Part]) -> None:
+    def _emit_thought(self, thought: Any, delta: dict[str, Any], out: list[Part]) -> None:
         """Emit reasoning; the first piece names the field of `delta` that it came in."""
         text = self._halves.feed(
             "thought", thought if isinstance(thought, str) else flatten_text(thought)
@@ -184,29 +199,33 @@ class ChatDecoder(FrameDecoder):
         if not text:
             return
         field = next((name for name in ("reasoning_content", "reasoning") if delta.get(name)), "")
-        if field and not self._field:
-            self._field = field
+        if field and not self._reasoning_field:
+            self._reasoning_field = field
             out.append(Thought(text, opaque={"provider": PROVIDER, "field": field}))
         else:
             out.append(Thought(text))
 
-    def _content(self, content: Any, out: list[Part]) -> None:
-        """Read content in the form of a list of pieces (Mistral and others)."""
+    def _read_content(self, content: Any, out: list[Part]) -> None:
+        """Read content that is a list of pieces (Mistral and others), or one piece."""
         for piece in content if isinstance(content, list) else [content]:
             kind = piece.get("type") if isinstance(piece, dict) else "text"
             if kind in ("thinking", "reasoning"):
-                self._think(
+                self._emit_thought(
                     piece.get("thinking") or piece.get("reasoning") or piece.get("text") or "",
                     {},
                     out,
                 )
             elif kind in ("text", "output_text", "refusal"):
-                self._say(flatten_text(piece), out)
+                self._emit_text(flatten_text(piece), out)
             else:
                 out.append(Extra(PROVIDER, "content", piece))
 
-    def _fragments(self, calls: Any, out: list[Part], *, whole: bool) -> None:
-        """Read fragments of calls; in a whole message a call without an index has its position."""
+    def _read_calls(self, calls: Any, out: list[Part], *, whole: bool) -> None:
+        """Read fragments of calls.
+
+        `whole`: they are complete calls of a message; one without an index has its position as
+        such.
+        """
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if not isinstance(call, dict):
                 continue
@@ -226,9 +245,9 @@ class ChatDecoder(FrameDecoder):
             if delta is not None:
                 out.append(delta)
             if call.keys() - _CALL_FIELDS:
-                self._call_extra(call, delta.call_id if delta is not None else call_id)
+                self._keep_call_fields(call, delta.call_id if delta is not None else call_id)
 
-    def _call_extra(self, call: dict[str, Any], call_id: str) -> None:
+    def _keep_call_fields(self, call: dict[str, Any], call_id: str) -> None:
         """Keep the other fields of a call (thought signatures), which go back with the call."""
         extras = {
             key: value
@@ -238,21 +257,21 @@ class ChatDecoder(FrameDecoder):
         if extras and call_id:
             self._call_extras.setdefault(call_id, {}).update(extras)
 
-    def _finished(self, reason: str, out: list[Part]) -> None:
+    def _emit_finish(self, reason: str, out: list[Part]) -> None:
         """Emit the reason, and before it the calls if all are complete.
 
-        Otherwise they stay open for further fragments, until the body ends.
+        Otherwise they stay open until the body ends: some servers send fragments after the reason.
         """
-        whole = self._calls.finish()
-        if whole:
+        complete_calls = self._calls.finish()
+        if complete_calls:
             self._release(out)
-            self._resend(out)
-            out.extend(whole)
+            self._emit_resend(out)
+            out.extend(complete_calls)
         if reason != self._reason:
             self._reason = reason
             out.append(Finish(reason))
 
-    def _resend(self, out: list[Part]) -> None:
+    def _emit_resend(self, out: list[Part]) -> None:
         """Emit, once, what must go back with the calls of this response."""
         payload: dict[str, Any] = {}
         if self._calls and (details := self._details.take()):
@@ -262,12 +281,13 @@ class ChatDecoder(FrameDecoder):
         if payload:
             out.append(Resend(PROVIDER, payload))
 
-    def _use(self, usage: Any, out: list[Part]) -> None:
-        """Emit usage that differs from the one before."""
+    def _emit_usage(self, usage: Any, out: list[Part]) -> None:
+        """Emit usage, unless it equals the one before."""
         if isinstance(usage, dict) and usage and usage != self._usage:
             self._usage = usage
             out.append(usage_part(usage))
 
     def _release(self, out: list[Part]) -> None:
+        """Emit the halves of characters that still wait: the other halves do not come."""
         for kind, text in self._halves.close():
             out.append(Text(text) if kind == "text" else Thought(text))

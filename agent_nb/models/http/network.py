@@ -1,14 +1,15 @@
 """One TCP connection, with TLS or without, as httpcore reads and writes it.
 
-Why beside httpcore's own: a server may refuse a large body before it has read it, and close. Here
-writing stops when an answer arrives, and what arrived is read before the error behind it; so the
-refusal is seen, and not the broken connection. It costs two thirds of httpcore's over anyio, too.
+Why not httpcore's own streams: a server may refuse a large body before it has read all of it, and
+close the connection. With httpcore the caller then sees a broken connection. Here writing stops
+when an answer arrives, and the answer is read before the error behind it, so the caller sees the
+refusal. It also costs a third less time than httpcore's stream over anyio.
 
 Rules
-- Before a later request, whatever can be read (an answer too many, an unasked one, the end) cannot
-  belong to it: the connection is not available then, and nothing is sent. Of the first request it
-  may be the answer: a server that is full refuses at once.
-- Bytes that the system has and the event loop has not seen yet count as well.
+- Before a second request on a connection, bytes or the end that can be read already are not its
+  answer. The connection counts as unavailable then, and nothing is sent. Before the first request
+  they may be its answer: a server that is full refuses at once.
+- Bytes that are in the socket, and that the event loop has not read yet, count as well.
 - An interim response (1xx) does not end the request: writing goes on.
 - Closing is at once; nothing is flushed.
 """
@@ -28,99 +29,107 @@ import httpcore
 
 from .patience import wait_within
 
-PIECE = 64 * 1024  # bytes that are written at once
-MOST = 256 * 1024  # bytes that wait to be read before the server has to wait
-HAPPY = 0.25  # seconds before the next address of a host is tried beside the first
-_INTERIM = re.compile(rb"HTTP/1\.\d 1").match
+PIECE = 64 * 1024  # bytes that are written at once; between two pieces an answer is looked for
+MOST = 256 * 1024  # bytes that wait to be read, at most about; then the server has to wait
+HAPPY = 0.25  # seconds before the next address of a host is tried beside the first (RFC 8305)
+_INTERIM = re.compile(rb"HTTP/1\.\d 1").match  # the start of a response with a status 1xx
 _ERRNO = re.compile(r"\[Errno (\d+)\]").search
 
 
 class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
-    """An open connection. Raises exceptions of httpcore."""
+    """An open connection: asyncio calls it as a protocol, httpcore as a stream.
+
+    Its methods for httpcore raise exceptions of httpcore. Timeouts are in seconds.
+    """
 
     _transport: asyncio.Transport
     _poll: Callable[[], object]  # returns a true value if the socket is readable
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._received = bytearray()
-        self._over = False  # nothing more comes
+        self._received = bytearray()  # what arrived and was not read yet
+        self._ended = False  # nothing more arrives
         self._error: Exception | None = None
-        self._full = False  # asyncio takes nothing more to write for now
-        self._paused = False  # nothing is read for now: the server has to wait
-        self._plain = True  # without TLS
-        # whether a request was sent, and whether its answer is being read
-        self._sent = self._read = False
+        self._writing_paused = False  # asyncio takes nothing more to write for now
+        self._reading_paused = False  # nothing is read for now: the server has to wait
+        self._without_tls = True
+        self._request_sent = False  # a request was sent, at least in part
+        self._answer_begun = False  # the answer of the newest request is being read, or was
         self._change: asyncio.Future[None] | None = None  # done when anything happens
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport (asyncio calls this and the next five methods)."""
+        """Keep the transport (asyncio calls this and the next five methods)."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._plain = transport.get_extra_info("ssl_object") is None
+        self._without_tls = transport.get_extra_info("ssl_object") is None
         self._poll = _make_poll(transport.get_extra_info("socket").fileno())
 
     def data_received(self, data: bytes) -> None:
         """Keep what arrived until it is read."""
         self._received += data
-        if len(self._received) > MOST and not self._paused:
-            self._paused = True
+        if len(self._received) > MOST and not self._reading_paused:
+            self._reading_paused = True
             self._transport.pause_reading()
         self._wake()
 
     def eof_received(self) -> None:
         """Note the end."""
-        self._over = True
+        self._ended = True
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end, and why."""
-        self._over, self._error = True, exc
+        self._ended, self._error = True, exc
         self._wake()
 
     def pause_writing(self) -> None:
         """Write nothing more for now."""
-        self._full = True
+        self._writing_paused = True
 
     def resume_writing(self) -> None:
         """Go on writing."""
-        self._full = False
+        self._writing_paused = False
         self._wake()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return what arrived, b"" at the end."""
-        self._read = True
+        """Return at most `max_bytes` of what arrived; wait for some; b"" at the end."""
+        # an error is raised only after everything before it was read
+        self._answer_begun = True
         while not self._received:
             if self._error is not None:
-                raise httpcore.ReadError(_reason(self._error)) from self._error
-            if self._over:
+                raise httpcore.ReadError(_loss_reason(self._error)) from self._error
+            if self._ended:
                 return b""
             await self._wait_for_change(timeout, httpcore.ReadTimeout)
         data = bytes(self._received[:max_bytes])
         del self._received[:max_bytes]
-        if self._paused and not self._received:
-            self._paused = False
+        if self._reading_paused and not self._received:
+            self._reading_paused = False
             self._transport.resume_reading()
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send; raise WriteError once an answer, or the end, has arrived."""
-        if self._sent and self._read:  # a later request: what can be read is not its answer
+        """Send `buffer`; raise WriteError once an answer, or the end, has arrived.
+
+        Raises ConnectionNotAvailable before a later request if something can be read already.
+        """
+        # the answer of a request was read, so this begins the next request
+        if self._request_sent and self._answer_begun:
             if self.is_readable:
                 raise httpcore.ConnectionNotAvailable
-            self._read = False
-        self._sent = True
+            self._answer_begun = False
+        self._request_sent = True
         view = memoryview(buffer)
         for start in range(0, len(view), PIECE):
             await self._check_unanswered(timeout)
             self._transport.write(view[start : start + PIECE])
-            while self._full:
+            while self._writing_paused:
                 await self._wait_for_change(timeout, httpcore.WriteTimeout)
                 await self._check_unanswered(timeout)
 
     async def aclose(self) -> None:
-        """Close at once."""
-        self._over = True
+        """Close at once; bytes that are not written yet are discarded."""
+        self._ended = True
         self._transport.abort()
 
     def get_extra_info(self, info: str) -> Any:
@@ -129,16 +138,16 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     @property
     def is_readable(self) -> bool:
-        """Whether bytes or the end have arrived, here or at the system."""
-        return bool(self._received) or self._over or bool(self._poll())
+        """Whether bytes or the end have arrived, here or in the socket."""
+        return bool(self._received) or self._ended or bool(self._poll())
 
     async def _check_unanswered(self, timeout: float | None) -> None:
         """Raise WriteError if the answer has begun, or the connection has ended."""
-        # not with TLS: what the system has may be no data, such as tickets of the session
-        while self._plain and not self._received and not self._over and self._poll():
+        # not with TLS: the bytes in the socket may be TLS messages without data (session tickets)
+        while self._without_tls and not self._received and not self._ended and self._poll():
             # until the event loop has read it
             await self._wait_for_change(timeout, httpcore.WriteTimeout)
-        if self._over or (self._received and _is_answer(bytes(self._received))):
+        if self._ended or (self._received and _is_answer(bytes(self._received))):
             raise httpcore.WriteError("the server answered before it had read everything")
 
     async def _wait_for_change(self, timeout: float | None, fault: type[Exception]) -> None:
@@ -152,6 +161,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._change = None
 
     def _wake(self) -> None:
+        """End the wait of `_wait_for_change`, if there is one."""
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 
@@ -159,11 +169,14 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 async def open_stream(
     host: str, port: int, tls: ssl.SSLContext | None, timeout: float
 ) -> TcpStream:
-    """Connect within so many seconds, TLS included. Raises exceptions of httpcore."""
+    """Return a connection, opened within `timeout` seconds, the TLS handshake included.
+
+    `tls`: None for a connection without TLS. Raises ConnectTimeout and ConnectError of httpcore.
+    """
     loop = asyncio.get_running_loop()
-    # loops of other packages do not take the delay
-    own = isinstance(loop, asyncio.BaseEventLoop)
-    more: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if own else {}
+    # loops of other packages (uvloop) do not take the delay
+    is_asyncio = isinstance(loop, asyncio.BaseEventLoop)
+    more: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if is_asyncio else {}
     name = host if tls is not None else None
     opening = loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **more)
     try:
@@ -173,12 +186,13 @@ async def open_stream(
     except OSError as error:
         cause = error
         if error.errno is None and (several := _ERRNO(str(error))):
-            cause = OSError(int(several[1]), str(error))  # asyncio joins those of all addresses
+            # asyncio joins the errors of all addresses in one text, without a number of its own
+            cause = OSError(int(several[1]), str(error))
         raise httpcore.ConnectError(str(error)) from cause
 
 
 def _make_poll(number: int) -> Callable[[], object]:
-    """Return a function that says whether a socket is readable, by its file number."""
+    """Return a function that returns a true value if the socket with this number is readable."""
     # select.select fails for numbers above 1023
     if hasattr(select, "poll"):
         poll = select.poll()
@@ -188,17 +202,18 @@ def _make_poll(number: int) -> Callable[[], object]:
 
 
 def _is_answer(received: bytes) -> bool:
-    """Return whether more has arrived than interim responses (1xx)."""
+    """Return whether `received` has the beginning of a response other than interim ones (1xx)."""
     start = 0
     while _INTERIM(received, start):
-        end = received.find(b"\r\n\r\n", start)
+        end = received.find(b"\r\n\r\n", start)  # an interim response has no body
         if end < 0:
             return False
         start = end + 4
     return len(received) - start >= len("HTTP/1.1 1")  # fewer bytes may become an interim one
 
 
-def _reason(error: Exception) -> str:
+def _loss_reason(error: Exception) -> str:
+    """Return in words why a connection was lost."""
     if isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE):
         return "the server closed it"
     return str(error) or type(error).__name__

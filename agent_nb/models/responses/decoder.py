@@ -1,16 +1,16 @@
 """OpenAI's Responses API and compatible servers: response bytes in, parts out.
 
-Why: this API sends everything several times (deltas, then the whole text, then the item, then the
-response). Deltas count; the wholes only supply what a server did not stream.
+Why: this API sends everything several times: in deltas, then as a whole text, then in the whole
+item, then in the whole response. Deltas count; the wholes only supply what was not streamed.
 
 Rules
 - `items` decides which item an event is about: servers name their items badly or not at all.
-- A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when the
-  block or its item is done.
-- A call is complete with its item. Every other item (reasoning with its encrypted content, server
-  tools) is a Resend: it goes back unchanged, in order.
-- Of the whole response at the end only missing content is passed on: all of it, a message if there
-  was none, or a further call.
+- A text or a piece of reasoning is a block named by item and number: `0.1` is content 1 of item 0,
+  `0.s1` its summary 1. It is closed when the block or its item is done.
+- A call is complete when its item is. Every other item except a message (reasoning with its
+  encrypted content, server tools) is also a Resend: it goes back unchanged, in order.
+- Of the whole response at the end only missing content is passed on: all of it if nothing was
+  streamed, a message if there was none, calls beyond those that came.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -27,8 +27,8 @@ from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
 _TOO_LONG = "The call was cut off at the limit of tokens."
-# endings of events that only report progress
-_PROGRESS = (
+# endings of event names that only report progress: an unknown event with one is not kept
+_PROGRESS_ENDINGS = (
     ".in_progress",
     ".searching",
     ".completed",
@@ -43,31 +43,38 @@ _PROGRESS = (
 
 
 class ResponsesDecoder(EventDecoder):
-    """Decodes one response."""
+    """Decodes one response.
+
+    `events`, the table of the base class, is at the end of this file. Methods append their parts to
+    `out`.
+    """
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
-        self._halves = SurrogatePairs()
+        self._halves = SurrogatePairs()  # half a character at the end of a piece, by block
         self._head: Head | None = None  # as emitted last
         self._items = Items()
-        self._open: dict[str, tuple[Item, type[Text | Thought]]] = {}  # block -> its item and kind
+        # block -> its item and kind
+        self._open_blocks: dict[str, tuple[Item, type[Text | Thought]]] = {}
         self._unknown_kinds: set[str] = set()  # kept as Extra, once each
-        self._broken = CUT  # the fault of a call that is still open at the end
+        self._call_fault = CUT  # the fault of a call that is still open at the end
 
     def _finish(self, out: list[Part]) -> None:
-        for block in tuple(self._open):
+        """End the body: close open blocks and calls, as incomplete if the response is not done."""
+        for block in tuple(self._open_blocks):
             self._close_block(block, out, incomplete=not self.done)
         for item in self._items.open(CALL):
-            self._end_call({}, item, out, broken=self._broken)
+            self._end_call({}, item, out, broken=self._call_fault)
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+        """Read an event; a bare response (the server does not stream) is its own end."""
         if event.get("object") == "response" and "output" in event:
             self.on_end({"response": event}, out)
         else:
             super()._event(kind, event, out, failed=failed)
 
     def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
-        if kind not in self._unknown_kinds and not kind.endswith(_PROGRESS):
+        if kind not in self._unknown_kinds and not kind.endswith(_PROGRESS_ENDINGS):
             self._unknown_kinds.add(kind)
             out.append(Extra(PROVIDER, kind, event))
 
@@ -94,27 +101,27 @@ class ResponsesDecoder(EventDecoder):
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of text or of a refusal."""
-        self._say(Text, "content_index", event, out)
+        self._emit_piece(Text, "content_index", event, out)
 
     def on_reasoning(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of reasoning."""
-        self._say(Thought, "content_index", event, out)
+        self._emit_piece(Thought, "content_index", event, out)
 
     def on_summary(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of a reasoning summary."""
-        self._say(Thought, "summary_index", event, out)
+        self._emit_piece(Thought, "summary_index", event, out)
 
     def on_text_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Close a text."""
-        self._done(Text, "content_index", event, out)
+        self._end_block(Text, "content_index", event, out)
 
     def on_reasoning_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Close a piece of reasoning."""
-        self._done(Thought, "content_index", event, out)
+        self._end_block(Thought, "content_index", event, out)
 
     def on_summary_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Close a summary."""
-        self._done(Thought, "summary_index", event, out)
+        self._end_block(Thought, "summary_index", event, out)
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
@@ -138,7 +145,7 @@ class ResponsesDecoder(EventDecoder):
             kind, names
         )
         if not entry.done:
-            self._complete(item, entry, out)
+            self._complete_item(item, entry, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
         """Keep a source of the text."""
@@ -160,13 +167,14 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(to_text(response.get("status")) or "completed"))
         self.done = True
-        self._broken = _TOO_LONG if response.get("incomplete_details") else ""
+        self._call_fault = _TOO_LONG if response.get("incomplete_details") else ""
         if response.get("error"):
             self._error(response["error"], out)
 
     def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Pass on the parts of the whole response that were not streamed."""
         fresh = not self._items.all  # nothing was streamed
+        # calls that did not come; by number, since servers give streamed calls other names here
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):
@@ -175,17 +183,18 @@ class ResponsesDecoder(EventDecoder):
                 names_of({"output_index": index} if fresh else {}, item),
             )
             entry = None if fresh else self._items.end(kind, names, to_text(item.get("name")))
+            # the streamed item, else a new one for content that is missing
             if entry is None and (
                 fresh or (kind == MESSAGE and no_message) or (kind == CALL and missing > 0)
             ):
                 entry = self._items.begin(kind, names)
                 missing -= kind == CALL
             if entry is not None and not entry.done and (fresh or kind in (MESSAGE, CALL)):
-                self._complete(item, entry, out)
+                self._complete_item(item, entry, out)
 
-    def _complete(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
-        """Close an item; pass it on whole if it never streamed."""
-        for block in [b for b, (owner, _) in self._open.items() if owner is entry]:
+    def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
+        """Close an item and its blocks; pass on its content if none was streamed."""
+        for block in [b for b, (owner, _) in self._open_blocks.items() if owner is entry]:
             self._close_block(block, out)
         entry.end()
         if entry.kind == CALL:
@@ -195,24 +204,25 @@ class ResponsesDecoder(EventDecoder):
             self._pass_whole(item, entry, out)
         if entry.kind != MESSAGE:
             out.append(Resend(PROVIDER, item))
-        elif item.get("phase"):
+        elif item.get("phase"):  # the only field of a message that goes back apart from its text
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
     def _pass_whole(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
-        """Pass on the texts of an item that was not streamed."""
+        """Pass on the texts of a message, or of reasoning, that was not streamed."""
         if entry.kind == MESSAGE:
-            whole: list[Text | Thought] = [
-                Text(text, f"{entry.block}.{n}") for n, text in enumerate(_pieces(item, "content"))
+            parts: list[Text | Thought] = [
+                Text(text, f"{entry.block}.{n}")
+                for n, text in enumerate(_piece_texts(item, "content"))
             ]
         elif entry.kind == REASONING:
             name = "content" if item.get("content") else "summary"
-            whole = [
+            parts = [
                 Thought(text, f"{entry.block}.{name[0]}{n}")
-                for n, text in enumerate(_pieces(item, name))
+                for n, text in enumerate(_piece_texts(item, name))
             ]
         else:
             return
-        for part in whole:
+        for part in parts:
             entry.stream()
             out += [part, Close(part.block)]
 
@@ -224,7 +234,10 @@ class ResponsesDecoder(EventDecoder):
     def _end_call(
         self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = ""
     ) -> None:
-        """Emit a complete call, or an incomplete one if `broken` says why."""
+        """Emit the call of `entry`; `item` is its whole, {} if it never came.
+
+        `broken`: why the call is incomplete, "" if it is complete.
+        """
         raw = to_text(item.get("arguments")) or "".join(entry.pieces)
         entry.identify(to_text(item.get("call_id")), to_text(item.get("name")))
         if not entry.pieces:
@@ -233,42 +246,47 @@ class ResponsesDecoder(EventDecoder):
             call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
 
-    def _say(
-        self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
+    def _emit_piece(
+        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
-        """Emit a piece of text or reasoning; `number` is the field with its number in the item."""
+        """Emit a piece of text or reasoning.
+
+        `number_field`: the field of `event` with the number of the block (`content_index`).
+        """
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
-        block = _block(item, event, number)
+        block = _block(item, event, number_field)
         text = self._halves.feed(block, to_text(event.get("delta")))
-        self._open[block] = (item, kind)
+        self._open_blocks[block] = (item, kind)
         item.stream()
         if text:
             out.append(kind(text, block))
 
-    def _done(
-        self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
+    def _end_block(
+        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
         item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
         item = self._items.known(item_kind, names)
-        # without a known name: an open item, or the first one; else it is a repeat of a done item
+        # the event names no known item: it is about an open one, or about the first of its kind;
+        # if all items of this kind are done, it repeats one of them
         if item is None and (self._items.open(item_kind) or not self._items.of(item_kind)):
             item = self._items.piece(item_kind, names)
         if item is None:
             return
         if not item.streamed:
-            self._say(
+            self._emit_piece(
                 kind,
-                number,
+                number_field,
                 {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))},
                 out,
             )
-        block = _block(item, event, number)
-        if block in self._open:
+        block = _block(item, event, number_field)
+        if block in self._open_blocks:
             self._close_block(block, out)
 
     def _close_block(self, block: str, out: list[Part], *, incomplete: bool = False) -> None:
-        kind = self._open.pop(block)[1]
+        """Close a block; emit half a character that waits in it."""
+        kind = self._open_blocks.pop(block)[1]
         if half := self._halves.end(block):
             out.append(kind(half, block))
         out.append(Close(block, incomplete=incomplete))
@@ -278,13 +296,14 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _block(item: Item, event: dict[str, Any], name: str) -> str:
-    """Return the block of a piece; `name` is the field with its number in the item."""
-    number = event.get(name)
-    return f"{item.block}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
+def _block(item: Item, event: dict[str, Any], number_field: str) -> str:
+    """Return the name of a piece's block; `number_field`: the field of `event` with its number."""
+    number = event.get(number_field)
+    return f"{item.block}.{'s' if number_field == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 
 
-def _pieces(item: dict[str, Any], name: str) -> list[str]:
+def _piece_texts(item: dict[str, Any], name: str) -> list[str]:
+    """Return the texts in the field `name` of an item, a list or one piece, without empty ones."""
     pieces = item.get(name)
     return [
         text

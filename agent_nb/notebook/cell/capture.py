@@ -1,21 +1,21 @@
 """Capture the output of code that a tool runs on the main thread, and of tqdm bars in any tool.
 
-Why: code that a model runs in the user's namespace must not scatter its output below the card, and
-its traceback must not turn the cell red. Printed text becomes the tool's progress; the value of the
-last expression and errors become its result.
+Why: the output of code that a model runs belongs into the card of its call, not below it, and its
+traceback must not fail the cell. Printed text becomes the tool's progress; the value of the last
+expression and errors become its result.
 
 Rules
-- Only output of the context of the job (the run of the tool's code) is captured: a context variable
+- A job is one run of a tool's code. Only output in its context is captured: a context variable
   marks it. Other tasks and threads write as before.
 - Pictures (figures, images, displays with a PNG or JPEG) belong to the call: they stand in its
   card, not below it. Other explicit displays stay in the cell's output, redacted; the tool receives
   their plain text. In a terminal a display is printed, and so captured as text.
-- A picture of an interactive display (HTML, a widget, a chart) goes to the call, and the display
-  stays in the cell too.
-- The data of a figure are taken when it is formatted: `plt.show()` displays it and closes it.
+- The picture of an interactive display (HTML, a widget, a chart) belongs to the call, and the
+  display stays in the cell too.
+- The data of a figure are kept when it is formatted: `plt.show()` displays it and closes it.
 - `clear_output` of captured code forgets its pictures; it does not clear the card.
 - Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
-  hook left behind passes everything through.
+  hook stays in the chain and passes everything through.
 - A bar of `tqdm.notebook` (`tqdm.auto` in a kernel) is a widget. Inside a tool it is not displayed;
   each update reaches the tool as the line that the text bar would draw.
 """
@@ -40,7 +40,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 # displays that are more than their picture
 INTERACTIVE = frozenset({WIDGET, "text/html", "application/javascript"})
 TQDM = ("tqdm.notebook", "TqdmHBox")  # module and class of the widget of a bar
-_users = 0  # runs that show the progress of bars now
+_runs_with_bars = 0  # runs within `show_progress_bars` now
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
     "agent_nb_capture", default=None
 )
@@ -49,7 +49,8 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 class Capture:
     """The output of one job, while it is `open`.
 
-    `on_text` receives text at once, `figures` the pictures; `value` is that of the last expression.
+    `on_text` receives text at once, `figures` the pictures. `value`: that of the last expression
+    which was not None.
     """
 
     def __init__(self, shell: Any, on_text: Callable[[str], None], figures: Figures) -> None:
@@ -60,7 +61,7 @@ class Capture:
         self._shell = shell
 
     def show(self, value: Any) -> None:
-        """Keep the value of an expression; stands in for `sys.displayhook`."""
+        """Keep the value of an expression; called in place of `sys.displayhook`."""
         if value is not None:
             self.value = value
 
@@ -76,21 +77,21 @@ class Capture:
                 self._shell.display_pub.publish(data=data, metadata=metadata)
         return convert_formatted(self.value, data, self.figures)
 
-    def show_picture(self, data: dict[str, Any], key: str, *, update: bool) -> bool:
-        """Keep the picture of a mime bundle; return whether it belongs to the call.
+    def show_picture(self, data: dict[str, Any], display_id: str, *, update: bool) -> bool:
+        """Keep the picture of a mime bundle for the call; return whether there is one.
 
-        `key`: the id of its display. An update of a display that is not the call's is not kept.
+        `update`: the display with this id shows another picture; only one of the call is kept.
         """
         picture = self.figures.find_picture(data)
-        if picture is None or (update and not self.figures.has(key)):
+        if picture is None or (update and not self.figures.has(display_id)):
             return False
-        text = self.figures.add(picture, key)
+        name = self.figures.add(picture, display_id)
         if not update:
-            self.on_text(f"{text}\n")
+            self.on_text(f"{name}\n")
         return True
 
 
-def _active() -> Capture | None:
+def _open_capture() -> Capture | None:
     """Return the open capture of the running context; a task may outlive its job's capture."""
     capture = _current.get()
     return capture if capture is not None and capture.open else None
@@ -98,7 +99,7 @@ def _active() -> Capture | None:
 
 def is_capturing() -> bool:
     """Return whether the output of the running context is captured for a tool."""
-    return _active() is not None
+    return _open_capture() is not None
 
 
 @contextmanager
@@ -109,10 +110,10 @@ def capture_job(
     clean: Callable[[Any], Any] = lambda data: data,
     figures: Figures | None = None,
 ) -> Iterator[Capture]:
-    """Capture the output of the current context's code on this thread.
+    """Capture the output of the current context's code on this thread, within the context.
 
-    `on_text` receives printed text, `figures` the pictures. `after` is called after each write;
-    `clean` removes secrets from displayed mime bundles.
+    `on_text` receives printed text, `figures` the pictures. `after` is called after each write.
+    `clean` returns a displayed mime bundle without secrets.
     """
 
     def write(text: str) -> None:
@@ -128,7 +129,7 @@ def capture_job(
         undo = [
             replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
             replace(formatter, "format", _wrap_format(formatter.format)),
-            # Both; the first saves IPython a tenth of a second of formatting what is not shown.
+            # The second alone would do; the first saves a tenth of a second of formatting.
             replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
             replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
@@ -149,16 +150,16 @@ def capture_job(
 
 @contextmanager
 def show_progress_bars(shell: Any) -> Iterator[None]:
-    """Show the progress of tqdm bars inside tools on the cards of these, within the context."""
-    global _users  # noqa: PLW0603  (runs overlap: the last one to end removes the formatter)
+    """Within the context, show the progress of a tqdm bar inside a tool on the card of its call."""
+    global _runs_with_bars  # noqa: PLW0603  (runs overlap: the last one to end removes the formatter)
     formatter = shell.display_formatter.ipython_display_formatter
-    _users += 1
+    _runs_with_bars += 1
     formatter.for_type_by_name(*TQDM, lambda box: _show_bar(box, shell))
     try:
         yield
     finally:
-        _users -= 1
-        if not _users:
+        _runs_with_bars -= 1
+        if not _runs_with_bars:
             formatter.pop(".".join(TQDM), None)
 
 
@@ -166,23 +167,24 @@ def _show_bar(box: Any, shell: Any) -> None:
     """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
     def report(*_: Any) -> bool:
+        """Write the bar as text to the stderr of the tool; return whether a tool runs here."""
         if (capture := OutputCapture.current()) is None:
             return False
         capture.err(f"\r{box!r}")
         return True
 
     if report():
-        # the figures right of the bar change with every update
+        # the label right of the bar changes with every update, so observing it is enough
         box.children[-1].observe(report, "value")
     else:
         shell.display_pub.publish(data=box._repr_mimebundle_())
 
 
 def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return a display hook that gives values to the open capture."""
+    """Return a display hook that passes values to the open capture, if there is one."""
 
     def show(value: Any) -> None:
-        capture = _active()
+        capture = _open_capture()
         (original if capture is None else capture.show)(value)
 
     return show
@@ -193,7 +195,7 @@ def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)
-        capture = _active()
+        capture = _open_capture()
         if capture is not None and formatted:
             capture.figures.note_figure(value, formatted[0])
         return formatted
@@ -205,7 +207,7 @@ def _wrap_showtraceback(original: Callable[..., None]) -> Callable[..., None]:
     """Return a `showtraceback` that shows nothing while a capture is open."""
 
     def show(*args: Any, **options: Any) -> None:
-        if _active() is None:
+        if _open_capture() is None:
             original(*args, **options)
 
     return show
@@ -218,11 +220,11 @@ def _wrap_publish(original: Callable[..., Any], clean: Callable[[Any], Any]) -> 
     """
 
     def publish(data: Any, *args: Any, **options: Any) -> Any:
-        capture = _active()
+        capture = _open_capture()
         if capture is not None and isinstance(data, dict) and not is_publishing():
             (data, text), update = Figures.read_display(data, clean), bool(options.get("update"))
-            key = str((options.get("transient") or {}).get("display_id") or "")
-            if capture.show_picture(data, key, update=update):
+            display_id = str((options.get("transient") or {}).get("display_id") or "")
+            if capture.show_picture(data, display_id, update=update):
                 if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
                     return None
             elif not update:
@@ -233,6 +235,7 @@ def _wrap_publish(original: Callable[..., Any], clean: Callable[[Any], Any]) -> 
 
 
 def _is_chart(mime: str) -> bool:
+    """Return whether a MIME type is a vendor's own, as those of Plotly and Vega are."""
     return str(mime).startswith("application/vnd.")
 
 
@@ -240,7 +243,7 @@ def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
     """Return a `clear_output` that forgets the pictures of the open capture instead."""
 
     def clear(*args: Any, **options: Any) -> None:
-        capture = _active()
+        capture = _open_capture()
         if capture is None:
             original(*args, **options)
         else:

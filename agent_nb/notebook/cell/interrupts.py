@@ -1,5 +1,5 @@
-"""A SIGINT handler over a cell: a press of "interrupt the kernel" stops the run, whatever the main
-thread executes.
+"""Handle SIGINT while a cell runs: "interrupt the kernel" stops the run, whatever the main thread
+executes.
 
 Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event
 loop, which kills the kernel; ipykernel's handler cancels the cell between two awaits but never
@@ -12,12 +12,11 @@ Rules
 - The interrupted frames decide. From the innermost one outwards, code of `agent_nb.notebook` ("our
   code" here) means "set the flag only", the user's namespace below a guard means "raise". Code that
   a stand-in calls (see `STAND_IN`) counts as the user's.
-- A job is a piece of the user's code, run under a guard; any object identifies it. A job that is
-  broken (`break_job`) before it starts does not start.
-- A press that meets our code inside the user's (a captured `print`) is raised when our code returns
+- A job is a piece of the user's code, run under a guard; any object identifies it. `break_job`
+  interrupts one job, also before it starts; that does not count as a press.
+- A press while our code runs inside the user's (a captured `print`) is raised when our code returns
   (`checkpoint`).
 - The first press stops the run; a later one that is not part of a double click abandons it.
-  `break_job` interrupts one job, and is no press.
 - Runs may overlap (a button's and a cell's). The newest receives the press; a run that ends removes
   only its own handler. Where all of them must receive it (awaited runs of one cell), the newest
   passes it to the handler below.
@@ -37,7 +36,7 @@ from typing import Any
 
 from .nudge import NUDGER
 
-OURS = __name__.removesuffix("cell.interrupts")  # the beginning of our modules' names
+OURS = __name__.removesuffix("cell.interrupts")  # the prefix of our modules' names
 # A module of this package that acts for the user (waits for an answer, evaluates expressions, reads
 # data) says so: it sets this name to True.
 STAND_IN = "ACTS_FOR_USER"
@@ -46,11 +45,11 @@ DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 
 
 class Interrupts:
-    """The interrupts of one cell, as a context manager for the cell's thread.
+    """The interrupts of one cell; a context manager, within which its SIGINT handler is set.
 
-    `namespaces` are the globals of the user's code. `hand_on`: the handler that was set before also
-    receives each press. `clock` returns seconds. `presses` is the number of presses, `by` names the
-    source of the first, `abandoned` says whether a later one abandoned the run.
+    `namespaces`: the globals of the user's code. `hand_on`: the handler that was set before also
+    receives each press. `clock` returns seconds. Attributes: the number of `presses`, the source of
+    the first one (`by`), and whether a later one `abandoned` the run.
     """
 
     def __init__(
@@ -67,14 +66,14 @@ class Interrupts:
         self._clock = clock
         self._on_press: Callable[[], None] = lambda: None
         self._first = 0.0  # the time of the first press
-        self._old: Any = None  # the handler that was set before
+        self._former: Any = None  # the handler that was set before
         self._thread = 0  # the id of the main thread while the handler is set
         self._lock = threading.Lock()
         self._job: object = None  # the latest job
-        self._victim: object = None  # the job that the signal on its way is for, None: a press
+        self._signalled: object = None  # the job whose signal (`break_job`) is not handled yet
         self._broken: object = None  # the latest job that `break_job` named
-        self._deferred = False  # a press met our code inside the user's
-        self._in_guard = False
+        self._deferred = False  # a press arrived in our code inside the user's: `checkpoint` raises
+        self._in_guard = False  # the synchronous code of a job runs
 
     @property
     def stopped(self) -> bool:
@@ -82,15 +81,13 @@ class Interrupts:
         return self.presses > 0
 
     def listen(self, on_press: Callable[[], None]) -> None:
-        """Call `on_press` after each press, also in the signal handler; instead of the one
-        before.
-        """
+        """Call `on_press` after each press, in the signal handler too; replace the former one."""
         self._on_press = on_press
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._thread = threading.get_ident()
-            self._old = signal.signal(signal.SIGINT, self._handle)
+            self._former = signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -98,16 +95,19 @@ class Interrupts:
             return
         with self._lock:
             self._thread = 0
-        # otherwise a newer handler is set, which restores ours when it leaves
+        # otherwise a newer handler is set; when it leaves it restores ours, which then passes on
         if signal.getsignal(signal.SIGINT) == self._handle:
-            signal.signal(signal.SIGINT, self._below())
+            signal.signal(signal.SIGINT, self._former_handler())
 
-    def _below(self) -> Any:
-        """Return the former handler; one set outside Python reads as None and is not restorable."""
-        return self._old if self._old is not None else signal.default_int_handler
+    def _former_handler(self) -> Any:
+        """Return the former handler, or Python's default for one that was set outside Python.
+
+        Such a handler reads as None and cannot be restored.
+        """
+        return self._former if self._former is not None else signal.default_int_handler
 
     def press(self, by: str = KERNEL) -> None:
-        """Count a press, of whatever source: a signal, a button, a cancellation of the cell's task.
+        """Count a press: by a signal, a button, or a cancellation of the cell's task.
 
         `by` names the source in the log.
         """
@@ -152,7 +152,7 @@ class Interrupts:
             NUDGER.leave()
 
     def checkpoint(self) -> None:
-        """Raise a KeyboardInterrupt that met our code; call it just before the user's continues."""
+        """Raise KeyboardInterrupt for a deferred press; call it before the user's code goes on."""
         if self._deferred and self._may_raise(sys._getframe(2)):  # noqa: SLF001  (the frame that called our caller)
             self._deferred = False
             raise KeyboardInterrupt
@@ -167,32 +167,32 @@ class Interrupts:
         self._broken = job
         with self._lock:
             if self._thread and self._job is job:
-                self._victim = job
+                self._signalled = job
                 _signal_thread(self._thread)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         """Handle SIGINT: a press, or the signal of `break_job`."""
-        # we have left, and a newer handler restored ours or passes a press on to it
+        # `__exit__` was called, but a newer handler restored this one or passes a press on to it
         if not self._thread:
             if signal.getsignal(signal.SIGINT) == self._handle:
-                signal.signal(signal.SIGINT, self._below())
+                signal.signal(signal.SIGINT, self._former_handler())
             self._pass_on(signum, frame)
             return
-        victim, self._victim = self._victim, None
-        if victim is None:
+        job, self._signalled = self._signalled, None
+        if job is None:
             self.press()
             # Python's own handler would raise into the event loop
-            if self._hand_on and self._below() is not signal.default_int_handler:
+            if self._hand_on and self._former_handler() is not signal.default_int_handler:
                 self._pass_on(signum, frame)
-        elif victim is not self._job:
-            return
+        elif job is not self._job:
+            return  # the job ended meanwhile
         if self._may_raise(frame):
             raise KeyboardInterrupt
 
     def _pass_on(self, signum: int, frame: FrameType | None) -> None:
-        below = self._below()
-        if callable(below):
-            below(signum, frame)
+        former = self._former_handler()
+        if callable(former):  # not SIG_IGN or SIG_DFL
+            former(signum, frame)
 
     def _may_raise(self, frame: FrameType | None) -> bool:
         """Return whether KeyboardInterrupt may be raised in this frame (the rules above).
@@ -204,7 +204,7 @@ class Interrupts:
             module = str(frame.f_globals.get("__name__", ""))
             stand_in = frame.f_globals.get(STAND_IN) is True
             user = user or stand_in or any(frame.f_globals is names for names in self._namespaces)
-            # our code that the user's called, further in; our code outside of it does not count
+            # our code counts only further in than the user's: the user's code called it
             ours = not stand_in and (ours or (not user and module.startswith(OURS)))
             frame = frame.f_back
         # the frame is now that of the guard, None without one

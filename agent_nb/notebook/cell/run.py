@@ -1,8 +1,11 @@
-"""One `%%agent` cell from its text to its record: options, agent, driver, display, ending.
+"""Run one `%%agent` cell, from its text to its record.
+
+Why here: this file fixes the order of the steps; `prepare`, `rerun`, `driver`, `display` and
+`ending` do them.
 
 Rules
-- What is wrong before the run (options, `{{ }}`, model, tools) is shown like a run that failed,
-  with a valid log, and no model is called.
+- An error before the run (options, `{{ }}`, model, tools) is shown like a run that failed, with a
+  valid log, and no model is called.
 - Whatever happens, the live view is replaced by a static page, the conversation is released, and
   the log ends with `end`.
 - The run is left in `_agent` and in the variable of `-o`, also when it failed.
@@ -14,8 +17,8 @@ Rules
 - A replay that drifts in the mode `auto` goes on live in the same view. The button of a replay runs
   live in its place.
 - An offered cell that the user chose is inserted after a live run that ended well, and only then.
-- Turns from records of others are named before a model reads them; if the user cannot be asked,
-  they need trust.
+- Before a model reads turns from records of other people, a note names them; if the user cannot be
+  asked, their authors must be trusted.
 """
 
 from __future__ import annotations
@@ -74,10 +77,14 @@ from .run_live_button import RunLive
 
 
 class CellRun:
-    """One cell's run. `options` returns the cell's options or raises UsageError.
+    """One run of a cell; call `go` once.
 
-    `replaced` is the replay whose place the run takes; then a button started it and no cell runs.
-    The fields are set in the order of the methods: `_prepare`, `_choose`, `_start`, `_open`.
+    `options` returns the cell's options or raises UsageError. `replaced`: the replay in whose place
+    it runs; then a button started it, and the kernel executes no cell.
+
+    `go` calls `_run`, `_drive` and `_prepare`, which makes the agent, lets `_choose` decide between
+    the model and a record, and calls `_start` for the model; `_open` shows the stream of either.
+    These methods set the fields, which hold None or an empty value until then.
     """
 
     def __init__(
@@ -91,7 +98,7 @@ class CellRun:
         self.session, self.cell = session, cell
         self._parse_options = options
         self._replaced = replaced
-        self._until_end = ExitStack()  # what is closed when the run has ended
+        self._until_end = ExitStack()  # closed when the run has ended: conversation, journal
         self._controls = Controls(
             session.shell, cell, lambda: self._display.views, alone=replaced is not None
         )
@@ -107,7 +114,7 @@ class CellRun:
         self._stream: Stream | None = None
         self._journal: Journal | None = None
         self._run_live: RunLive | None = None
-        # other cells and processes reach the run (`REGISTRY`) as long as this reference is held
+        # other cells and processes find the run in `REGISTRY` as long as this reference is held
         self._announced: Announced | None = None
         self._path_advice = ""  # `NotebookFinder.advice`
 
@@ -124,7 +131,10 @@ class CellRun:
             self._controls.chosen.insert(self.session.shell)
 
     async def _run(self, interrupts: Interrupts) -> Run:
-        """Run the cell, leave its page and record, and return the run. Raises AgentCellError."""
+        """Run the cell, write its static page and its record, and return the run.
+
+        Raises AgentCellError if the run could not start, or ended in an error that fails the cell.
+        """
         with self._until_end, OutputCapture.mark_shown(), show_progress_bars(self.session.shell):
             try:
                 log = await self._drive(interrupts)
@@ -154,15 +164,18 @@ class CellRun:
         driver = self._new_driver(interrupts)
         await driver.drive(lambda: self._prepare(driver))
         resume = self._stream.played.resume if self._stream is not None else None
-        if resume is not None and not interrupts.stopped:
-            self._choice = ReplayChoice(self._choice.match)  # the replay drifted: live from there
+        if resume is not None and not interrupts.stopped:  # the replay drifted: live from there on
+            self._choice = ReplayChoice(self._choice.match)
             driver = self._new_driver(interrupts)
             await driver.drive(lambda: self._start(driver, resume))
         assert self._stream is not None
         return close_log(self._stream.log, driver)
 
     def _prepare(self, driver: Driver) -> Work:
-        """Prepare the run, and decide whether it is a replay. Raises UsageError."""
+        """Prepare the run, and return its work: that of a replay, or of a live run.
+
+        Raises UsageError.
+        """
         cell, session = self.cell, self.session
         self._options = options = apply_runner_options(self._parse_options(), cell)
         prompt = read_prompt(session, cell, options)
@@ -189,7 +202,7 @@ class CellRun:
             self._context = msgspec.structs.replace(self._context, changed=choice.why_live)
             return self._start(driver, None)
         if choice.tape.all_calls_to_rerun(agent.tools):
-            self._permit(agent, live=False)
+            self._ask_permissions(agent, live=False)
         replay = self._inputs.replay(agent, choice.tape, replay_strictness(cell, options.compare))
         return self._open(driver, replay, agent, choice.badge)
 
@@ -221,21 +234,21 @@ class CellRun:
             if not_replayed and (warning := library.ambiguity_warning(self.cell)):
                 print_warning(warning)
             return msgspec.structs.replace(choice, remark=prompt.remark)
-        except (
-            UsageError
-        ):  # no replay, and nothing may run live: the cells below go on all the same
+        except UsageError:
+            # No replay, and nothing may run live. The cells below can still be replayed: they need
+            # this cell's turn in the conversation, so it is taken from a record.
             use_recorded_turn(self.session, self.cell, options, conversation, records)
             raise
 
     def _start(self, driver: Driver, resume: Resume | None) -> Work:
-        """Start the agent, where a replay drifted (`resume`) or from the prompt on."""
+        """Start the agent and return its work: from the prompt on, or where a replay drifted."""
         agent, inputs, options = self._agent, self._inputs, self._options
         assert agent is not None
         assert inputs is not None
         notes = require_trust(
             inputs.foreign, trust=trusted_records(self.cell), can_ask=self._controls.can_ask
         )
-        self._permit(agent, live=True)
+        self._ask_permissions(agent, live=True)
         live = agent.within(
             host=driver.host, ask=self._controls.approval_source(driver, self._caught_up)
         )
@@ -249,9 +262,9 @@ class CellRun:
     def _open(
         self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", replayed: int = 0
     ) -> Work:
-        """Show a stream that is about to start, and return its work.
+        """Show and announce a stream that is about to start, and return its work.
 
-        `replayed`: the number of events that it begins with, which an open view shows already.
+        `replayed`: with how many events of a replay it begins; the open view shows them already.
         """
         self._stream, self._driver = stream, driver
         self._controls.steer(driver)
@@ -270,7 +283,8 @@ class CellRun:
             self._display.follow(source, badge=badge, events=replayed, journal=journaled)
         elif not is_unshown(self.cell):
             self._display.open(source, badge=badge, recorded=replay, journal=journaled)
-            if self._replaced is not None:  # the old button keeps the subshell of presses alive
+            # Only now: JupyterLab ends the subshell that receives clicks with the last widget.
+            if self._replaced is not None:
                 self.session.remove_button(self.cell.key)
             self._run_live = self._make_button() if replay else None
 
@@ -283,7 +297,10 @@ class CellRun:
         return Work(run, lambda: stream.cancel("user", driver.interrupts.by))
 
     def _make_button(self) -> RunLive | None:
-        """Return the button that runs this replayed cell live, None where no press arrives."""
+        """Return the button that runs this replayed cell live.
+
+        None where live runs are not allowed, or no click would reach the kernel.
+        """
         if read_launch().why_not_live or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
@@ -303,7 +320,7 @@ class CellRun:
         await CellRun(self.session, cell, self._parse_options, replaced=replaced).go()
 
     def _ending(self) -> Ending:
-        """Return the end of the run as far as it has come."""
+        """Return what ends the run, with what is known of it so far."""
         return Ending(
             self.session,
             self.cell,
@@ -316,10 +333,10 @@ class CellRun:
         )
 
     def _unused_log(self) -> EventLog | None:
-        """Return the empty log of a stream that never began, None if there is none.
+        """Return the empty log of a stream that never began, for the error; None if there is none.
 
-        An abandoned thread may still write to its log, which is not used then. The journal is
-        discarded: there is nothing to recover.
+        Discards the journal, as there is nothing to recover. The log of an abandoned run is not
+        used: its thread may still write to it.
         """
         if self._journal is not None:
             self._journal.close(discard=True)
@@ -327,7 +344,7 @@ class CellRun:
             return None
         return None if len(self._stream.log) else self._stream.log
 
-    def _permit(self, agent: Agent, *, live: bool) -> None:
+    def _ask_permissions(self, agent: Agent, *, live: bool) -> None:
         """Ask about what the folder offers the run (`trusting`). Raises NotAllowed."""
         offers = partial(agent.offers, live=live)
         trusting.ask_permissions(offers, declined=self.session.declined, stdin=self.cell.stdin)

@@ -1,6 +1,6 @@
-"""How a map asks: rows at once, requests per minute, what an error does, how many rows.
+"""The options of a map: rows at once, requests per minute, what an error does, how many rows.
 
-Rules: checked when made, so that a wrong value is reported before the first request.
+Rule: a map calls `checked` when it is made, so that a wrong value is reported before any request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
 
     def checked(self) -> MapOptions:
-        """Return these options, of built-in types. Raises UsageError for an unusable one."""
+        """Return these options. Raises UsageError for an unusable one."""
+        # values of numpy and the like, as a cell computes them, become built-in ones
         options = MapOptions(**plain_value(msgspec.structs.asdict(self)))
         for name in ("concurrency", "rpm", "limit", "repeats"):
             value = getattr(options, name)

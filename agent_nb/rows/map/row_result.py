@@ -1,8 +1,9 @@
 """The result of a row, read from the events of its run.
 
-Rules: a live run, a record of the store and one of the notebook give the same result. What a row
-took beside its last run is in its record (`Overhead`). The caller says what the record cannot: how
-often all kernels asked the row.
+Rules
+- A live run, a record of the store and one of the notebook give the same result.
+- What a row took besides its last run is in its record (`Overhead`). How often all kernels asked it
+  is not: the caller passes it as `attempts`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from ...events import Counts, Error, Event, Interrupt, Metric, answer_text
 from ...record import Record, events_of, status_of
 from .row import Origin, Row, RowResult, Status
 
-MOST = 1e12  # the largest figure that a record may name
+MOST = 1e12  # the largest number that an Overhead may hold; a larger one is malformed
+# the status of a row by that of its run; all others are "interrupted"
 _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 
 
 class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a row took beside its last run, recorded as `beside`.
+    """What does not count as time of a row's last run, and what its earlier runs took.
 
-    `waited`: seconds of its last run in which it waited for its turn. `broken`: how many runs broke
-    off before; the other fields are their tokens, and their cost in dollars (None: unknown).
+    A record has it as `beside`. `waited`: seconds of the last run in which the row waited for its
+    turn. `broken`: how many runs broke off before; `input`, `written` (tokens) and `cost` (dollars,
+    None: unknown) are those of these runs.
     """
 
     waited: float = 0.0
@@ -36,12 +39,15 @@ class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
     cost: float | None = None
 
     def add_broken(self, result: RowResult) -> Overhead:
-        """Return this with one more run, which broke off; `result` includes the ones before."""
+        """Return the overhead after one more run, which broke off with this `result`.
+
+        The tokens and cost of a result include those of the runs before.
+        """
         return Overhead(0.0, self.broken + 1, result.input, result.written, result.cost)
 
 
 def read_overhead(record: Record) -> Overhead:
-    """Return the overhead that a record names; none if it is malformed, as a stranger's may be."""
+    """Return the overhead in a record; an empty one if it is malformed, as a stranger's may be."""
     try:
         beside = msgspec.convert(record.get("beside", {}), Overhead, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
@@ -53,7 +59,7 @@ def read_overhead(record: Record) -> Overhead:
 def recorded_result(
     record: Record, row: Row, *, origin: Origin, attempts: int | None = None
 ) -> RowResult:
-    """Return the result of a row from the record of its run; see `result_of`."""
+    """Return the result of a row from the record of its last run; see `result_of`."""
     return result_of(
         events_of(record), row, origin=origin, attempts=attempts, beside=read_overhead(record)
     )
@@ -67,9 +73,9 @@ def result_of(
     origin: Origin = "live",
     beside: Overhead | None = None,
 ) -> RowResult:
-    """Return the result of a row from the events of its run, which has ended.
+    """Return the result of a row from the events of its last run, which has ended.
 
-    `attempts`: how often it was asked by all kernels, if that is known.
+    `attempts`: how often all kernels asked it (None: as often as this log and `beside` say).
     """
     beside = beside or Overhead()
     status = _STATUSES.get(status_of(log), "interrupted")
@@ -94,7 +100,10 @@ def result_of(
 
 
 class Finished(RowResult, frozen=True, kw_only=True):
-    """A row that is over, with the `values` of its columns; `output` is a value of the type."""
+    """The result of a row for a loop over the map, with the `values` of its columns in the data.
+
+    `output` is a value of the answer's type, not JSON.
+    """
 
     values: Mapping[Any, Any] = {}
 
@@ -105,18 +114,18 @@ class Finished(RowResult, frozen=True, kw_only=True):
 
 
 def finish_row(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
-    """Return a row with its values and its typed answer, as a loop over the map gets it."""
+    """Return a result as `Finished`; `kind`: the type of the answer, `values`: see there."""
     fields = {**msgspec.structs.asdict(result), "output": typed_output(result, kind)}
     return Finished(**fields, values=values)
 
 
 def typed_output(result: RowResult, kind: OutputType | None) -> Any:
-    """Return the answer of a row as a value of its type; None without a type, or if it failed."""
+    """Return the answer of a row as a value of the type `kind`; None without one or a failure."""
     if kind is None or result.status != "ok":
         return None
     try:
         return kind.validate(result.output).value
-    except InvalidOutput:  # a record of another type; the plain JSON is what there is
+    except InvalidOutput:  # the record is of another type: its JSON is all there is
         return result.output
 
 

@@ -1,23 +1,23 @@
-"""The SQLite file of a store: made, opened, checked, and noticed when it is replaced.
+"""The SQLite file of a store: makes, opens and checks it, and notices when it is replaced.
 
 Why apart from `row_store`: everything that a hostile, foreign, damaged, remote or replaced file can
-do is handled here, and every error of SQLite gets words; the store's statements assume a sound
-file.
+do is handled here, and every error of SQLite becomes a message with advice. The statements of the
+store can assume a sound file.
 
 Rules
-- A file comes into being whole: written under another name with mode 0600, then linked to its
-  place. Nothing that stands there is ever overwritten.
-- It is made, opened for writing and made private at the first transaction. Until then it is only
-  read, and a file that does not exist reads as an empty one.
+- A new file is complete when it appears: it is written under another name with mode 0600, then
+  linked to its path. An existing file is never overwritten.
+- The file is made, opened for writing and made private at the first transaction. Until then it is
+  only read, and a file that does not exist reads as an empty one.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view. Symbolic links are refused, and so is a rollback
   journal that names another file, because SQLite may delete that.
-- A file of another user is only read, since its owner could read what is written. What another
-  user put in the place of a companion is refused: a journal or log changes rows when it is opened.
-- At each visit the path is compared with what is open. A file that stands there instead is opened,
-  and `generation` moves on; the former one stays readable (`former`) until `drop_former`.
-- What writes opens the file under a link of its own (`row_link`), with a rollback journal. A
-  write-ahead log would hold rows that are not in the file and cannot be told from another's.
+- A file of another user is only read, since its owner could read what is written. A journal or log
+  beside it that yet another user made is refused: it changes rows when the file is opened.
+- Each transaction and each reading compares the path with the open file. If another file is there,
+  it is opened and `generation` grows; the former one stays readable (`former`) until `drop_former`.
+- For writing, the file is opened under a hard link (`row_link`), with a rollback journal. A
+  write-ahead log would hold rows that are not in the file, and could be that of another file.
 - Committed rows survive `kill -9` of any process. A power cut or a crash of the system may take the
   last commits (`synchronous=NORMAL`), never the file.
 - Deleted text is overwritten (`secure_delete`).
@@ -49,7 +49,7 @@ VERSION = 1
 BUSY = 10.0  # seconds to wait for another process's transaction
 LARGEST = 16 << 20  # bytes of one value
 MOST = 500  # values of one statement
-TRIES = 5  # replacements that one visit follows
+TRIES = 5  # how often a file may be replaced while one transaction or reading begins
 _T = TypeVar("_T")
 # Claims stand apart from records, so that renewing them reads no record.
 SCHEMA = (
@@ -82,7 +82,7 @@ class _Handle:
         return mine == (None if state is None else state.identity)
 
     def refresh(self, state: FileState | None) -> bool:
-        """Read nothing from the cache if the file has changed; return whether it has.
+        """Empty the cache of pages if the file has changed; return whether it has.
 
         Why: SQLite compares a counter, which may be equal in a file that was written over this one.
         """
@@ -93,16 +93,16 @@ class _Handle:
         return True
 
     def keep_stamp(self, state: FileState | None) -> None:
-        """Remember that the last change of the file was this connection's own."""
+        """Note that this connection made the last change, so that its cache is valid."""
         if state is not None and self.is_of(state):
             self._stamp = state.stamp
 
 
 class RowFile:
-    """One open file; a transaction at a time, from any thread.
+    """The file at one path, opened at once for reading; one transaction at a time, from any thread.
 
-    Raises UsageError, as every transaction does, with what is wrong with the file and what to do.
-    `generation` counts the files that were opened at the path, also for writing after reading.
+    The constructor, transactions and readings raise UsageError, which says what is wrong and what
+    to do. `generation` counts how often a file was opened at the path, also to write after reading.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -111,7 +111,7 @@ class RowFile:
         self.generation = 0
         self._lock = threading.RLock()
         self._handle: _Handle | None = None
-        self._former: list[_Handle] = []
+        self._former: list[_Handle] = []  # of files that were replaced
         self._closed = False
         with self._translate_errors():
             if not read_only:
@@ -125,22 +125,22 @@ class RowFile:
 
     @property
     def former(self) -> Sequence[Connection]:
-        """The files that stood at the path before, as far as they may have rows of their own."""
+        """Connections to files that were at the path before, which may have rows of their own."""
         return [handle.connection for handle in self._former]
 
     def _refuse_unwritable(self) -> None:
-        """Raise for what could not be written, before anything is asked."""
+        """Raise OSError if the file could not be written, before the first row is asked."""
         above = self.path.parent
         while not os.path.lexists(above) and above != above.parent:
             above = above.parent
         if not above.is_dir():
             raise NotADirectoryError(20, "Not a directory")
-        there = [above, *([self.path] if self.path.is_file() else [])]
-        if not all(os.access(each, os.W_OK) for each in there):
+        existing = [above, *([self.path] if self.path.is_file() else [])]
+        if not all(os.access(each, os.W_OK) for each in existing):
             raise PermissionError(13, "Permission denied")
 
     def _current_handle(self, *, writes: bool) -> _Handle:
-        """Return the handle of the file that stands at the path now."""
+        """Return a handle of the file that is at the path now, opened if it has none."""
         if self._closed:
             raise UsageError(f"The store {shorten_path(self.path)} is closed.")
         for _ in range(TRIES):
@@ -154,16 +154,17 @@ class RowFile:
         raise self._fault("it is replaced again and again", "Run the cell again later.")
 
     def _serves(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
-        """Return whether a handle may go on to be used for what stands at the path now."""
+        """Return whether a handle can stay in use while the file at the path has this state."""
         if writes:
             return handle.writes and handle.is_of(state)
         if state is None:  # what was deleted can still be read
             return not self.read_only or handle.state is not None
-        right = handle.writes or handle.name == row_link.reading_name(self.path, state)
-        return handle.is_of(state) and right
+        # a link that a writer has made since gives the reader the writer's journal
+        right_name = handle.writes or handle.name == row_link.reading_name(self.path, state)
+        return handle.is_of(state) and right_name
 
     def _switch_to(self, state: FileState | None, *, writes: bool) -> None:
-        """Open what stands at the path; keep the file before it open if it was another."""
+        """Open the file at the path; the file before it stays open (`former`) if it was another."""
         before = self._handle
         if before is not None and before.state is not None and not before.is_of(state):
             self._handle, self._former = None, [*self._former, before]
@@ -174,7 +175,7 @@ class RowFile:
         self.generation += 1
 
     def _open(self, state: FileState | None, *, writes: bool) -> _Handle:
-        """Return a handle of the file that stands at the path, made if it is to be written."""
+        """Return a handle of the file at the path; to write, the file is made if it is missing."""
         import sqlite3
 
         if state is None and not (writes or self.read_only):
@@ -212,7 +213,7 @@ class RowFile:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _is_unfinished(self, state: FileState) -> bool:
-        """Return whether a process was killed while it wrote, which writing puts right."""
+        """Return whether a process was killed while it wrote; opening to write repairs that."""
         link = row_link.link_path(self.path, state)
         return row_link.is_hot(link) or row_link.is_logged(self.path)
 
@@ -223,6 +224,7 @@ class RowFile:
         _make_store(self.path)
 
     def _for_writing(self, state: FileState) -> _Handle:
+        """Return a handle for writing, under the link; make the file private and whole before."""
         if os.stat(self.path).st_mode & 0o077:
             with suppress(OSError):  # a file system without modes
                 self.path.chmod(0o600)
@@ -241,20 +243,20 @@ class RowFile:
         return new
 
     def _open_strays(self, state: FileState) -> None:
-        """Open what killed processes left of files that stood here before."""
+        """Open, as `former`, what killed processes left of files that were at the path before."""
         import sqlite3
 
         known = {handle.name for handle in self._former}
         for link in row_link.stray_links(self.path, state):
             if link in known:
                 continue
-            with suppress(UsageError, sqlite3.Error, OSError):
+            with suppress(UsageError, sqlite3.Error, OSError):  # then it has nothing to give
                 stray = read_file_state(link)
                 connection = self._connection(link, writes=True)
                 self._former.append(_Handle(connection, link, stray, writes=True))
 
     def _connection(self, name: Path, *, writes: bool) -> Connection:
-        """Return the connection; wait while others hold the file, as SQLite does not."""
+        """Return a checked connection; wait while others hold the file, as SQLite does not."""
         import sqlite3
 
         until = time.monotonic() + BUSY
@@ -284,6 +286,8 @@ class RowFile:
         return connection
 
     def _check(self, connection: Connection) -> None:
+        """Raise UsageError unless application, version and tables are those of a store."""
+
         def value(pragma: str) -> int:
             return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
@@ -313,13 +317,13 @@ class RowFile:
             handle.keep_stamp(read_file_state(self.path))
 
     def _begin(self) -> _Handle:
-        """Return the handle of the file at the path, with its write lock and its link."""
+        """Return a handle of the file at the path, in a transaction that holds the write lock."""
         if self.read_only:
             raise self._fault("it is open readonly", "Run the cell where it may be written.")
         for _ in range(TRIES):
             handle = self._current_handle(writes=True)
             handle.connection.execute("BEGIN IMMEDIATE")
-            # only now: another process may have removed the link, or the file
+            # under the lock: until then another process could remove the link or replace the file
             state = read_file_state(self.path)
             if state is not None and handle.is_of(state):
                 linked = handle.name != self.path
@@ -330,7 +334,7 @@ class RowFile:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give the connection for one statement that only reads."""
+        """Yield the connection for one statement that only reads; also inside a transaction."""
         with self._lock, self._translate_errors():
             handle = self._handle
             if handle is None or not handle.connection.in_transaction:
@@ -346,15 +350,15 @@ class RowFile:
             handle.keep_stamp(read_file_state(self.path))
 
     def drop_former(self) -> None:
-        """Close the files that stood at the path before: what they had of value is here now."""
+        """Close the files that were at the path before; the caller has taken over their rows."""
         former, self._former = self._former, []
         for handle in former:
             self._close_handle(handle, used=False)
 
     def close(self) -> None:
-        """Close the file, which then is one file without companions.
+        """Close the file; unless others write it, its journal and link are removed.
 
-        A file that stood here before, and was not taken over, keeps its link for the next one.
+        A former file whose rows were not taken over keeps its link: the next kernel finds it there.
         """
         with self._lock:
             handle, self._handle = self._handle, None
@@ -368,19 +372,19 @@ class RowFile:
     def _close_handle(self, handle: _Handle, *, used: bool) -> None:
         """Close a connection and remove its link, unless others write.
 
-        `used`: its rows are nowhere else, so the link stays if the file was replaced.
+        `used`: its rows were not taken over, so the link stays if the file was replaced.
         """
         import sqlite3
 
         with suppress(OSError):
-            unneeded = handle.writes and (not used or handle.is_of(read_file_state(self.path)))
+            removable = handle.writes and (not used or handle.is_of(read_file_state(self.path)))
             try:
-                if unneeded:
+                if removable:
                     handle.connection.execute("PRAGMA busy_timeout=0")
                     handle.connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as fault:  # written over, it is no database, and nothing is undone
-                unneeded = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
-            if unneeded:
+            except sqlite3.Error as fault:  # overwritten with what is no database, it loses nothing
+                removable = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
+            if removable:
                 row_link.remove_link(handle.name, self.path)
         handle.connection.close()
 
@@ -399,6 +403,7 @@ class RowFile:
             raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
 
     def _fault(self, why: str, advice: str) -> UsageError:
+        """Return the error that the store cannot be used, and where rows of a former file are."""
         message = f"The store {shorten_path(self.path)} cannot be used: {why}. {advice}"
         former = [handle.name for handle in self._former if handle.name != self.path]
         if former and os.path.lexists(former[-1]):
@@ -407,26 +412,27 @@ class RowFile:
 
 
 def fill_statement(values: Collection[object], text: str) -> str:
-    """Return a statement with a place for each value where `(*)` stands."""
+    """Return the statement `text` with `(?,?,…)`, a parameter for each value, for each `(*)`."""
     return text.replace("(*)", f"({','.join('?' * len(values))})")
 
 
 def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
-    """Yield the values in lists that one statement takes."""
+    """Yield the values in lists of up to MOST, so many as one statement takes."""
     source = iter(values)
-    while some := list(islice(source, MOST)):
-        yield some
+    while batch := list(islice(source, MOST)):
+        yield batch
 
 
 _WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
 _DAMAGED = "Move it away; the rows in it are asked again."
+# result codes, https://sqlite.org/rescode.html
 _LOCKED = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
 _UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
 _NO_DATABASE = 26  # SQLITE_NOTADB
 _HALF_WRITTEN = 776  # SQLITE_READONLY_ROLLBACK
-_ADVICE = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html
+_ADVICE = {  # by primary result code
     **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
-    **dict.fromkeys((*_UNWRITABLE, 10, 13), _WRITABLE),
+    **dict.fromkeys((*_UNWRITABLE, 10, 13), _WRITABLE),  # SQLITE_IOERR, SQLITE_FULL
     _NO_DATABASE: "It is not a store: name another file.",
 }
 
@@ -437,6 +443,7 @@ def _code(fault: Exception) -> int:
 
 
 def _connect(path: Path, mode: str) -> Connection:
+    """Return a connection with the settings of a store; `mode`: ro, rw or ro&immutable=1."""
     import sqlite3
 
     uri = f"{path.as_uri()}?mode={mode}"
@@ -445,6 +452,7 @@ def _connect(path: Path, mode: str) -> Connection:
     )
     connection.text_factory = _decode_text
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
+    # what SQLite advises for files of strangers: https://sqlite.org/security.html
     for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("PRAGMA synchronous=NORMAL")
@@ -454,12 +462,12 @@ def _connect(path: Path, mode: str) -> Connection:
 
 
 def _decode_text(content: bytes) -> str:
-    """Return text that a file may hold in any form."""
+    """Return text of a file, which may be invalid UTF-8."""
     return content.decode("utf-8", "replace")
 
 
 def _empty_store() -> Connection:
-    """Return a connection to a store without rows that is no file."""
+    """Return a connection to an empty store in memory."""
     import sqlite3
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)

@@ -1,15 +1,18 @@
 """The name under which SQLite opens the file of a store: a hard link that belongs to one inode.
 
-Why: SQLite finds the journal of a database by the database's name. What `git checkout`, a sync or a
-person puts in the place of a file would meet the journal of the one before it, and be destroyed.
+Why: SQLite finds the journal of a database by the database's name. If `git checkout`, a sync or a
+person replaces the file, SQLite would apply the journal of the former file to the new one and so
+destroy it.
 
 Rules
 - The link of `rows.sqlite` with inode 0x1a2b is `.rows.sqlite.1a2b` in the same folder. Its journal
   is named after the link, so it belongs to that inode only, whatever stands at `rows.sqlite`.
-- As long as the link exists, the system gives its inode to no other file. So the link stands before
-  a transaction writes, and only a holder of the write lock removes it.
+- As long as the link exists, the system gives its inode to no other file. So the link is made
+  before a transaction writes, and only a holder of the write lock removes it.
 - A file system without hard links gets no link: the file is opened under its own name.
-- Nothing is opened here, because closing a file drops the locks of the whole process on it.
+- A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
+- No function opens a store that may be open elsewhere in this process: closing a file drops all
+  locks of the process on it. Only `is_logged` does, for a file with a write-ahead log.
 """
 
 from __future__ import annotations
@@ -26,20 +29,21 @@ import msgspec
 from .file_owner import belongs_to_other
 
 JOURNAL = "-journal"
+# ends of the names of files that SQLite keeps beside a database
 _COMPANIONS = ("-wal", "-shm", JOURNAL)
 _MAGIC = bytes.fromhex("d9d505f920a163d7")  # begins a journal, and ends one that names another file
 _OWN_FOLDER = "Name a file in a folder of your own (store=)."
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """A file as the system shows it: which one (`identity`), and a `stamp` that writing changes."""
+    """Which file it is (`identity`: device, inode), and a `stamp` that writing changes."""
 
     identity: tuple[int, int]
     stamp: tuple[int, int]
 
 
 def read_file_state(path: Path) -> FileState | None:
-    """Return the state of what stands at `path`, links not followed; None if nothing does."""
+    """Return the state of the file, or symbolic link, at `path`; None if there is neither."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -51,14 +55,14 @@ def read_file_state(path: Path) -> FileState | None:
 
 
 def link_path(path: Path, state: FileState) -> Path:
-    """Return where the link to a file is, or would be."""
+    """Return the path of the link to the file at `path`, whether it exists or not."""
     return Path(os.path.realpath(path.parent)) / f".{path.name}.{state.identity[1]:x}"
 
 
 def has_link(link: Path, state: FileState) -> bool:
-    """Return whether `link` is a name of this very file."""
-    there = read_file_state(link)
-    return there is not None and there.identity == state.identity
+    """Return whether the path `link` is a name of the file with this state."""
+    present = read_file_state(link)
+    return present is not None and present.identity == state.identity
 
 
 def make_link(path: Path, state: FileState) -> Path:
@@ -77,13 +81,13 @@ def make_link(path: Path, state: FileState) -> Path:
 
 
 def reading_name(path: Path, state: FileState) -> Path:
-    """Return under which name a file is read: with the journal of those who write it."""
+    """Return the name to read a file under: the link if it exists, so with the writers' journal."""
     link = link_path(path, state)
     return link if has_link(link, state) else path
 
 
 def is_hot(name: Path) -> bool:
-    """Return whether there is a journal of `name` that SQLite would apply, or still writes."""
+    """Return whether the database `name` has a journal that SQLite would apply, or is writing."""
     try:
         with Path(f"{name}{JOURNAL}").open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -92,7 +96,10 @@ def is_hot(name: Path) -> bool:
 
 
 def remove_link(name: Path, path: Path) -> None:
-    """Remove an emptied journal, and the link if `name` is one. The caller holds the write lock."""
+    """Remove the journal of `name`, which is empty, and `name` itself if it is a link.
+
+    The caller holds the write lock, or knows that the journal is not hot. `path` is never removed.
+    """
     with suppress(OSError):
         os.unlink(f"{name}{JOURNAL}")
     if name != path:
@@ -101,17 +108,20 @@ def remove_link(name: Path, path: Path) -> None:
 
 
 def stray_links(path: Path, state: FileState) -> Iterator[Path]:
-    """Yield the links to files that stood at `path` before, and are not elsewhere now.
+    """Yield the links to files that stood at `path` before and have no other name.
 
-    They are what a killed process left. Links to files that have another name now are removed.
+    A killed process left them, and their rows are nowhere else. A link to a file that has another
+    name is removed on the way, unless its journal is hot.
     """
     folder, start = os.path.realpath(path.parent), f".{path.name}."
+    # "rows.sqlite" may hold characters that mean something in a pattern
     for name in glob.iglob(glob.escape(start) + "*", root_dir=folder, include_hidden=True):
         link = Path(folder) / name
         with suppress(OSError):
             status = os.lstat(link)
-            own = name == f"{start}{status.st_ino:x}" and stat.S_ISREG(status.st_mode)
-            if not own or status.st_ino == state.identity[1] or belongs_to_other(link):
+            # its name has its inode, else it was copied or made by someone else
+            is_link = name == f"{start}{status.st_ino:x}" and stat.S_ISREG(status.st_mode)
+            if not is_link or status.st_ino == state.identity[1] or belongs_to_other(link):
                 continue
             if status.st_nlink == 1:
                 yield link
@@ -120,7 +130,7 @@ def stray_links(path: Path, state: FileState) -> Iterator[Path]:
 
 
 def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str, str] | None:
-    """Return why a file must not be opened and what to do; None if it may be."""
+    """Return why a store must not be opened, and what to do; None if it may be."""
     link = link_path(path, state)
     for name in (path, link, *(Path(f"{n}{end}") for n in (path, link) for end in _COMPANIONS)):
         with suppress(FileNotFoundError):  # companions come and go
@@ -128,6 +138,7 @@ def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str,
                 return f"{name.name} is not a regular file", "Name another file."
             if _is_planted(name, path, read_only=read_only):
                 return f"{name.name} belongs to another user", _OWN_FOLDER
+    # the end of a journal that names another one, which SQLite may delete
     for journal in (Path(f"{path}{JOURNAL}"), Path(f"{link}{JOURNAL}")):
         if _tail(journal) == _MAGIC:
             return f"{journal.name} names another file", f"Delete {journal.name}."
@@ -137,14 +148,17 @@ def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str,
 
 
 def _is_planted(name: Path, path: Path, *, read_only: bool) -> bool:
-    """Return whether another user put there what would be written, or change the file."""
+    """Return whether `name`, the store or a companion, is refused because another user owns it.
+
+    A store of another user may be read, and a companion may belong to the owner of its store.
+    """
     if name == path:
         return not read_only and belongs_to_other(name)
     return os.lstat(name).st_uid != os.lstat(path).st_uid and belongs_to_other(name)
 
 
 def _foreign_log(path: Path) -> tuple[str, str] | None:
-    """Return the refusal of a write-ahead log that is another file's.
+    """Return the refusal of a write-ahead log that belongs to another file, None if there is none.
 
     A store is in the format of such logs only if an earlier version was killed while it had one.
     """
@@ -160,11 +174,12 @@ def is_logged(path: Path) -> bool:
     if not os.path.exists(f"{path}-wal"):
         return False
     with path.open("rb") as file:
+        # the format versions for writing and reading: https://sqlite.org/fileformat.html
         return file.read(20)[18:] == b"\2\2"
 
 
 def _tail(path: Path) -> bytes:
-    """Return the last bytes of a journal; other processes may end theirs at any moment."""
+    """Return the last bytes of a journal, b"" without one: other processes may remove theirs."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - len(_MAGIC)))

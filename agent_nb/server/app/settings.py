@@ -6,18 +6,13 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one server.
+    """The limits of one server."""
 
-    `keepalive`: seconds between comments. `body`: bytes of a request. `streams`, `active` (runs)
-    and `connections`: how many at once. `message`: characters. `grace`: seconds for runs to end at
-    shutdown. `head`: seconds for the head of a request, and again for its body.
-    """
-
-    keepalive: float = 30.0
-    body: int = 1 << 20
-    streams: int = 500
-    active: int = 16
-    message: int = 200_000
-    grace: float = 5.0
-    head: float = 15.0
-    connections: int = 600
+    keepalive: float = 30.0  # seconds of silence before a stream gets a comment; 0: none
+    body: int = 1 << 20  # bytes of a request's body
+    streams: int = 500  # open streams at once
+    active: int = 16  # running runs at once
+    message: int = 200_000  # characters of a user's message
+    grace: float = 5.0  # seconds for runs to end at shutdown, and for streams after them
+    head: float = 15.0  # seconds for the head of a request, and again for its body
+    connections: int = 600  # open connections at once, those of streams included

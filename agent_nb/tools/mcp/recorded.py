@@ -1,11 +1,11 @@
-"""The tools of MCP servers as a record lists them, for its replay.
+"""Stand-ins for the tools of MCP servers that a record lists, for its replay.
 
-Why: a replay starts no server, but it too must know the names that a policy may mention, and say
-which calls the policy denies now.
+Why: a replay starts no server. But it checks the calls against today's policy, for which it needs
+the names and schemas of the tools.
 
 Rules
-- They never run: their effect is `outside`, and a replay runs no such call again.
-- A record may be a stranger's: what is not a list of tools is left out.
+- They never run: their effect is `outside`, and a replay never repeats such a call.
+- A record may come from a stranger: entries that do not describe a tool are left out.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from ...wire import as_dict, as_list
 from ..base import Tool
 from ..decorator import clean_name
 
-KIND = "mcp"  # of the State event that lists the tools of one server
-_MOST = 1_000
+KIND = "mcp"  # the `kind` of the State event that lists the tools of one server
+_MOST = 1_000  # tools in all, since a stranger's record may list any number
 
 
 def add_recorded_tools(tools: Iterable[Tool], events: Iterable[Event]) -> list[Tool]:
-    """Return the tools, and those of MCP servers that a run's events list under other names."""
+    """Return `tools` and those that a run's `events` list; `tools` win if the names are equal."""
     known = {tool.name: tool for tool in tools}
-    for tool in _tools(events):
+    for tool in _recorded_tools(events):
         if len(known) < _MOST:
             known.setdefault(tool.name, tool)
     return list(known.values())
 
 
-def _tools(events: Iterable[Event]) -> Iterator[Tool]:
+def _recorded_tools(events: Iterable[Event]) -> Iterator[Tool]:
+    """Yield a tool for each valid entry of the run's own events, not those of its sub-agents."""
     for event in events:
         if not isinstance(event, State) or event.kind != KIND or event.span:
             continue
@@ -43,8 +44,8 @@ def _tools(events: Iterable[Event]) -> Iterator[Tool]:
                 spec = ToolSpec(
                     name, str(entry.get("description") or ""), as_dict(entry.get("parameters"))
                 )
-                yield Tool(spec=spec, invoke=_never, validate=dict, effect="outside")
+                yield Tool(spec=spec, invoke=_refuse_call, validate=dict, effect="outside")
 
 
-def _never(**_: Any) -> None:
+def _refuse_call(**_: Any) -> None:
     raise ToolError("A replay does not call tools of MCP servers.")

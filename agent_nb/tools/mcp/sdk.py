@@ -1,7 +1,7 @@
-"""The SDK (package `mcp`), imported when the first server starts.
+"""Import the MCP SDK (package `mcp`) when the first server starts.
 
-Why one place: it is optional and takes half a second to import; its name may also be a file of the
-notebook's folder, which is never imported.
+Why one place: the package is optional and takes half a second to import. `import_library` also
+makes sure that a file `mcp.py` in the notebook's folder is not imported instead.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from ...errors import MissingExtra
 from ...host import import_library
 
 INSTALL = "pip install 'jupyter-agent-nb[mcp]'"
-_LOGGERS = ("mcp", "client")
+_LOGGERS = ("mcp", "client")  # the top loggers that the SDK writes to
 
 
 def import_sdk() -> ModuleType:
-    """Import the SDK and keep its loggers quiet. Raises MissingExtra."""
+    """Return the package `mcp`, with loggers that print nothing.
+
+    Raises MissingExtra if it is not installed or older than 2.3.
+    """
     module = import_library("mcp")
     if module is None or not hasattr(module, "Client"):
         raise MissingExtra("What talks to MCP servers (mcp 2.3 or newer)", INSTALL)
-    for name in _LOGGERS:  # else it prints tracebacks of a server's faulty lines into the cell
+    # without a handler, Python prints their tracebacks of a server's faulty lines into the cell
+    for name in _LOGGERS:
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())

@@ -1,7 +1,8 @@
-"""What a server wrote to stderr last, for error messages.
+"""The last text that an MCP server wrote to stderr, for error messages.
 
-Rules: only the end is kept; a server that writes without end is read all the same, so that it does
-not block. Secrets are taken out before the text is shortened.
+Rules
+- Only the end is kept, but everything is read: a server blocks once nobody reads its pipe.
+- Secrets are replaced before the text is cut, since half a key would not be recognised.
 """
 
 from __future__ import annotations
@@ -13,40 +14,50 @@ from typing import IO
 
 from ...wire import Redaction, strip_ansi
 
-SHOWN = 1_500  # characters
-_CHUNK = 65_536
+SHOWN = 1_500  # characters of stderr in a message
+_CHUNK = 65_536  # bytes of one read
 
 
 class StderrTail:
-    """The write end of a pipe for a process, and the last text that came through it."""
+    """A pipe for the stderr of a process, and the last text that came through it.
+
+    `pipe` is the write end, for the process. A daemon thread reads the other end from now on.
+    """
 
     def __init__(self, redaction: Redaction) -> None:
         self._clean = redaction.stream()
         self._text = ""
-        read, write = os.pipe()
-        self.pipe: IO[str] = os.fdopen(write, "w", encoding="utf-8")
-        self._ended = threading.Event()
+        read_end, write_end = os.pipe()
+        self.pipe: IO[str] = os.fdopen(write_end, "w", encoding="utf-8")
+        self._ended = threading.Event()  # every process has closed its write_end end
         threading.Thread(
-            target=self._read, args=(read,), name="agent_nb mcp stderr", daemon=True
+            target=self._read, args=(read_end,), name="agent_nb mcp stderr", daemon=True
         ).start()
 
     def started(self) -> None:
-        """Close our end, since the process has its own, or did not start."""
+        """Close our copy of the write end, once the process has its own or has not started.
+
+        While it is open the reader would never see the end of the stream.
+        """
         self.pipe.close()
 
     def text(self, wait: float = 0.0) -> str:
-        """Return the last lines; wait for the end of the stream for `wait` seconds at most."""
+        """Return the end of the text, with `…` before it if it is cut.
+
+        It first waits, at most `wait` seconds, for the end of the stream.
+        """
         self._ended.wait(wait)
         text = strip_ansi(self._text).strip()
         return text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
 
-    def _read(self, read: int) -> None:
+    def _read(self, read_end: int) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        with os.fdopen(read, "rb", buffering=0) as stream:
+        with os.fdopen(read_end, "rb", buffering=0) as stream:
             while chunk := stream.read(_CHUNK):
                 self._keep(self._clean.feed(decoder.decode(chunk)))
         self._keep(self._clean.feed(decoder.decode(b"", final=True)) + self._clean.close())
         self._ended.set()
 
     def _keep(self, text: str) -> None:
+        # twice as much as is shown, since `text` removes escape sequences
         self._text = (self._text + text)[-2 * SHOWN :]

@@ -1,4 +1,8 @@
-"""A drift: the first difference between a record and its replay, after which the run is live."""
+"""The card of a drift: a replayed call returned another result than recorded.
+
+It shows both results side by side; from there on the run is live. The payload of the note may come
+from a stranger's record, so each field may be missing or of any type.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,22 @@ LONGEST = 20_000  # characters of each side
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return a box with both results of the call that differed, line by line."""
-    return Box(tuple(_difference(payload) for _, payload in state.items), tone="wait")
+    """Return a box with both results of each call that differed, line by line."""
+    return Box(tuple(_draw_difference(payload) for _, payload in state.items), tone="wait")
 
 
-def _difference(payload: Any) -> Node:
+def _draw_difference(payload: Any) -> Node:
+    """Return a heading, and below it a table of the lines that differ, if any does."""
     fields = payload if isinstance(payload, dict) else {}
     name = clip_text(str(fields.get("name") or "a tool"), 60)
     how = clip_text(str(fields.get("how") or ""), 200)
-    rest = (
+    sentence = (
         f" returned something else than in the record{f': {how}' if how else ''};"
         " from here on the model was asked again."
     )
-    head = Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)
+    head = Row(
+        (T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(sentence)), wrap=True
+    )
     texts = (bounded(str(fields.get(side, "")), LONGEST) for side in ("recorded", "fresh"))
     sides = SideBySide(*texts).rows()
     return (

@@ -1,12 +1,12 @@
-"""The sanitiser of foreign HTML (nh3): displays of tools, and rendered markdown once more.
+"""Sanitise foreign HTML with nh3: displays of tools, and markdown after it was rendered.
 
 Why: output of models and tools may be hostile. Besides running scripts it may try to cover the page
 (a `position: fixed` copy of the approval card, a negative margin, a class of the host's dialogs) or
 to load something from outside.
 
 Rules
-- Tags, attributes, style properties and the values of those properties have allow-lists; no class,
-  id or name.
+- Tags, attributes, style properties and the values of these properties have allow-lists. `class`,
+  `id` and `name` are not on them.
 - Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
   `data:`.
 - nh3 is imported when the first HTML is sanitised.
@@ -41,12 +41,13 @@ ATTRIBUTES: dict[str, set[str]] = {
     "th": {"colspan", "rowspan", "align", "scope"},
     "details": {"open"},
 }
-# patterns of values; lengths are not negative and below 1000
+# Patterns of style values. Lengths are not negative and below 1000.
 _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
-# the mixes of `theme.mixed`
+# the colours that `theme.mixed` writes: a colour of the page, mixed with another one
 _MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"
 _COLOUR = rf"(?:#[0-9a-fA-F]{{3,8}}|[a-zA-Z]{{3,20}}|rgba?\([\d\s.,%/]{{5,40}}\)|hsla?\([\d\s.,%/deg]{{5,40}}\)|{_MIX})"
-_SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
+# 6 to 39 px or pt, 0.5 to 2 em, 50 to 199 %
+_FONT_SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
 _KEYWORD = r"[a-z-]{2,20}"
 _BORDER = rf"(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})(?:\s+(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})){{0,2}}"
 _LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
@@ -63,7 +64,7 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
         ),
         ("border-collapse list-style-type", _KEYWORD),
         ("overflow overflow-x overflow-y", r"auto|hidden|scroll"),
-        ("font-size", _SIZE),
+        ("font-size", _FONT_SIZE),
         ("line-height", r"1(?:\.\d+)?|normal"),
         ("font-family", r"[\w\s,'\"-]{1,80}"),
         ("margin margin-top margin-bottom margin-left margin-right", _LENGTHS),
@@ -80,15 +81,16 @@ _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 
 
 def clean(html: str) -> str:
-    """Return foreign HTML with only what may be shown."""
-    harmless: str = _cleaner().clean(visible.show_prose(html))
-    return harmless
+    """Return foreign HTML reduced to the allow-lists, without control characters."""
+    sanitised: str = _cleaner().clean(visible.show_prose(html))
+    return sanitised
 
 
 @lru_cache(4096)
 def style(value: str) -> str:
-    """Return the allowed declarations of a style attribute."""
+    """Return the declarations of a style attribute that are allowed."""
     allowed = []
+    # a ";" inside quotes or brackets splits too: no allowed value contains one
     for declaration in value.split(";"):
         name, _, setting = declaration.partition(":")
         name, setting = name.strip().lower(), setting.strip()
@@ -115,6 +117,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
 
 @cache
 def _cleaner() -> nh3.Cleaner:
+    """Return the one sanitiser of this process, made at the first use."""
     import nh3
 
     return nh3.Cleaner(
@@ -122,6 +125,7 @@ def _cleaner() -> nh3.Cleaner:
         clean_content_tags=set(REMOVED.split()),
         attributes={tag: set(names) for tag, names in ATTRIBUTES.items()},
         attribute_filter=_attribute,
+        # `data` for images; `_attribute` refuses it in a link
         url_schemes={"http", "https", "mailto", "data"},
         url_relative="deny",
         link_rel="noopener noreferrer",

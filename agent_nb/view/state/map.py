@@ -136,7 +136,7 @@ class Maps:
         return is_map
 
     def _state(self, event: State) -> bool:
-        if event.kind == "map.rows":  # their records, which the sample stands for
+        if event.kind in ("map.rows", "map.scores"):  # the sample and the summary stand for them
             return self.card is not None
         if event.kind == "map.plan":
             return self._take_plan(_read(event.payload, MapPlan))

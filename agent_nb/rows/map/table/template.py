@@ -13,8 +13,8 @@ Rules
 - Pictures: first those of `attachments`, then those of `{{ }}`. `attachments` is the name of a
   column, a function of the row, or a list of pictures that go with every row. A column and a
   function give one picture, a list of them, or None.
-- A prompt that is the same for every row is an error.
-- A fault is a UsageError that names the row, counted from 0, and the expression.
+- `check` refuses a prompt that would be the same for several rows.
+- An error is a UsageError that names the row, counted from 0, and the expression.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from ....agent import PromptTemplate, pictures_of
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
-ACTS_FOR_USER = True  # fills in their values: ■ interrupts it (notebook/cell/interrupts.py)
-ROW = "row"
+# expressions of the user run here, so ■ may interrupt this module (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True
+ROW = "row"  # the name of the whole row in expressions
+# the name of a column, a function of the row, or pictures for all rows
 Attachments = str | Callable[[Mapping[Any, Any]], Any] | Sequence[Any]
 _FILTER = re.compile(r"\{\{[^{}|]*\|[^{}|]*\}\}")  # `{{ text|upper }}`, as other templates have it
-_BUILTINS = "__builtins__"  # a column of that name would take them away
+_BUILTINS = "__builtins__"  # a column of that name would hide every builtin
 #: Types whose values are written as `str` does.
 _WRITTEN_BY_STR = (Number, date, time, timedelta, UUID, PurePath)
 
@@ -65,6 +67,7 @@ class Template:
         self.text = text
         self._template = _parse(text)
         self._names = self._template.names - {_BUILTINS}
+        # only names that are there, with `self` as the mark of a missing one: None is a value
         self._namespace = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
@@ -76,9 +79,7 @@ class Template:
         )
 
     def check(self, rows: Rows) -> None:
-        """Raise UsageError if every row would be asked the same, or the attachments' column is not
-        there.
-        """
+        """Raise UsageError if rows would have the same prompt, or `attachments` names no column."""
         if isinstance(self._row_attachments, str) and self._row_attachments not in rows:
             raise UsageError(
                 f"attachments={self._row_attachments!r} does not name a column of the data. {rows.hint(self._row_attachments)}"
@@ -94,15 +95,15 @@ class Template:
             )
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
-        """Return the prompt of a row. Raises UsageError."""
+        """Return the prompt of a row, given the values of its columns. Raises UsageError."""
         pictures: list[dict[str, Any]] = []
         try:
-            own = self._own_pictures(values)
+            attached = self._attached_pictures(values)
             scope = self._scope(values)
             prompt = self._template.fill(scope, pictures, as_str=_WRITTEN_BY_STR)
         except UsageError as fault:
             raise UsageError(_locate_fault(values, fault)) from fault.__cause__
-        return Filled(prompt, (*own, *pictures_of(pictures)))
+        return Filled(prompt, (*attached, *pictures_of(pictures)))
 
     def _scope(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """Return the names that the expressions use, with their values for one row."""
@@ -115,8 +116,8 @@ class Template:
                     raise UsageError(f"{{{{ {name} }}}} failed: {fault}.") from fault
         return scope
 
-    def _own_pictures(self, values: Mapping[Any, Any]) -> tuple[dict[str, Any], ...]:
-        """Return the pictures of one row that are not in its text."""
+    def _attached_pictures(self, values: Mapping[Any, Any]) -> tuple[dict[str, Any], ...]:
+        """Return the pictures that `attachments` gives for one row."""
         if self._row_attachments is None:
             return self._shared_pictures
         by_row, column = self._row_attachments, isinstance(self._row_attachments, str)
@@ -132,6 +133,7 @@ class Template:
 
 
 def _parse(text: str) -> PromptTemplate:
+    """Return the parsed prompt. Raises UsageError with advice on names of columns."""
     try:
         return PromptTemplate(text)
     except UsageError as fault:
@@ -141,7 +143,7 @@ def _parse(text: str) -> PromptTemplate:
 
 
 def _list_attachments(attachments: Any) -> list[Any]:
-    """Return none, one or several attachments as a list; missing ones are left out."""
+    """Return None, one or several attachments as a list, without missing values."""
     several = isinstance(attachments, Sequence) and not isinstance(
         attachments, str | bytes | bytearray | memoryview
     )
@@ -150,7 +152,7 @@ def _list_attachments(attachments: Any) -> list[Any]:
 
 
 def _locate_fault(values: Mapping[Any, Any], fault: UsageError) -> str:
-    """Return the message of a fault with its row, and with the columns if a name is unknown."""
+    """Return the message of an error with its row, and with the columns if a name is unknown."""
     cause, message = fault.__cause__, str(fault)
     if isinstance(values, RowValues):
         message = f"Row {values.position}, counted from 0: {message}"
@@ -164,5 +166,6 @@ def _locate_fault(values: Mapping[Any, Any], fault: UsageError) -> str:
 
 
 def _shorten(text: str) -> str:
+    """Return the start of a text as one line."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else f"{line[:60]}…"
