@@ -7,6 +7,7 @@ Rule: a kernel wrote the numbers, and any of them may be missing.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..events import Interrupt
@@ -15,7 +16,13 @@ from ..view import format_money
 
 def summary_line(numbers: dict[str, Any]) -> str:
     """Return the line: status, model, work, tokens, cost, seconds and error, as far as known."""
-    tokens = numbers.get("tokens") or [0, 0]
+    tokens = numbers.get("tokens")
+    # the numbers come from outputs of cells, which hold what the cells wrote
+    if not isinstance(tokens, list) or len(tokens) != 2:
+        tokens = [0, 0]
+    cost = numbers.get("cost")
+    if not isinstance(cost, float | int) or not math.isfinite(cost):
+        cost = None
     marks = [
         word
         for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
@@ -33,7 +40,7 @@ def summary_line(numbers: dict[str, Any]) -> str:
         str(numbers.get("model", "")),
         *_work(numbers),
         f"{tokens[0]} → {tokens[1]} tokens",
-        format_money(numbers["cost"]) if isinstance(numbers.get("cost"), float | int) else "",
+        "" if cost is None else format_money(cost),
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import TYPES, AnyEvent, Event, Unknown, encode_event, event_from
+from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
 from ..wire import dumps, loads
 from .base import Codec
 from .contract import Options
@@ -105,7 +105,7 @@ class CanonicalDecoder:
             if not line.strip():
                 continue
             try:
-                out.append(_decode_line(line))
+                out.append(decode_event(line))
             except (ValueError, RecursionError) as fault:
                 self.losses.add(
                     "malformed line",
@@ -122,14 +122,6 @@ class CanonicalDecoder:
             else:
                 self.losses.add("malformed line", NOT_AN_OBJECT, raw=dumps(item.obj))
         return out
-
-
-def _decode_line(line: bytes) -> Event:
-    """Return the event of a line. Raises ValueError if it is not a JSON object."""
-    try:
-        return _decoder.decode(line)
-    except msgspec.ValidationError:  # a field or a type that is not ours
-        return event_from(loads(line))
 
 
 def _encode_line(event: Event) -> list[str]:

@@ -88,7 +88,9 @@ class DisplayPair(msgspec.Struct, frozen=True):
 
 def _normalize(kind: str, content: Any) -> str:
     """Return the content of one MIME type as text; the ids of markup and charts are numbers."""
-    text = "".join(content) if isinstance(content, list) and kind in _NAMES else content
+    # nbformat may store a text as the list of its lines; JSON is stored as it is
+    lines = isinstance(content, list) and kind in _NAMES and kind != "application/json"
+    text = "".join(map(str, content)) if lines else content
     if not isinstance(text, str):
         text = encode_canonical(content)
     if kind in _MARKUP:

@@ -112,3 +112,11 @@ def test_a_kind_of_one_side_only_or_an_unknown_one_is_named():
         "application/vnd.bokehjs_exec.v0+json",
         "text/latex",
     ]
+
+
+@pytest.mark.parametrize("fresh", [[1, 3], ["ab", "c"], {"a": 1}])
+def test_lists_in_json_are_compared_as_json(fresh):
+    recorded = ["a", "bc"] if fresh == ["ab", "c"] else [1, 2]
+    pair = DisplayPair({"application/json": recorded}, {"application/json": fresh})
+    assert pair.difference().startswith("its JSON differs")
+    assert DisplayPair(*[{"application/json": recorded}] * 2).difference() == ""

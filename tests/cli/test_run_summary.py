@@ -1,0 +1,15 @@
+"""The line of a run in the report of `run`: its numbers may be a cell's invention."""
+
+import pytest
+
+from agent_nb.cli.run_summary import summary_line
+
+
+@pytest.mark.parametrize("tokens", [5, [1], {"a": 1}, None, "12"])
+def test_tokens_that_are_no_pair_count_as_none(tokens):
+    assert summary_line({"status": "ok", "tokens": tokens}).endswith("0 → 0 tokens · 0 s")
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), "1", None])
+def test_a_cost_that_is_no_amount_is_left_out(cost):
+    assert "$" not in summary_line({"status": "ok", "cost": cost})
