@@ -223,7 +223,7 @@ def test_each_line_of_a_pipe_is_passed_on_before_the_next_is_waited_for():
     assert passed_on
 
 
-@pytest.mark.few(2)
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_stream(name):
     samples = {
         "cogency": '{"type":"think","content":"x"}\n{"type":"respond","content":"y"}',

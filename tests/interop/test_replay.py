@@ -177,6 +177,7 @@ def test_nbval_passes_where_it_does_not_compare_outputs(examples, tool):
     tool("pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider", "scripted.ipynb", cwd=examples)
 
 
+@pytest.mark.long
 def test_with_two_such_files_the_message_names_them_and_the_variable(examples, tool):
     shutil.copy(examples / "scripted.ipynb", examples / "another.ipynb")
     done = tool(

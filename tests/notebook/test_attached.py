@@ -189,6 +189,7 @@ def notebook(tmp_path, monkeypatch):
     return notebook
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_both_ways_are_recorded_shown_and_played_when_the_server_is_gone(notebook, remote, capsys):
     remote.whole()

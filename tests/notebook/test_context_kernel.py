@@ -103,6 +103,7 @@ def test_plain_nbclient_gives_the_context_too(server, tmp_path):
     assert prompt.index("1 / 0") < prompt.index("import pandas as pd")
 
 
+@pytest.mark.long
 def test_fix_in_a_kernel_replays_with_the_same_traceback(server, tmp_path, capsys):
     nb = notebook("x = 1", "def f():\n    return 1 / 0\nf()", "%%agent -m openai/m --fix")
     nb.cells[2].metadata["tags"] = ["raises-exception"]

@@ -54,6 +54,7 @@ def outputs(path):
     ]
 
 
+@pytest.mark.long
 def test_an_evaluation_and_a_comparison_replay_with_the_same_figures(write, capsys):
     path = write(A, B, FIGURES)
     assert main(["run", "--live", "--inplace", str(path)]) == 0

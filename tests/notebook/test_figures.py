@@ -170,6 +170,7 @@ def look():
     assert page(path).count("<img") == 1
 
 
+@pytest.mark.long
 def test_an_exported_page_has_the_figure_in_its_card(run, tmp_path):
     path = run(PLOT)
     target = tmp_path / "page.html"
@@ -244,6 +245,7 @@ def test_no_secret_is_in_the_data_of_a_figure(run, monkeypatch):
     assert "verysecret" not in json.dumps([r for _, r in NotebookRuns(read(path)).list_all()])
 
 
+@pytest.mark.long
 def test_one_plot_more_is_drift(run, capsys):
     path = run(
         "for n in range(count): plt.plot([n, 1]); plt.show()",

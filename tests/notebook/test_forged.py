@@ -211,6 +211,7 @@ def test_a_cell_in_which_nothing_was_forged_still_asks_its_model(executed, runne
     } <= found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_with_trust_it_runs_unless_it_is_broken_or_never_runs_again(executed, case):
     trusting = ["run", "--inplace", "--rerun", "replay", "--trust-record"]

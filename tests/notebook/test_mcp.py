@@ -255,6 +255,7 @@ def outputs(path):
     return ["".join("".join(o.get("text", "")) for o in cell["outputs"]) for cell in cells]
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_recorded_notebook_replays_without_server_entry_and_sdk(
     folder, tmp_path, monkeypatch, capsys

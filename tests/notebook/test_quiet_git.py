@@ -167,6 +167,7 @@ def changes(diff):
     ]
 
 
+@pytest.mark.long
 def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
     before = repository.path.read_bytes()
     for _ in range(2):
