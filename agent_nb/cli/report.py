@@ -1,4 +1,7 @@
-"""The commands that read recorded runs: `events`, `export`, `diff` and `verify`."""
+"""The commands that read recorded runs: `events`, `export`, `diff` and `verify`.
+
+Rule: the docstring of a command is its text in `--help`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Draw events as chunks of the UI message stream, one function a kind, and read their values.
+"""Convert events to chunks of the UI message stream of the Vercel AI SDK (`DRAW`, by the class of
+the event), and read the progress of a tool back from a preliminary output.
 
 Rules: pure functions.
 """

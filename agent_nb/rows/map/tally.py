@@ -86,7 +86,7 @@ class Tally:
         self._asking += 1
 
     def end(self, result: RowResult, line: RowLine, now: float) -> None:
-        """Count a row that is over; one that was asked had begun."""
+        """Count a finished row; of one that was asked (`origin` is `live`), `begin` was called before."""
         if result.origin == "live":
             self._asking -= 1
             self._answered += 1

@@ -39,7 +39,7 @@ def append_columns(
 
     selected = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
     arrays = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
-    # with their types: of an array of objects, pandas would make a column of texts
+    # with the dtype: from an array of objects that are texts pandas would infer its string dtype
     series = {n: pd.Series(a, index=selected.index, dtype=a.dtype) for n, a in arrays.items()}
     added = pd.DataFrame(series, index=selected.index)
     levels = selected.columns.nlevels
