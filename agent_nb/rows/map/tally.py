@@ -86,7 +86,7 @@ class Tally:
         self._asking += 1
 
     def end(self, result: RowResult, line: RowLine, now: float) -> None:
-        """Count a finished row; of one that was asked (`origin` is `live`), `begin` was called before."""
+        """Count a finished row; `begin` was called before for one that was asked (`live`)."""
         if result.origin == "live":
             self._asking -= 1
             self._answered += 1
