@@ -9,7 +9,8 @@ Rules
   covers near 0 and 1 too, where t does not. The paired difference of two shares has Newcombe's
   "square and add" (1998, method 10): two Wilson intervals, joined by the correlation of the pairs.
 - Fewer than `FEWEST` rows have no interval: their scores say too little about rows not seen.
-- Rows that do not differ at all have no t interval: its width would be 0, which claims certainty.
+- Rows that differ by no more than the rounding of floats have no t interval: its width would be
+  about 0, which claims certainty.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ...errors import UsageError
 
 FEWEST = 10  # rows
 LEVEL = 0.95
+_ROUNDING = 1e-12  # values closer than this share of the numbers they come from count as equal
 # Up to so many degrees of freedom t is found by summing (`t_inside`); beyond, the four terms of
 # `_expand_t` are exact to 1e-12.
 _MOST_SUMMED = 1000
@@ -64,9 +66,17 @@ def deviation(values: Sequence[float]) -> float:
     return sqrt(fsum((v - middle) ** 2 for v in values) / max(len(values) - 1, 1))
 
 
-def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
-    """Return the t interval of a mean; None for few values, or for values that are all equal."""
-    if len(values) < FEWEST or min(values) == max(values):
+def mean_interval(
+    values: Sequence[float], level: float = LEVEL, *, operands: Sequence[float] = ()
+) -> Interval | None:
+    """Return the t interval of a mean; None for few values, or if all are equal up to rounding.
+
+    `operands`: the numbers of which `values` are differences. Their size bounds the rounding:
+    0.7 - 0.5 and 0.3 - 0.1 differ in the last digit.
+    """
+    if len(values) < FEWEST:
+        return None
+    if max(values) - min(values) <= _ROUNDING * max(map(abs, (*values, *operands))):
         return None
     half = t_critical(level, len(values) - 1) * deviation(values) / sqrt(len(values))
     middle = exact_mean(values)
@@ -74,7 +84,7 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval | N
 
 
 def wilson_interval(yes: int, total: int, level: float = LEVEL) -> Interval | None:
-    """Return Wilson's interval of the share `yes / of`; None for few rows."""
+    """Return Wilson's interval of the share `yes / total`; None for few rows."""
     if total < FEWEST:
         return None
     return Interval(*_wilson(yes, total, _normal_quantile(level)), level, "Wilson")

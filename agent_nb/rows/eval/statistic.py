@@ -1,10 +1,11 @@
-"""Which figure stands for many rows, with which interval, and how it is called in words.
+"""The score of many rows, or the difference of two: its value, its interval, and what both are.
 
 Rules
-- If every row scores 0 or 1, the figure is a share with Wilson's interval, and a paired difference
+- If every row scores 0 or 1, the value is a share with Wilson's interval, and a paired difference
   has Newcombe's. Otherwise it is a mean with a t interval. The score of a row is the mean of its
-  repeats, so a single row whose repeats disagree makes the figure a mean.
-- If scores cannot lie outside 0 to 1, neither does the interval.
+  repeats; if scores are bounded, a single row whose repeats disagree makes the value a mean.
+- If scores cannot lie outside 0 to 1, the interval of a mean does not either, and that of a
+  difference lies within -1 to 1.
 - If there is no interval, the description gives the reason.
 """
 
@@ -25,7 +26,10 @@ from .intervals import (
 
 
 class Statistic(msgspec.Struct, frozen=True):
-    """A figure over `rows` rows (None: of none), its interval, and what both are, in words."""
+    """A share, a mean or a difference over `rows` rows, its interval, and a description of both.
+
+    `value` is None if there are no rows.
+    """
 
     value: float | None
     interval: Interval | None
@@ -54,7 +58,7 @@ def summarize_rows(
 ) -> Statistic:
     """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
     share = _are_shares(scores)
-    figure = f"{'share' if share else 'mean'} of {_count_rows(len(scores))}{_describe_repeats(repeats, share)}"
+    figure = f"{'share' if share else 'mean'} of {_count_rows(len(scores))}{_describe_repeats(repeats, share and bounded)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
     interval = (
@@ -76,7 +80,10 @@ def summarize_rows(
 def summarize_pairs(
     a: Sequence[float], b: Sequence[float], *, repeats: int, level: float, bounded: bool
 ) -> Statistic:
-    """Return the mean difference, b minus a, of scores of the same rows in the same order."""
+    """Return the mean difference, b minus a, of scores of the same rows in the same order.
+
+    `bounded`: scores are from 0 to 1, so differences are from -1 to 1.
+    """
     if not a:
         return Statistic(None, None, 0, "no row has two scores")
     differences = [after - before for before, after in zip(a, b, strict=True)]
@@ -86,7 +93,7 @@ def summarize_pairs(
         cells = (pairs.count((1, 1)), pairs.count((1, 0)), pairs.count((0, 1)), pairs.count((0, 0)))
         interval = newcombe_interval(*cells, level)
     else:
-        interval = mean_interval(differences, level)
+        interval = mean_interval(differences, level, operands=[*a, *b])
     if interval is not None and bounded:
         interval = interval.within(-1, 1)
     what = "difference of two shares over" if shares else "mean difference of"
@@ -94,7 +101,7 @@ def summarize_pairs(
         exact_mean(differences),
         interval,
         len(a),
-        f"{what} the same {_count_rows(len(a))}{_describe_repeats(repeats, shares)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
+        f"{what} the same {_count_rows(len(a))}{_describe_repeats(repeats, shares and bounded)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
     )
 
 
@@ -106,12 +113,16 @@ def _count_rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-def _describe_repeats(repeats: int, single: bool) -> str:
+def _describe_repeats(repeats: int, agree: bool) -> str:
+    """Return what the score of a row is. `agree`: none has repeats that differ.
+
+    A mean of 0 or 1 shows that only for bounded scores: -1 and 1 have the mean 0 too.
+    """
     if repeats == 1:
         return ""
     return (
         f", each the same in all {repeats} repeats"
-        if single
+        if agree
         else f", each the mean of {repeats} repeats"
     )
 

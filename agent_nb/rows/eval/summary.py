@@ -1,8 +1,11 @@
-"""Evaluations and comparisons as a short static page: figures, what they are, the rows to look at.
+"""An evaluation or a comparison as a short static page, and as one line of text.
+
+The page shows the score with its interval, a description of both, and the rows worth looking at.
 
 Rules
 - The page is made of nodes of the view, which escape and bound the texts of models and data.
   Secrets are removed before a text is cut, because half a secret would not be recognised.
+- An answer is shown beside a score only if the score is of this answer alone (one repeat).
 - Every figure says in words what it is. A colour only repeats a word.
 """
 
@@ -41,14 +44,19 @@ ROWS = 10  # of each table of rows
 CELL = 80  # characters of a value
 COLUMNS = 2  # columns of the data that are shown
 NONE = "–"  # stands for a figure that is not known
+_MOST_DIGITS = 1e15  # a larger score is written with an exponent
 
 
 def format_score(value: float | None, *, signed: bool = False) -> str:
-    """Return a score with three decimals, a large one with four digits; NONE for None."""
+    """Return a score with three decimals, from 100 on four digits, from 1,000 on as an integer.
+
+    NONE for None.
+    """
     if value is None:
         return NONE
-    value = value + 0.0 if value else 0.0  # no -0.000
-    form = ".3f" if abs(value) < 100 else ",.4g"
+    value = round(value, 3) or 0.0  # no -0.000
+    size = abs(value)
+    form = ".3f" if size < 100 else ",.0f" if 1000 <= size < _MOST_DIGITS else ",.4g"
     text = f"{value:{'+' if signed else ''}{form}}"
     return text.replace("-", "−")
 
@@ -62,7 +70,7 @@ def format_interval(interval: Interval | None, *, signed: bool = False) -> str:
 
 def evaluation_line(evaluation: Evaluated) -> str:
     """Return an evaluation in one line of text."""
-    name = f"{clip_text(evaluation.name, 60)}: " if evaluation.name else ""
+    name = f"{_clip_name(_find_secrets(), evaluation.name, 60)}: " if evaluation.name else ""
     interval = f" ({format_interval(evaluation.interval)})" if evaluation.interval else ""
     return join_parts(
         f"{name}{format_score(evaluation.mean)}{interval}",
@@ -76,9 +84,10 @@ def comparison_line(comparison: Compared) -> str:
     interval = (
         f" ({format_interval(comparison.interval, signed=True)})" if comparison.interval else ""
     )
-    name = f"{clip_text(comparison.names[1], 60)} − {clip_text(comparison.names[0], 60)}"
+    hide = _find_secrets()
+    a, b = (_clip_name(hide, name, 60) for name in comparison.names)
     return join_parts(
-        f"{name}: {format_score(comparison.difference, signed=True)}{interval}",
+        f"{b} − {a}: {format_score(comparison.difference, signed=True)}{interval}",
         comparison.words,
         describe_changes(comparison),
     )
@@ -113,7 +122,7 @@ def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
 
 def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
-    hide = Redaction(collect_secrets())
+    hide = _find_secrets()
     low = find_lowest(evaluation)
     failed = [r for r in evaluation.scored if r.error]
     steady = (
@@ -122,11 +131,15 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
         else ""
     )
     parts: list[Node] = [
-        _figure_line(format_score(evaluation.mean), evaluation.interval, evaluation.name),
+        _figure_line(
+            format_score(evaluation.mean),
+            evaluation.interval,
+            _clip_name(hide, evaluation.name, 80),
+        ),
         _muted_line(
             join_parts(
                 evaluation.words,
-                f"score: {evaluation.scored_by}" if evaluation.scored_by else "",
+                f"score: {hide.value(evaluation.scored_by)}" if evaluation.scored_by else "",
                 steady,
             )
         ),
@@ -144,21 +157,21 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
 
 def render_comparison(comparison: Compared) -> dict[str, str]:
     """Return the static forms of a comparison."""
-    hide = Redaction(collect_secrets())
+    hide = _find_secrets()
     a, b = comparison.names
     head = _figure_line(
         format_score(comparison.difference, signed=True),
         comparison.interval,
-        f"{b} − {a}",
+        _clip_name(hide, f"{b} − {a}", 80),
         signed=True,
     )
     parts: list[Node] = [
         head,
-        _verdict_line(comparison),
+        _verdict_line(comparison, hide.value(comparison.verdict)),
         _muted_line(comparison.words),
-        _sides_table(comparison),
+        _sides_table(hide, comparison),
         _text_line(T("Rows: ", tone="muted"), T(describe_changes(comparison))),
-        *(_text_line(T(note, tone="wait")) for note in comparison.notes),
+        *(_text_line(T(hide.value(note), tone="wait")) for note in comparison.notes),
     ]
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
         pairs = [p for p in comparison.pairs if p.change == change]
@@ -169,6 +182,14 @@ def render_comparison(comparison: Compared) -> dict[str, str]:
     return page_forms(_wrap_page("comparison", parts))
 
 
+def _find_secrets() -> Redaction:
+    return Redaction(collect_secrets())
+
+
+def _clip_name(hide: Redaction, name: str, limit: int) -> str:
+    return clip_text(hide.value(name), limit)
+
+
 def _wrap_page(label: str, parts: Sequence[Node]) -> Page:
     return Page(label, (Section("summary", Stack(tuple(parts))),))
 
@@ -177,7 +198,7 @@ def _figure_line(figure: str, interval: Interval | None, name: str, *, signed: b
     level = f"{interval.level * 100:g} % interval " if interval else "no interval"
     return Row(
         (
-            T(f"{clip_text(name, 80)}  " if name else "", tone="muted"),
+            T(f"{name}  " if name else "", tone="muted"),
             T(figure, bold=True),
             T(f"  {level}", tone="muted"),
             T(format_interval(interval, signed=signed) if interval else ""),
@@ -186,13 +207,13 @@ def _figure_line(figure: str, interval: Interval | None, name: str, *, signed: b
     )
 
 
-def _verdict_line(comparison: Compared) -> Row:
+def _verdict_line(comparison: Compared, verdict: str) -> Row:
     """Return the verdict, coloured by the side of 0 on which the whole interval is."""
     if comparison.interval is None:
-        return _text_line(T(comparison.verdict, bold=True))
+        return _text_line(T(verdict, bold=True))
     low, high = comparison.interval.low, comparison.interval.high
     return _text_line(
-        T(comparison.verdict, tone="ok" if low > 0 else "bad" if high < 0 else "wait", bold=True)
+        T(verdict, tone="ok" if low > 0 else "bad" if high < 0 else "wait", bold=True)
     )
 
 
@@ -228,11 +249,11 @@ def _format_spent(spent: Spent) -> str:
     return ", ".join(filter(None, (f"{format_count(spent.tokens)} tokens", cost)))
 
 
-def _sides_table(comparison: Compared) -> Table:
+def _sides_table(hide: Redaction, comparison: Compared) -> Table:
     """Return both sides and their difference as a table."""
     rows = [
         (
-            clip_text(name, 60),
+            _clip_name(hide, name, 60),
             format_score(side.mean),
             format_interval(side.interval),
             f"{side.rows - side.failed:,}",
@@ -261,38 +282,47 @@ def _format_signed_money(dollars: float) -> str:
 
 def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:
     names = [*evaluation.data.unique][:COLUMNS]
-    judged = evaluation.judged and evaluation.repeats == 1
-    columns = ("row", *names, "answer", "score", *(("reason",) if judged else ()))
+    one = evaluation.repeats == 1
+    judged = evaluation.judged and one
+    answer = ("answer",) if one else ()
+    columns = ("row", *names, *answer, "score", *(("reason",) if judged else ()))
     cells = [
         (
             str(row.position),
             *_format_cells(hide, row.values, names),
-            _format_cell(hide, format_answer(row.results[0])),
+            *((_format_cell(hide, format_answer(row.results[0])),) if one else ()),
             format_score(row.score),
             *((_format_cell(hide, row.scores[0].reason),) if judged else ()),
         )
         for row in rows[:ROWS]
     ]
-    return _cut_table(columns, cells, len(rows), figures=(0, len(names) + 2))
+    return _cut_table(
+        columns, cells, len(rows), figures=(0, columns.index("score", len(names) + 1))
+    )
 
 
 def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -> Table:
     names = [*comparison.a.data.unique][:COLUMNS]
-    a, b = (clip_text(name, 30) for name in comparison.names)
-    columns = ("row", *names, f"answer {a}", f"answer {b}", f"score {a}", f"score {b}")
+    a, b = (_clip_name(hide, name, 30) for name in comparison.names)
+    one = comparison.a.repeats == comparison.b.repeats == 1
+    answers = (f"answer {a}", f"answer {b}") if one else ()
+    columns = ("row", *names, *answers, f"score {a}", f"score {b}")
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
     cells = [
         (
             str(pair.a.position),
             *_format_cells(hide, pair.a.values, names),
-            _format_cell(hide, format_answer(pair.a.results[0])),
-            _format_cell(hide, format_answer(pair.b.results[0])),
+            *(
+                _format_cell(hide, format_answer(side.results[0]))
+                for side in (pair.a, pair.b)
+                if one
+            ),
             format_score(pair.a.score),
             format_score(pair.b.score),
         )
         for pair in largest[:ROWS]
     ]
-    return _cut_table(columns, cells, len(pairs), figures=(0, len(names) + 3, len(names) + 4))
+    return _cut_table(columns, cells, len(pairs), figures=(0, len(columns) - 2, len(columns) - 1))
 
 
 def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:

@@ -56,3 +56,30 @@ def test_a_difference_is_mirrored_when_the_two_change_places(both):
 def test_where_there_is_no_interval_the_words_say_so(both):
     found = pairs(both)
     assert (found.interval is None) == ("no " in found.description)
+
+
+def test_differences_that_are_equal_up_to_rounding_have_no_interval():
+    assert 0.7 - 0.5 != 0.3 - 0.1
+    found = pairs([(0.5, 0.7), (0.1, 0.3)] * 8)
+    assert found.interval is None
+    assert found.description.endswith("no interval: all rows differ by the same")
+    large = [(n * 1e9, n * 1e9 + 0.1) for n in range(1, 20)]
+    assert (
+        summarize_pairs(*zip(*large, strict=True), repeats=1, level=0.95, bounded=False).interval
+        is None
+    )
+
+
+def test_scores_that_are_equal_up_to_rounding_have_no_interval():
+    assert rows([0.3, 0.1 + 0.2] * 8).interval is None
+    assert rows([1e-9, 2e-9] * 8).interval is not None
+
+
+def test_a_mean_of_one_does_not_show_that_unbounded_repeats_agree():
+    def describe(bounded):
+        options = {"repeats": 2, "level": 0.95, "bounded": bounded}
+        both = summarize_rows([1.0] * 12, **options), summarize_pairs([0.0], [1.0], **options)
+        return [found.description for found in both]
+
+    assert all("each the mean of 2 repeats" in text for text in describe(bounded=False))
+    assert all("each the same in all 2 repeats" in text for text in describe(bounded=True))

@@ -113,7 +113,20 @@ def test_the_page_has_no_script_no_style_element_and_no_remote_address():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0.5, "0.500"), (-0.0, "0.000"), (1234.5, "1,234"), (-12.25, "−12.250")],
+    [
+        (None, "–"),
+        (0.5, "0.500"),
+        (-0.0, "0.000"),
+        (-0.0001, "0.000"),
+        (99.9999, "100"),
+        (123.45, "123.5"),
+        (999.97, "1,000"),
+        (1234.5, "1,234"),
+        (-12.25, "−12.250"),
+        (123456.7, "123,457"),
+        (-98765432.1, "−98,765,432"),
+        (1e300, "1e+300"),
+    ],
 )
 def test_numbers_are_short(value, text):
     assert format_score(value) == text
@@ -122,3 +135,27 @@ def test_numbers_are_short(value, text):
 def test_signed_numbers_have_their_sign():
     assert format_score(0.25, signed=True) == "+0.250"
     assert format_score(-0.25, signed=True) == "−0.250"
+
+
+def test_a_difference_that_rounds_to_zero_looks_like_zero():
+    assert {format_score(v, signed=True) for v in (0.0, -0.0, 0.0001, -0.0001)} == {"+0.000"}
+
+
+def test_an_answer_is_not_shown_beside_the_mean_of_repeats():
+    once, twice = evaluation([1] * 12), evaluation([[1, 0]] * 11 + [[1, 1]])
+    assert "answer 0" in forms(evaluation([0] + [1] * 11))["text/plain"]
+    assert "answer 0" in forms(compare(once, evaluation([0] * 12)))["text/plain"]
+    for shown in (twice, compare(once, twice)):
+        text = forms(shown)["text/plain"]
+        assert "0.500" in text
+        assert "answer " not in text
+
+
+def test_keys_are_redacted_in_names_before_these_are_cut(monkeypatch):
+    key = "sk-proj-" + "Ab3" * 20
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    a = evaluation([1, 0] * 6, name=f"with {key}")
+    b = evaluation([0, 1] * 5 + [0, 0], name="x" * 50 + " " + key, scored_by=f"by {key}")
+    for shown in (a, b, compare(a, b), compare(b, a)):
+        for text in (*forms(shown).values(), repr(shown)):
+            assert key[:12] not in text
