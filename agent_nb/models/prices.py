@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Protocol
@@ -22,9 +23,12 @@ from ..events import COST_PLACES
 MILLION = 1_000_000
 
 
-def format_dollars(limit: float) -> str:
-    """Return a budget as people write it: `$0.10`, `$0.005`."""
-    return f"${limit:.2f}" if limit >= 0.1 else f"${limit:g}"
+def format_dollars(dollars: float) -> str:
+    """Return dollars for a message: `$0.10`, `$0.005`, `$0.00001`.
+
+    From $0.10 on with two decimals, less with up to six significant digits.
+    """
+    return f"${dollars:.2f}" if dollars >= 0.1 else f"${Decimal(f'{dollars:g}'):f}"
 
 
 class TokenCounts(Protocol):

@@ -36,8 +36,8 @@ class KernelPermissions:
         """Return the digest of a tool as it is now: a remembered yes holds for that.
 
         An MCP tool counts with its server (name, command or address, names of its variables) and
-        whether it may destroy; a Python tool with the module and the source of its function; an
-        agent with its tools.
+        whether it may destroy; a Python tool with the module, name and code of its function
+        (`_code`); an agent with its tools.
         """
         return digest_value(json.dumps(_identity(tool, ()), default=str), 64)
 
@@ -65,7 +65,10 @@ class KernelPermissions:
 
 
 def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
-    """Return what distinguishes a tool; `within`: ids of the agents around it, for cycles."""
+    """Return all that a permission depends on: effect, `each`, schema, code or server, inner tools.
+
+    `within`: ids of the agents already entered, so that a cycle ends.
+    """
     spec = msgspec.to_builtins(tool.spec)
     behind = [tool.origin] if tool.origin else _code(tool.invoke)
     agent = tool.agent
@@ -75,7 +78,12 @@ def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
 
 
 def _code(function: Any) -> list[str]:
-    """Return the names of a function and the digest of its source, if that can be seen."""
+    """Return the names of a function and the digest of its code, "" if none can be seen.
+
+    What the function uses counts if it is defined in the notebook or in a file below the current
+    working directory: the notebook's folder is not known here. After `os.chdir` other files may
+    count; then the digest may change, and the user is asked again.
+    """
     from .source import code_of  # a kernel that is never asked does not need it
 
     named = function if hasattr(function, "__qualname__") else type(function)

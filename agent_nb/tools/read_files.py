@@ -3,8 +3,8 @@
 Why: when a file has changed, a recorded result made from it is stale.
 
 Rules
-- A file counts only if it is the same at each read and at the end of the run; so files that the run
-  itself changed are left out.
+- A file counts only if it is the same at each read and at the end of the run: one that changed
+  after its first read is left out, whoever changed it.
 - Files larger than `LARGEST` are not hashed. Names are relative to the notebook's folder and are
   checked by `paths` whenever they are opened.
 """

@@ -8,8 +8,9 @@ Rules
   caller's is.
 - What the function raises reaches the event loop inside a `Caught`, as a value: a KeyboardInterrupt
   raised in a task would end the loop.
-- `stop` raises SystemExit in the thread, on which it ends silently. Code inside a C call sees the
-  exception only when it returns; until then the thread is abandoned.
+- `stop` raises SystemExit in the function, at most once; it is caught, so the thread ends without a
+  traceback, unless the function swallows it and goes on. Code inside a C call sees the exception
+  only when it returns; until then the thread is abandoned.
 """
 
 from __future__ import annotations
@@ -43,13 +44,15 @@ def catch_outcome(function: Callable[[], Any]) -> Caught:
 class Worker:
     """A daemon thread that runs one function; it starts with the object, on a running event loop.
 
-    `future` receives the Caught, on that loop.
+    `future` receives the Caught, on that loop; a SystemExit if `stop` came before the function or
+    at its end.
     """
 
     def __init__(self, function: Callable[[], Any], name: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._ended = False  # the function has ended, so `stop` must not raise in the thread's end
+        self._running = False  # in `_run`, where the SystemExit of `stop` is caught
+        self._stopped = False
         self.future: asyncio.Future[Caught] = self._loop.create_future()
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -59,17 +62,28 @@ class Worker:
 
     def stop(self) -> None:
         """Raise SystemExit in the function if it is still running; do not wait for it."""
-        # under the lock `_ended` cannot change between the check and the raise
+        # under the lock the thread cannot leave the `try` of `_run` between the check and the raise
         with self._lock:
-            if not self._ended and self._thread.ident is not None:
+            self._stopped = True
+            if self._running:
+                self._running = False
+                assert self._thread.ident is not None
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
                 )
 
     def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
-        caught = catch_outcome(lambda: context.run(function))
-        with self._lock:
-            self._ended = True
+        caught = Caught(error=SystemExit())
+        # `stop` may raise anywhere inside this `try`, at the latest when the last `with` ends
+        try:
+            with self._lock:
+                self._running = not self._stopped
+            if self._running:
+                caught = catch_outcome(lambda: context.run(function))
+            with self._lock:
+                self._running = False
+        except SystemExit:
+            pass
         with suppress(RuntimeError):  # the loop is closed and nothing waits
             self._loop.call_soon_threadsafe(self._deliver, caught)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, Optional, TypedDict
 
 import jsonschema
 import pandas as pd
@@ -280,6 +280,30 @@ def test_what_is_not_a_type_of_answers_is_an_error_that_says_what_to_give(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         OutputType(kind)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        list["int"],
+        list["__import__('sys').exit('evaluated')"],
+        Optional["int"],
+        dict[str, list["int"]],
+        Annotated[list["int"], "a remark"],
+        Row | list["int"],
+    ],
+)
+def test_a_text_inside_a_type_is_refused_and_not_evaluated(kind: Any) -> None:
+    with pytest.raises(UsageError, match=r"is a text inside .*, not a type"):
+        OutputType(kind)
+
+
+def test_texts_of_literals_metadata_and_fields_are_no_types() -> None:
+    class Node(pydantic.BaseModel):
+        below: "list[Row]"  # noqa: UP037
+
+    for kind in (list[Literal["int"]], Annotated[int, "a remark"], list[Node]):
+        assert OutputType(kind).schema
 
 
 def test_a_name_that_is_not_defined_is_an_error() -> None:

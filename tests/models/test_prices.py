@@ -14,7 +14,7 @@ from agent_nb.events import Counts
 from agent_nb.host.imports import find_library
 from agent_nb.models import choose, config, tariff
 from agent_nb.models.parts import Head, Text, Usage
-from agent_nb.models.prices import FREE, Prices, find_prices
+from agent_nb.models.prices import FREE, Prices, find_prices, format_dollars
 from agent_nb.models.tariff import Tariff
 from agent_nb.record.record import run_record
 
@@ -409,3 +409,11 @@ print(json.dumps([before, cost, get_snapshot().from_auto_update]))
     before, cost, updated = json.loads(done.stdout)
     assert (before, updated) == (False, False)
     assert cost > 0
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [(0.1, "$0.10"), (12.345, "$12.35"), (0.005, "$0.005"), (0.00001, "$0.00001"), (0, "$0")],
+)
+def test_dollars_are_written_without_an_exponent(dollars, text):
+    assert format_dollars(dollars) == text

@@ -141,6 +141,16 @@ def test_cell_of_an_older_run_is_inserted_by_its_id(offered, agent, loaded, inse
     assert inserted == [("df.head()", False)]
 
 
+def test_an_error_about_a_number_says_what_the_run_offered(offered, agent, loaded):
+    with pytest.raises(AgentCellError, match=r"It offered 2 cells: %agent cell lists them\."):
+        loaded.run_line_magic("agent", "cell 3")
+    agent("-m model", "more", model=Scripted(["No cell."]))
+    with pytest.raises(AgentCellError, match=r"It offered none\.$"):
+        loaded.run_line_magic("agent", "cell 1")
+    with pytest.raises(AgentCellError, match=r"It offered 2 cells, numbered from 1\.$"):
+        loaded.run_line_magic("agent", f"cell 3 {offered.id}")
+
+
 def test_a_cell_that_is_this_command_alone_is_replaced(offered, loaded, inserted, monkeypatch):
     from agent_nb.notebook.commands import cells
 

@@ -5,6 +5,7 @@ is there.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import linecache
 from collections.abc import Callable
 from pathlib import Path
@@ -466,6 +467,20 @@ def test_a_remembered_yes_is_for_the_code_of_a_python_tool() -> None:
     assert standing.allows(as_tool(define(first, "two"))), "a cell that ran again"
     other = first.replace("return path", "return open(path).read()")
     assert not standing.allows(as_tool(define(other, "three")))
+
+
+def test_what_a_tool_uses_counts_below_the_current_folder(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lab_sender.py").write_text("def act(path: str) -> str:\n    return path\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    standing, sender = KernelPermissions(), as_tool(importlib.import_module("lab_sender").act)
+    monkeypatch.chdir(tmp_path)
+    standing.allow(sender)
+    assert standing.allows(sender)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert not standing.allows(sender)
 
 
 def test_a_yes_for_an_agent_is_for_its_tools() -> None:

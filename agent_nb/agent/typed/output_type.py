@@ -13,7 +13,8 @@ Rules
   object for a dataclass. A text is never a number, `1` never a bool, and a number never a text.
 - The recorded text is canonical JSON of the value, defaults included; validating it again yields an
   equal value. Where a type cannot be written as JSON without loss, it is the answer's own JSON.
-- A text is never evaluated to a type, and no module is imported for one.
+- A text in place of a type is refused, also inside a type (`list["Row"]`): pydantic would evaluate
+  it. Only annotations inside a class may be texts; pydantic does evaluate these.
 """
 
 from __future__ import annotations
@@ -216,6 +217,8 @@ def _why_no_type(kind: Any) -> str:
     """Return why `kind` cannot be the type of an answer, "" if it may be one."""
     if isinstance(kind, str | typing.ForwardRef):
         return f"{kind!r} is a text, not a type."
+    if text := _find_text(kind):
+        return f"{text} is a text inside {type_name(kind)}, not a type."
     if kind is None or kind is inspect.Parameter.empty:
         return "None is not a type."
     if isinstance(kind, Mapping):
@@ -227,6 +230,19 @@ def _why_no_type(kind: Any) -> str:
     if type(kind).__module__ in ("typing", "typing_extensions", "types"):
         return ""
     return f"This is an object of the class {type(kind).__name__}, not a type."
+
+
+def _find_text(kind: Any) -> str:
+    """Return the first text that stands for a type inside `kind`, quoted; "" if there is none."""
+    if isinstance(kind, str | typing.ForwardRef):
+        return repr(kind if isinstance(kind, str) else kind.__forward_arg__)
+    origin = typing.get_origin(kind)
+    if origin is typing.Literal:
+        return ""
+    inner = kind if isinstance(kind, list) else typing.get_args(kind)  # a list: of a Callable
+    if origin is typing.Annotated:
+        inner = inner[:1]  # without its metadata
+    return next(filter(None, map(_find_text, inner)), "")
 
 
 def _no_schema_message(name: str, error: Exception) -> str:
@@ -241,7 +257,7 @@ def _no_schema_message(name: str, error: Exception) -> str:
 
 
 def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
-    """Return the JSON schema of a type, its root without `$ref`. Raises UsageError."""
+    """Return the JSON schema of a type, its root as `_inline_root` has it. Raises UsageError."""
     try:
         generated = _to_json(adapter.json_schema(schema_generator=_generator()))
         schema = _inline_root(remove_titles(generated))
@@ -301,8 +317,11 @@ def _title_to_description(item: Any) -> Any:
 
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose root is not a `$ref`: recursive types have one."""
-    seen: set[str] = set()  # a definition may refer to itself only
+    """Return a schema with the definition that its root refers to in place of that `$ref`.
+
+    The root of a recursive type is one. Definitions that only refer to each other keep it.
+    """
+    seen: set[str] = set()  # ends a cycle of such definitions
     while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
         seen.add(ref)
         rest = {k: v for k, v in schema.items() if k != "$ref"}

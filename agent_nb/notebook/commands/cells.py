@@ -26,9 +26,18 @@ def insert_cell(session: Session, arguments: list[str]) -> None:
         return
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
     if not 0 < number <= len(offers):
-        known = f"It offered {count_noun(len(offers), 'cell')}: %agent cell lists them."
-        raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {known}")
+        raise UsageError(
+            f"The run {run.id} offered no cell {arguments[0]!r}. {_describe_offers(offers, latest=not arguments[1:])}"
+        )
     insert_offer(session.shell, offers[number - 1], replace=_is_alone(session))
+
+
+def _describe_offers(offers: list[Offer], *, latest: bool) -> str:
+    """Return how many cells a run offered; `%agent cell` lists those of the latest run only."""
+    if not offers:
+        return "It offered none."
+    where = ": %agent cell lists them" if latest else ", numbered from 1"
+    return f"It offered {count_noun(len(offers), 'cell')}{where}."
 
 
 def _offer_table(offers: list[Offer]) -> list[tuple[str, ...]]:

@@ -3,10 +3,10 @@
 Rules
 - By position: the index, duplicates and levels included, is that of the frame, and its own columns
   keep their types.
-- Types do not depend on the answers: whole numbers are `Int64`, truth values `boolean`, numbers
-  `float64`, texts pandas' own; a value that does not fit (a number beyond 64 bits) makes its column
-  one of objects, so that nothing is lost.
-- A frame with levels of columns gets the names at the first level.
+- The dtype of a new column follows from its kind: whole numbers are `Int64`, counts (never missing)
+  `int64`, truth values `boolean`, numbers `float64`, texts as in `events.text_array`. A column of
+  another kind, or with a value that does not fit (a number beyond 64 bits), is one of objects.
+- A frame with levels of columns gets the new names at the first level, and "" at the others.
 """
 
 from __future__ import annotations
