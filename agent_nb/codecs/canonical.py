@@ -163,13 +163,14 @@ class CanonicalEncoder:
 def _score(item: Item) -> float:
     """Return how likely an object is a canonical event, from 0 to 1."""
     obj = item.obj
-    if obj.get("type") not in TYPES:
+    kind = obj.get("type")
+    if not isinstance(kind, str) or kind not in TYPES:
         return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0
     return (
         1.0
         if _ENVELOPE & obj.keys()
         else 0.3
-        if obj.keys() <= set(TYPES[obj["type"]].__struct_fields__) | {"type"}
+        if obj.keys() <= set(TYPES[kind].__struct_fields__) | {"type"}
         else 0.1
     )
 

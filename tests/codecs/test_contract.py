@@ -484,6 +484,13 @@ def test_an_unclear_format_is_an_error_that_lists_the_formats():
         detect('{"hello":"world"}\n')
 
 
+@pytest.mark.parametrize("kind", [["string", "null"], {"a": 1}, None, 1.5])
+@pytest.mark.parametrize("key", ["type", "event", "kind"])
+def test_a_line_whose_type_is_not_a_text_has_no_clear_format(key, kind):
+    with pytest.raises(UsageError, match="The format is not clear"):
+        detect(json.dumps({key: kind}) + "\n")
+
+
 def test_an_unknown_form_is_refused_with_the_known_ones(name):
     with pytest.raises(UsageError, match="no form 'morse'"):
         named(f"{name}:morse")

@@ -28,7 +28,8 @@ from .write import CogencyWriter
 def _score(item: Item) -> float:
     """Return how likely an object is Cogency's, from 0 to 1; `seq` shows that it is canonical."""
     obj = item.obj
-    if obj.get("type") not in CogencyReader.HANDLERS or "seq" in obj:
+    kind = obj.get("type")
+    if not isinstance(kind, str) or kind not in CogencyReader.HANDLERS or "seq" in obj:
         return 0.0
     shape = obj.keys() <= {"type", "content", "payload", "step", "total", "timestamp"}
     return 0.9 if shape and "timestamp" in obj else 0.6 if shape else 0.2

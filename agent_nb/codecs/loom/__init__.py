@@ -1,5 +1,6 @@
-"""Loom's frames: an envelope (session, node run, sequence) around 24 event types and the reply
-(seed 002).
+"""The frames of Loom, an agent framework whose runs consist of nodes: an envelope (session, node
+run, sequence) around 24 event types, and the reply. Seed 002 specifies them; each § below is one of
+its sections.
 
 Reads frames with the envelope, legacy frames without it, the single-key form (§ 6), and frames
 wrapped for a socket. Interleaved sessions are separated, repeats dropped and frames ordered
@@ -60,8 +61,9 @@ def _score(item: Item) -> float:
     if "toolName" in obj:
         return 0.0
     # without a field of the envelope, a type is less certain: it may be another format's
-    known = kind in _LOOM_TYPES or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
-    if known or kind in _COMMON_TYPES:
+    text = kind if isinstance(kind, str) else ""
+    known = text in _LOOM_TYPES or text.startswith(("tot_", "got_"))
+    if known or text in _COMMON_TYPES:
         return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6
     return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
 
