@@ -6,8 +6,9 @@ left out can be trusted; with `strict` it refuses instead.
 Rules
 - A loss is named `kind` (the whole event), `kind.field`, or in plain words for lines that could not
   be read (`malformed line`).
-- A `detail` is what every reader makes anew (numbers, synthetic ids, delta boundaries); it is
-  counted too, and strict mode allows it.
+- A `detail` is a loss that does not matter, because every reader generates it itself (sequence
+  numbers, synthetic ids, chunk boundaries). Strict mode allows it. It is counted apart from a real
+  loss of the same name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..errors import WireError
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """One kind of loss: what, why, how often; `detail` when a reader makes it anew."""
+    """One kind of loss: what, the newest reason, how often; `detail`: it does not matter."""
 
     what: str
     reason: str
@@ -33,14 +34,13 @@ class Losses:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
-        self._losses: dict[str, Loss] = {}
+        self._losses: dict[tuple[str, bool], Loss] = {}  # by name and `detail`
 
     def add(
         self, what: str, reason: str, *, detail: bool = False, raw: str = "", position: int = 0
     ) -> None:
         """Count one loss. Raises WireError in strict mode unless it is a detail."""
-        before = self._losses.get(what)
-        self._losses[what] = Loss(what, reason, before.count + 1 if before else 1, detail)
+        self._count(Loss(what, reason, 1, detail))
         if self.strict and not detail:
             raise WireError(
                 f"{what}: {reason}. Leave strict mode to go on without it.",
@@ -51,15 +51,18 @@ class Losses:
     def update(self, other: Losses) -> None:
         """Add what another stream lost."""
         for loss in other:
-            before = self._losses.get(loss.what)
-            self._losses[loss.what] = msgspec.structs.replace(
-                loss, count=loss.count + (before.count if before else 0)
-            )
+            self._count(loss)
+
+    def _count(self, loss: Loss) -> None:
+        before = self._losses.get(key := (loss.what, loss.detail))
+        total = loss.count + (before.count if before else 0)
+        self._losses[key] = msgspec.structs.replace(loss, count=total)
 
     def __iter__(self) -> Iterator[Loss]:
         return iter(self._losses.values())
 
     def __bool__(self) -> bool:
+        """Whether anything was really lost."""
         return any(not loss.detail for loss in self)
 
     def counts(self) -> dict[str, int]:

@@ -94,6 +94,21 @@ def test_details_never_raise_and_are_no_loss():
     assert [loss.what for loss in losses] == ["envelope.ts"]
 
 
+@pytest.mark.parametrize("order", [(False, True, True), (True, True, False)])
+def test_a_real_loss_stays_real_beside_a_detail_of_the_same_name(order):
+    losses, total = Losses(), Losses()
+    for detail in order:
+        losses.add("extra", "made anew" if detail else "it has no place", detail=detail)
+        one = Losses()
+        one.add("extra", "made anew" if detail else "it has no place", detail=detail)
+        total.update(one)
+    for found in (losses, total):
+        assert found
+        assert found.counts() == {"extra": 1}
+        assert str(found) == "      1  extra: it has no place"
+        assert {(loss.detail, loss.count) for loss in found} == {(False, 1), (True, 2)}
+
+
 def test_a_run_without_an_end_gets_results_and_an_end():
     settler = Settler("loom")
     events = [*settler.feed(ev.Call(run="r", call_id="c", name="sh")), *settler.close()]
