@@ -8,8 +8,10 @@ Rules
   lines are lines.
 - Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a
   character.
-- A line larger than `limit` (bytes or characters) raises WireError, after the lines before it have
-  been returned.
+- A line larger than `limit` (bytes or characters) raises WireError. If lines before it in the same
+  chunk are returned, the next `feed` or `close` raises it instead, and that call's data is dropped.
+- The rest of the chunk with such a line is dropped. The decoder may be used further: the next data
+  is read as the beginning of a line, even if it continues the line that was too large.
 - Linear time in any chunking. One stream is either bytes or text.
 """
 

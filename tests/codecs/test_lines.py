@@ -54,6 +54,14 @@ def test_what_was_complete_before_a_fault_is_not_lost():
         decoder.close()
 
 
+def test_data_of_the_call_that_raises_is_dropped_and_reading_goes_on():
+    decoder = LineDecoder(limit=10)
+    assert decoder.feed("ok\n" + "x" * 20 + "\ndropped\n") == ["ok"]
+    with pytest.raises(WireError):
+        decoder.feed("dropped\n")
+    assert decoder.feed("after\n") == ["after"]
+
+
 @given(st.text("a\n\r\u2028é🙂", max_size=40), st.lists(st.integers(0, 90), max_size=8))
 def test_chunks_do_not_matter(text, places):
     data = text.encode()
