@@ -111,6 +111,24 @@ def test_signed_details_go_back_with_the_calls(decode):
     assert kinds.index(parts.Resend) < kinds.index(parts.Call)
 
 
+def test_reasoning_with_empty_data_is_one_item_with_that_without_data(decode):
+    text = {"type": "reasoning.text", "index": 0, "id": "r"}
+    details = [{**text, "text": "h", "data": ""}, {**text, "text": "m", "signature": "SIG"}]
+    got = decode(
+        *[delta(reasoning_details=[d]) for d in details],
+        delta(tool_calls=[call(0, "a", "f", "{}")]),
+        delta("tool_calls"),
+    )
+    (resend,) = got.of(parts.Resend)
+    (item,) = resend.payload["message"]["reasoning_details"]
+    assert item == {**text, "text": "hm", "data": "", "signature": "SIG"}
+
+
+def test_a_reasoning_summary_beside_an_empty_text_is_read(decode):
+    detail = {"type": "reasoning.summary", "text": "", "summary": "hm", "index": 0}
+    assert decode(delta(reasoning_details=[detail]), delta("stop")).reasoning == "hm"
+
+
 def test_content_may_be_a_list_of_thinking_and_text(decode):
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     got = decode(

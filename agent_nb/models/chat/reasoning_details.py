@@ -1,11 +1,11 @@
 """`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments,
 assembled to be sent back.
 
-Why: Claude, Gemini and GPT behind a router refuse or forget a tool loop unless their reasoning
-comes back exactly as it was.
+Why: behind a router, Claude, Gemini and GPT reject the next request, or lose their reasoning,
+unless it is sent back unchanged after a tool call.
 
-Rules: fragments of one index and type (and id, if encrypted) are one item; their texts are joined,
-every other field keeps its last non-empty value.
+Rules: fragments of one index and type (and id, if they have encrypted `data`) are one item; their
+`text`, `summary` and `data` are joined, every other field keeps its last non-empty value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Details:
                     fragment.get("index", position),
                     fragment.get("type"),
                     # only encrypted items are told apart by their id
-                    fragment.get("data") and fragment.get("id"),
+                    fragment.get("id") if fragment.get("data") else None,
                 )
                 # a server may send anything here: what cannot be a key becomes text
                 self._merge(
@@ -60,7 +60,5 @@ class Details:
 
 
 def _readable(fragment: dict[str, Any]) -> str:
-    for name in ("text", "summary"):
-        if isinstance(fragment.get(name), str):
-            return str(fragment[name])
-    return ""
+    texts = (fragment.get(name) for name in ("text", "summary"))
+    return next((text for text in texts if text and isinstance(text, str)), "")
