@@ -7,7 +7,7 @@ A script is a list of turns, one per request. A turn is a text, or an object wit
 
     text: "…"             what the model writes, in the wire text of the dialect in use
     chunk: 4              size of the pieces of `text` in characters (default: one piece)
-    chunks: ["<thi", …]   or the pieces themselves
+    chunks: ["<thi", …]   pieces that are sent before `text`; use one of the two
     thought: "…"          reasoning before the text (text or list of pieces; also `reasoning`)
     calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or text as a
                           model writes it
@@ -27,7 +27,7 @@ Rules
   first turn.
 - A failed request consumes its turn; a retry gets the next one.
 - Running out of turns is a ModelError with code `script`.
-- A wrong script is a UsageError that names the file, the turn and, if possible, the line.
+- A wrong script is a UsageError that names the file, the case and turn, and the line if possible.
 """
 
 from __future__ import annotations
@@ -88,11 +88,19 @@ class Scripted:
 
     def check_dialect(self, *, native: bool) -> None:
         """Raise UsageError for native calls in a text dialect, which would ignore them."""
-        lists = [self.turns, *(case.turns for case in self.cases)]
-        number = next((n for turns in lists for n, turn in enumerate(turns, 1) if turn.calls), 0)
-        if number and not native:
+        lists = [
+            (self.name, self.turns),
+            *((f"case {n} of {self.name}", case.turns) for n, case in enumerate(self.cases, 1)),
+        ]
+        with_calls = (
+            f"{n} of {where}"
+            for where, turns in lists
+            for n, turn in enumerate(turns, 1)
+            if turn.calls
+        )
+        if not native and (first := next(with_calls, "")):
             raise UsageError(
-                f'Turn {number} of {self.name} has `calls:`, which only the dialect native has. Ask for it: Scripted(…, dialect="native"), '
+                f'Turn {first} has `calls:`, which only the dialect native has. Ask for it: Scripted(…, dialect="native"), '
                 "-d native in a cell, or serve --dialect native; or write the call as text of the dialect."
             )
 

@@ -9,6 +9,7 @@ from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import parts
 from agent_nb.models.offline import is_script
+from agent_nb.models.script_turn import Case, ScriptedCall, Turn
 from agent_nb.models.scripted import Scripted, provider
 
 
@@ -199,6 +200,15 @@ def test_native_calls_in_a_dialect_of_text_are_an_error_that_names_native():
     Scripted([{"text": "Hm.", "calls": []}]).check_dialect(native=False)
 
 
+def test_native_calls_of_a_case_are_an_error_that_names_the_case():
+    turns = (Turn(text="Hm."), Turn(calls=(ScriptedCall(name="f"),)))
+    cases = [Case(when="a", turns=(Turn(text="b"),)), Case(when="b", turns=turns)]
+    model = Scripted(["Hm."], cases=cases)
+    with pytest.raises(UsageError, match=r"^Turn 2 of case 2 of scripted has `calls:`"):
+        model.check_dialect(native=False)
+    model.check_dialect(native=True)
+
+
 def test_a_prompt_that_holds_the_text_of_a_case_gets_its_turns(tmp_path):
     script = tmp_path / "moods.yaml"
     script.write_text(
@@ -238,8 +248,6 @@ def test_a_wrong_case_is_an_error_that_names_the_file(tmp_path, cases):
 
 
 def test_a_changed_case_is_another_model():
-    from agent_nb.models.script_turn import Case, Turn
-
     models = [Scripted(["a"], cases=[Case(when=w, turns=(Turn(text="b"),))]) for w in "xy"]
     assert len({m.identity for m in (*models, Scripted(["a"]))}) == 3
 
