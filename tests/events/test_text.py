@@ -444,6 +444,32 @@ def test_a_record_whose_end_alone_has_the_reply_shows_it():
     assert cards([e.Respond(content="I know", turn=1), end]) == "I don't know"
 
 
+def end_with(reply):
+    return e.End(extra={"looopy": {"fields": {"content": reply}}})
+
+
+def test_a_reply_that_is_only_part_of_a_shown_text_is_shown():
+    said = (e.Respond(content="It is 24.", turn=1), e.Call(call_id="c", name="x", turn=1))
+    view = RunView().extend([*said, end_with("4")])
+    assert [str(c.text) for c in view.cards if isinstance(c, RespondCard)] == ["It is 24.", "4"]
+    assert cards([e.Respond(content="It is 24.", turn=1), end_with("24")]) == "24"
+
+
+@pytest.mark.parametrize(
+    "reply", ["First. Second. Third.", "First.", "Second. Third.", "Second.\n\nThird.", "Third."]
+)
+def test_a_reply_that_repeats_shown_texts_or_the_last_block_adds_nothing(reply):
+    said = (
+        e.Respond(content="First. ", turn=1),
+        e.Call(call_id="c", name="x", turn=1),
+        e.Respond(content="Second. ", turn=2),
+        e.Respond(content="Third.", turn=2),
+    )
+    view = RunView().extend([*said, end_with(reply)])
+    shown = [str(c.text) for c in view.cards if isinstance(c, RespondCard)]
+    assert shown == ["First. ", "Second. Third."]
+
+
 def test_blocks_that_begin_with_a_delta_count_once():
     texts = Texts()
     steps = [

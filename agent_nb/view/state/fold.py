@@ -190,7 +190,7 @@ class RunView:
 
     def open_node(self, event: e.Node) -> RunView:
         """Return a view for the span that `event` opens, inside a call or a card of this view."""
-        self._texts.sort(event)
+        self._texts.note_event(event)
         data = event.data or {}
         call = self._calls.get(str(data.get("call_id", "")))
         inside = CardList(lambda: self._list.touch(call or card))
@@ -223,7 +223,7 @@ class RunView:
         """Fold in an event of this view itself."""
         self.count(event)
         self.turn = max(self.turn, event.turn)
-        self._texts.sort(event)
+        self._texts.note_event(event)
         kind = type(event)
         if (of_view := self._HANDLERS.get(kind)) is not None:
             of_view(self, event)

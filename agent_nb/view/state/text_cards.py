@@ -46,8 +46,12 @@ class TextCards:
         """Read from the settings of the run whether it asks for a type."""
         self.expects_type, self.field_order = "output" in settings, read_field_order(settings)
 
-    def sort(self, event: Event) -> None:
-        """Note how any event relates to the texts so far; one that can no longer grow is done."""
+    def note_event(self, event: Event) -> None:
+        """Take note of any event; call this before `delta`, `respond` or `reply` takes it.
+
+        Finds out how the event continues the texts, and marks the newest card as done if the event
+        shows that its text is complete.
+        """
         self._step = self._blocks.add(event)
         if self.answer is not None and self._blocks.over:
             self._finish(self.answer)
@@ -124,11 +128,25 @@ class TextCards:
                 self._cards.touch(card)
 
     def reply(self, event: End) -> None:
-        """Show the reply in the end of an imported run, unless its words are shown already."""
+        """Show the reply in the end of an imported run, unless it only repeats what is shown.
+
+        A reply that differs from the newest text replaces it if that text is not complete.
+        """
         reply = reply_of(event)
-        if not reply or "".join(reply.split()) in "".join(
-            "".join(str(c.text).split()) for c in self._cards.cards if isinstance(c, RespondCard)
-        ):
+        if not reply or self._shows("".join(reply.split())):
             return
         self._step = "instead" if self.answer is not None and not self._blocks.over else "begin"
         self.respond(Respond(content=reply))
+
+    def _shows(self, reply: str) -> bool:
+        """Return whether a reply without its white space is shown: as one text or several texts in
+        a row, or as the last block of a text.
+        """
+        shown, edges = "", {0}  # where texts and their last blocks begin and end in `shown`
+        for card in self._cards.cards:
+            if isinstance(card, RespondCard):
+                text = str(card.text)
+                for part in (text[: card.block_start], text[card.block_start :]):
+                    shown += "".join(part.split())
+                    edges.add(len(shown))
+        return any(e + len(reply) in edges and shown.startswith(reply, e) for e in edges)
