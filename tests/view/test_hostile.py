@@ -107,6 +107,27 @@ def test_the_markup_of_a_table_passes_the_sanitiser():
     assert 'colspan="2"' in made
 
 
+@pytest.mark.parametrize(
+    ("attribute", "allowed"),
+    [
+        ('align="right"', True),
+        ('align="CENTER"', True),
+        ('align="justify; x"', False),
+        ('align=""', False),
+        ('scope="rowgroup"', True),
+        ('scope="page"', False),
+    ],
+)
+def test_only_known_values_of_align_and_scope_pass_the_sanitiser(attribute, allowed):
+    made = clean(f"<table><tbody><tr><th {attribute}>1</th></tr></tbody></table>")
+    assert (f"<th {attribute}>" in made) is allowed
+    assert ("<th>" in made) is not allowed
+
+
+def test_the_value_of_open_is_removed_by_the_sanitiser():
+    assert clean('<details open="x">a</details>') == '<details open="">a</details>'
+
+
 def test_links_of_foreign_html_open_in_a_new_page_without_an_opener():
     assert (
         clean('<a href="https://e.com" class="x">a</a>')

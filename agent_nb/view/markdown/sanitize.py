@@ -6,7 +6,7 @@ to load something from outside.
 
 Rules
 - Tags, attributes, style properties and the values of these properties have allow-lists. `class`,
-  `id` and `name` are not on them.
+  `id` and `name` are not on them. Of attributes only `title` and `alt` may hold any text.
 - Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
   `data:`.
 - nh3 is imported when the first HTML is sanitised.
@@ -30,7 +30,7 @@ TAGS = """
 """
 # elements that are removed with their content; of others that are not allowed, the content stays
 REMOVED = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
-# element ("*": every one): its attributes, whose values `_attribute` checks
+# element ("*": every one): its attributes; `_attribute` checks the values of all but title and alt
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
@@ -40,6 +40,12 @@ ATTRIBUTES: dict[str, set[str]] = {
     "td": {"colspan", "rowspan", "align"},
     "th": {"colspan", "rowspan", "align", "scope"},
     "details": {"open"},
+}
+# attribute: the values that it may have
+_CHOICES = {
+    "align": {"left", "right", "center", "justify", "char"},
+    "scope": {"row", "col", "rowgroup", "colgroup"},
+    "tabindex": {"0"},
 }
 # Patterns of style values. Lengths are not negative and below 1000.
 _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
@@ -108,8 +114,10 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
         return value if _IMAGE.fullmatch(value) else None
     if name == "href":
         return value if _LINK.match(value) else None
-    if name == "tabindex":
-        return "0" if value == "0" else None
+    if name in _CHOICES:
+        return value if value.lower() in _CHOICES[name] else None
+    if name == "open":
+        return ""  # its presence counts, whatever its value
     if name in {"width", "height", "colspan", "rowspan", "start"}:
         return value if value.isascii() and value.isdigit() and len(value) <= 4 else None
     return value
