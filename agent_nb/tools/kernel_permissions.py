@@ -7,7 +7,7 @@ Rules
 - Kept only in this process: in no file, record or event. A restart forgets it.
 - A run whose conversation has turns from records that the user did not sign does not use it.
 - It holds for the tool as it is (`mark`): with another effect, description or schema, another
-  MCP server behind it or other code, the user is asked.
+  MCP server behind it or other code (as far as `_code` sees it), the user is asked.
 - The policy is consulted first; calls of untrusted records never get here (`agent.tape`).
 """
 
