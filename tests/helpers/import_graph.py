@@ -228,10 +228,14 @@ def circles(links: Links) -> list[list[str]]:
                 found.append(sorted(open_[cut:]))
             del open_[cut:]
 
+    limit = sys.getrecursionlimit()
     sys.setrecursionlimit(10_000)
-    for name in sorted(links):
-        if name not in number:
-            visit(name)
+    try:
+        for name in sorted(links):
+            if name not in number:
+                visit(name)
+    finally:
+        sys.setrecursionlimit(limit)
     return sorted(found, key=len, reverse=True)
 
 

@@ -137,7 +137,7 @@ def test_another_score_than_in_the_record_is_noticed(name, write, capsys):
 
 @pytest.mark.long
 def test_an_evaluation_recorded_without_scores_replays_and_says_so(write, capsys):
-    patch = "import agent_nb.rows.map.driver as d\nasync def none(self): pass\nd.MapDriver._finished = none"
+    patch = "import agent_nb.rows.map.driver as d\nasync def none(self): pass\nd.MapDriver._write_final_state = none"
     path = write(f"{patch}\n{SCORED}")
     assert main(["run", "--live", "--inplace", str(path)]) == 0
     capsys.readouterr()

@@ -260,7 +260,7 @@ def test_a_live_run_by_button_can_be_stopped(front):
 def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
     replayed(front, ["one", {"chunks": ["a "] * 400, "delay": 0.1}])
     front.cell(
-        "from agent_nb.notebook.cell.frontend import hears_beside_cells; print('held up:', hears_beside_cells())"
+        "from agent_nb.notebook.cell.frontend import handles_messages_beside_cells; print('held up:', handles_messages_beside_cells())"
     )
     held_up = "held up: True" in front.text
     old = set(front.buttons)
