@@ -130,17 +130,12 @@ class TextCards:
     def reply(self, event: End) -> None:
         """Show the reply in the end of an imported run, unless it only repeats what is shown.
 
-        A reply that differs from the newest text replaces it if that text is not complete, and does
-        not hold the reply: nothing that was shown is lost.
+        A reply that differs from the newest text replaces it if that text is not complete.
         """
         reply = reply_of(event)
-        squeezed = "".join(reply.split())
-        if not reply or self._shows(squeezed):
+        if not reply or self._shows("".join(reply.split())):
             return
-        grows = self.answer if not self._blocks.over else None
-        if grows is not None and squeezed in "".join(str(grows.text).split()):
-            return
-        self._step = "begin" if grows is None else "instead"
+        self._step = "instead" if self.answer is not None and not self._blocks.over else "begin"
         self.respond(Respond(content=reply))
 
     def _shows(self, reply: str) -> bool:
