@@ -32,6 +32,9 @@ class Fences:
 
     def feed(self, text: str) -> None:
         """Take more of the text."""
+        if "\n" not in text:  # most pieces: splitting them costs as much as the rest of a feed
+            self._line.append(text)
+            return
         first, *more = text.split("\n")
         self._line.append(first)
         for line in more:
