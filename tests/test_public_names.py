@@ -5,11 +5,15 @@ The face, the event types, the errors, and the `base` module of each room of plu
 
 import importlib
 import importlib.util
+import inspect
 import json
 import re
 
 import pytest
 from helpers.paths import CHECKOUT
+
+from agent_nb import Agent, Stream
+from agent_nb.view.cards.base import CallCard
 
 NAMES = {
     "agent_nb": """
@@ -35,7 +39,7 @@ NAMES = {
         CallBlock Dialect Message Parser Part ResultBlock ToolSpec
     """,
     "agent_nb.tools.base": """
-        Decision Host Outcome Pictured Question Report Tool ToolContext ToolSpec Update current_call
+        Decision Host LIVES Outcome Pictured QUIET Question Report Tool ToolContext ToolSpec Update current_call
         enter_call meaning progress_fields update
     """,
     "agent_nb.view.cards.base": """
@@ -58,6 +62,33 @@ def test_the_face_lists_its_public_names_and_nothing_else():
 def test_a_public_module_has_its_names(module):
     found = importlib.import_module(module)
     assert not [name for name in NAMES[module].split() if not hasattr(found, name)]
+
+
+# what plug-ins read of the state of a call, and call of its texts
+CALL_FIELDS = """
+    approval args asked attachments batch beside call_id children content data display duration early
+    ended error first fraction incomplete known latest marks message name output raw server started
+    status
+"""
+
+
+def test_the_state_of_a_call_keeps_the_names_of_its_fields():
+    state = CallCard("key")
+    assert [name for name in CALL_FIELDS.split() if not hasattr(state, name)] == []
+    assert {"begins", "head", "memo", "tail"} <= set(dir(state.raw))
+
+
+# public calls whose keywords are not those of a cell's options
+KEYWORDS = {
+    Agent.replay: "tape check wish",
+    Agent.map: "data prompt attachments concurrency rpm limit store client",
+    Stream.play: "tape wish",
+}
+
+
+@pytest.mark.parametrize("function", KEYWORDS, ids=lambda function: function.__qualname__)
+def test_public_calls_keep_their_keywords(function):
+    assert set(KEYWORDS[function].split()) <= set(inspect.signature(function).parameters)
 
 
 def imported_names(path):

@@ -118,16 +118,16 @@ class PromptAgent(Configuration):
         return display.gather_context(mode, self.tools, prompt, hosted=hosted)
 
     def replay(
-        self, tape: Tape, *, check: bool = True, strictness: ReplayStrictness | None = None
+        self, tape: Tape, *, check: bool = True, wish: ReplayStrictness | None = None
     ) -> Stream:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 
-        `check`: as in a call of the agent. `strictness`: how strictly a test compares (None: as any
+        `check`: as in a call of the agent. `wish`: how strictly a test compares (None: as any
         replay). Raises UsageError for a faulty policy file.
         """
         log = EventLog(tape.run)
         redaction = self.redaction()
-        make = make_player(self, tape, strictness, log=log, redaction=redaction)
+        make = make_player(self, tape, wish, log=log, redaction=redaction)
         return Stream(log, make, check=check, output=self.output, is_replay=True)
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:

@@ -184,14 +184,14 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: Tape, strictness: ReplayStrictness | None) -> None:
+    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
         """Replay a recorded run instead of this one, which has not begun.
 
-        `strictness`: how strictly a test compares (None: as any replay).
+        `wish`: how strictly a test compares (None: as any replay).
         """
         assert self.request is not None
         self.log.run = tape.run
-        self._make_driver = self.request.make_player(tape, strictness)
+        self._make_driver = self.request.make_player(tape, wish)
 
     def refuse(self, why: str) -> None:
         """Let this run, which has not begun, end with an error that says `why`."""

@@ -22,6 +22,8 @@ from ..models import ToolSpec
 from ..wire import dumps
 
 Effect = Literal["none", "reads", "kernel", "outside"]
+QUIET = ("none", "reads")  # effects that the user is not asked about
+LIVES = ("reads", "kernel")  # effects whose calls run in order, and again in a replay
 Compare = Literal["exact", "full", "text", "none"]
 _call: ContextVar[str] = ContextVar("agent_nb_call", default="")
 
@@ -248,12 +250,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def harmless(self) -> bool:
         """Whether its calls change nothing: the user is not asked about them."""
-        return self.effect in ("none", "reads")
+        return self.effect in QUIET
 
     @property
     def uses_kernel(self) -> bool:
         """Whether its calls use the user's namespace: they run in order, and again in a replay."""
-        return self.effect in ("reads", "kernel")
+        return self.effect in LIVES
 
 
 class Question(msgspec.Struct, frozen=True):

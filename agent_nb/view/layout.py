@@ -18,7 +18,7 @@ from .nodes import Node, Page, Panel, Row, Section, Step, Tone
 from .state.cards import CallCard, Card, ErrorCard, NodeCard, RetryCard
 from .state.fold import RunView
 
-# kinds of cards that are no steps of a panel (a soft error is one)
+# kinds of cards that are not steps of a panel (a soft error is one)
 OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
 
 

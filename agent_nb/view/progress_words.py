@@ -15,7 +15,7 @@ def progress_words(state: CallCard) -> str:
     last part are the fields of the progress data that have no meaning of their own.
     """
     fraction = state.fraction or 0.0
-    rest = dict(state.progress.rest)
+    rest = dict(state.beside.rest)
     done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
     counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
     speed, left = _pace(state, total if counted else None)
@@ -34,15 +34,9 @@ def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
 
     Both come from the first and the latest fraction; `total` is the number of units of the work.
     """
-    if (
-        state.first_fraction is None
-        or state.fraction is None
-        or state.latest_time - state.first_fraction[1] < 0.2
-    ):
+    if state.first is None or state.fraction is None or state.latest - state.first[1] < 0.2:
         return "", ""
-    rate = (state.fraction - state.first_fraction[0]) / (
-        state.latest_time - state.first_fraction[1]
-    )
+    rate = (state.fraction - state.first[0]) / (state.latest - state.first[1])
     if rate <= 0 or state.fraction >= 1:
         return "", ""
     left = (1 - state.fraction) / rate

@@ -354,6 +354,6 @@ def test_arguments_can_be_read_while_they_are_written():
         ]
     )
     (card,) = view.cards
-    assert card.readable_args == {"file": "a.txt", "content": "Dear A"}
+    assert card.known == {"file": "a.txt", "content": "Dear A"}
     view.apply(e.Delta(block="1.1", of="call", text="x" * 5000))
-    assert card.readable_args == {}
+    assert card.known == {}

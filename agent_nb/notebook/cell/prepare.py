@@ -81,7 +81,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
 
     def replay(self, agent: Agent, tape: Tape, strictness: ReplayStrictness | None) -> Stream:
         """Return the stream of a recorded run; `strictness`: see `replay_strictness`."""
-        return agent.replay(tape, check=False, strictness=strictness)
+        return agent.replay(tape, check=False, wish=strictness)
 
     def publish(self, namespace: dict[str, Any], options: Options) -> None:
         """Leave nothing more than the run in the user's names; a map leaves itself."""

@@ -126,11 +126,11 @@ class MapStream(Stream):
         self._plan.check()
         return self
 
-    def play(self, tape: Tape, strictness: ReplayStrictness | None) -> None:
+    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
-        make = self._play(tape, strictness)
-        finish, log = self._finish, tape.events if strictness is not None else None
+        make = self._play(tape, wish)
+        finish, log = self._finish, tape.events if wish is not None else None
         if finish is None:
             self._make_driver = make
             return

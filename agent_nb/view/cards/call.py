@@ -51,7 +51,7 @@ def card(state: CallCard, context: Context) -> Node:
 
 def _head(state: CallCard) -> tuple[T, ...]:
     """Return the left side of the line: glyph, name, server, arguments."""
-    arguments = format_arguments(state.readable_args)
+    arguments = format_arguments(state.known)
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
@@ -110,7 +110,7 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     """Return the right side of an open call's line: status and time."""
     if state.status == "finished":
         return chip(
-            state.early_status or "ok",
+            state.early or "ok",
             format_duration(max(0.0, state.ended - state.started)) if state.started else "",
         )
     ran = (

@@ -48,8 +48,8 @@ def run(node: nodes.T) -> str:
         ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
     )
     # HTML would collapse two spaces: an en space is as wide
-    css, words = style(ink, weight), text(node.text.replace("  ", "\u2002"))
-    return f"<{tag}{css}>{words}</{tag}>" if css or tag != "span" else words
+    css, content = style(ink, weight), text(node.text.replace("  ", "\u2002"))
+    return f"<{tag}{css}>{content}</{tag}>" if css or tag != "span" else content
 
 
 def tab_stop(content: str, *, wrap: bool = False) -> str:

@@ -92,7 +92,7 @@ class TextPainter:
             self._whole(card)
 
     def _answer(self, card: RespondCard) -> None:
-        if not card.done and not card.text.first_letter():
+        if not card.done and not card.text.begins():
             return  # white space says nothing yet; what follows it may be JSON
         if card.typed or card.is_json_code:
             if card.done and (node := draw(card, self._context)) is not None:

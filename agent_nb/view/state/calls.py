@@ -93,7 +93,7 @@ class Calls:
         """
         card = self._calls.get(event.block)
         if card is not None and card.open:
-            card.status, card.early_status = "finished", event.text
+            card.status, card.early = "finished", event.text
             card.ended = event.ts
             self._cards.touch(card)
 
@@ -201,7 +201,7 @@ class Calls:
         """Take the result of a call."""
         card = self._card_of(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
-        card.duration, card.early_status, card.attachments = event.duration, "", event.attachments
+        card.duration, card.early, card.attachments = event.duration, "", event.attachments
         card.ended = card.started + event.duration if card.started and event.duration else event.ts
         card.done = True
         if card.batch is not None:
@@ -222,8 +222,8 @@ def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) ->
     fraction = max(0.0, min(1.0, fraction))
     if QUARTERS > int(fraction * QUARTERS) > int((card.fraction or 0.0) * QUARTERS):
         card.marks.append(Mark(len(card.output), fraction, card.message))
-    card.fraction, card.latest_time, card.progress = fraction, now, progress
-    card.first_fraction = card.first_fraction or (fraction, now)
+    card.fraction, card.latest, card.beside = fraction, now, progress
+    card.first = card.first or (fraction, now)
 
 
 def line_of(data: Any, *, fresh: bool) -> str:

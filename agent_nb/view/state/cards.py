@@ -101,7 +101,7 @@ class RespondCard(Card):
     @property
     def is_json_code(self) -> bool:
         """Whether to show the text as code: it begins as JSON, and the run asked for a type."""
-        return self.expects_type and not self.typed and self.text.first_letter() in ("{", "[")
+        return self.expects_type and not self.typed and self.text.begins() in ("{", "[")
 
     def cut_off(self) -> None:
         """Close a text at the end of the run."""
@@ -134,11 +134,11 @@ class CallCard(Card):
         self.call_id = ""
         self.name = ""
         self.server = ""  # the MCP server that the tool belongs to
-        self.args: dict[str, Any] = {}  # {} until the whole call has come; see `readable_args`
+        self.args: dict[str, Any] = {}  # {} until the whole call has come; see `known`
         self.raw = Text()  # the arguments as the model writes them
         self.incomplete = False  # the model was cut off inside the call
         self.status = "writing"
-        self.early_status = ""  # of a `finished` call: the status that its result will have
+        self.early = ""  # of a `finished` call: the status that its result will have
         self.asked: Approval | None = None  # the question whether the call may run
         self.approval: Approval | None = None  # the answer to it, or what a policy decided
         self.batch: Batch | None = None  # the calls that run together with this one
@@ -146,11 +146,11 @@ class CallCard(Card):
         self.ended = 0.0
         self.duration = 0.0
         self.fraction: float | None = None  # of the work that is done, 0 to 1
-        self.first_fraction: tuple[float, float] | None = None  # the first fraction and its time
-        self.latest_time = 0.0  # time of the latest fraction
+        self.first: tuple[float, float] | None = None  # the first fraction and its time
+        self.latest = 0.0  # time of the latest fraction
         self.message = ""  # the latest message about the progress
         self.data: Any = None  # the latest progress data, as the tool sent it
-        self.progress = Meaning()  # what the data that came with the latest fraction means
+        self.beside = Meaning()  # what the data that came with the latest fraction means
         self.marks: list[Mark] = []  # the bar at each quarter, for views that cannot draw one
         self.output = Output()  # what the call printed
         self.content: Any = ""  # the result: a text or a JSON value
@@ -160,7 +160,7 @@ class CallCard(Card):
         self.children: list[CardList] = []  # runs inside the call (sub-agents), in order
 
     @property
-    def readable_args(self) -> dict[str, Any]:
+    def known(self) -> dict[str, Any]:
         """The arguments; while they stream, those that can be parsed already.
 
         Streaming arguments longer than `READABLE` characters are not parsed: {}.

@@ -60,7 +60,14 @@ class Text:
         memo: T = self._memo
         return memo
 
-    def first_letter(self) -> str:
+    def head(self, limit: int) -> str:
+        """Return the first code points of the text, `limit` at most, without joining all of it.
+
+        Cards of other packages may call it.
+        """
+        return self._pieces[0][:limit] if self._pieces else ""
+
+    def begins(self) -> str:
         """Return the first character that is not white space, "" if there is none."""
         return next((piece.lstrip()[0] for piece in self._pieces if not piece.isspace()), "")
 
