@@ -86,7 +86,7 @@ def choose_retry(
 
 
 def _switch_model(fault: ModelError, plan: Plan) -> Retry | None:
-    """Return a retry with the next model, None if there is none or `fault` is no outage."""
+    """Return a retry with the next model; None without one, or if `fault` is not an outage."""
     if not Failures.is_outage(fault):
         return None
     if not plan.fallback_models:

@@ -224,7 +224,7 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
 def _publish(arguments: Arguments, hub: Any) -> None:
     """Publish the recorded runs of the named notebooks, each once.
 
-    Raises UsageError if there is no run at all.
+    Raises UsageError if no run is recorded.
     """
     if not arguments.notebook:
         return

@@ -14,7 +14,7 @@ from .base import Codec
 
 HEAD = 64 * 1024  # bytes of a stream that are scored, at most
 LINES = 24  # lines of them, at most
-MINIMUM = 0.2  # a lower score is no format
+MINIMUM = 0.2  # a format with a lower score is not recognised
 # so that a live stream shows soon, fewer lines suffice if the best score is at least SURE, or at
 # least LIKELY and by LEAD above the second
 SURE = 0.9

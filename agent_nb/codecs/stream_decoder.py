@@ -45,7 +45,7 @@ class StreamDecoder:
         return [*self._read(self._unframer.close()), *self._reader.close()]
 
     def _read(self, items: Iterable[Item]) -> list[Event]:
-        """Return the events of items; count those that are no objects or nest too deeply."""
+        """Return the events of items; count those that are not objects or nest too deeply."""
         out: list[Event] = []
         for item in items:
             if not isinstance(item.obj, dict):

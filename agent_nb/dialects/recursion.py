@@ -60,7 +60,7 @@ class _Unrolled:
     def _bound(self, schema: Any, level: int) -> Any:
         """Return a schema whose recursive references are to copies of `level`.
 
-        None if there is no such copy, so that a value of the schema cannot end.
+        Returns None if that copy does not exist: values of the schema would be endless.
         """
         if not isinstance(schema, Mapping):
             return schema

@@ -25,7 +25,7 @@ SERVICE = Service(label="ollama", official=f"http://127.0.0.1:{PORT}/v1", variab
 def base_url(host: str) -> str:
     """Return the base URL for a value of OLLAMA_HOST ("" is the default).
 
-    Raises UsageError if the value is no address.
+    Raises UsageError if the value is not an address.
     """
     try:
         return _read_host(host)

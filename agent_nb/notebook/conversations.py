@@ -8,7 +8,7 @@ Rules
   without a turn sees all of them.
 - A cell that runs again replaces its turn in place. A live run drops the later turns up to the next
   fresh one, because they continued the former answer; a replay keeps them.
-- A map is no turn, nor is a run that failed without an answer (`is_turn`).
+- A map is not a turn, nor is a run that failed without an answer (`is_turn`).
 - A turn from another user's record is `foreign`. It counts for matching and replaying; a live run,
   which sends it to a model, names it.
 - A conversation has one live run at a time.

@@ -186,7 +186,7 @@ def _convert_number(value: Any) -> Any:
 
 
 def _unknown_option(word: str) -> str:
-    """Return the message for a word of the line that is no option."""
+    """Return the message for a word of the line that is not an option."""
     if not word.startswith("-"):
         return f"{word!r} is not an option. The prompt goes below the first line; %%agent? lists the options."
     known = [name for flags, _ in OPTIONS for name in flags]

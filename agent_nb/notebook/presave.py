@@ -2,7 +2,7 @@
 
 Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the
 file; and a front end that sees the file change makes its user choose a version. The hook changes
-what is being saved, so there is no second version.
+what is being saved, so a second version is not needed.
 
 Rules
 - It never raises into the server: an error is logged and the notebook saved as it came.

@@ -64,8 +64,8 @@ class CellRecords(list[Record]):
             whose.setdefault(_execution(record), []).append(record)
         kept_own = list(own.values())[: self.EXECUTIONS]
         kept_others = list(others.values())[: max(self.EXECUTIONS - len(own), 1)]
-        kept = [record for listed in (*kept_own, *kept_others) for record in listed]
-        return CellRecords(kept).newest_first()
+        records = [record for listed in (*kept_own, *kept_others) for record in listed]
+        return CellRecords(records).newest_first()
 
     def newest_execution(self) -> list[Record]:
         """Return the records of the newest execution, in the order in which their runs began."""

@@ -140,9 +140,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         receive = client.iopub_channel.get_msg
 
         async def get_msg(*args: Any, **options: Any) -> Any:
-            found = await receive(*args, **options)
-            self._add_late_record(found)
-            return found
+            message = await receive(*args, **options)
+            self._add_late_record(message)
+            return message
 
         client.iopub_channel.get_msg = get_msg
         return client

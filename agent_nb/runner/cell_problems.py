@@ -61,7 +61,7 @@ def find_problems(
 
     `checked` has an item for each cell; `shown` are (cell number from 1, numbers of a run that its
     outputs show). `missing_extra`: an optional package that a cell failed without, ""; then
-    failures are no problems, and the cells after the last one that ran need not run.
+    failures are not problems, and the cells after the last one that ran need not run.
     """
     last = outcome.reached if missing_extra else len(nb["cells"])
     for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):

@@ -137,7 +137,7 @@ def text_entries(space: Any) -> Iterator[tuple[str, Any]]:
 
 def module_name(value: Any) -> str:
     """Return the `__module__` of a class, of a function, or of the class of any other object; "" if
-    it is no text.
+    it is not text.
     """
     if is_exactly(value, _FUNCTIONS):
         module = value.__module__

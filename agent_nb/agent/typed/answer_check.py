@@ -79,7 +79,7 @@ class AnswerCheck:
 class TurnCheck:
     """Checks one turn: its events on their way to the log.
 
-    `final_tool` reads the calls of the final tool (None: there is no such tool).
+    `final_tool` reads the calls of the final tool (None: the run has no final tool).
     """
 
     def __init__(self, run: AnswerCheck, output: OutputType, turn: Turn, way: OutputWay) -> None:

@@ -32,7 +32,7 @@ from ..times import read_epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
-#: Status of a result -> the outcome written for it where there is no other text to show.
+#: Status of a result -> the outcome that is written for a result without text.
 OUTCOMES: dict[ResultStatus, str] = {
     "ok": "Success",
     "error": "Error",

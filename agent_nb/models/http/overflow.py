@@ -23,7 +23,7 @@ _TOO_LONG = re.compile(
     r"|(input )?token count\b.{0,40}\bexceed|reduce the length of the (messages|prompt|input)|`?inputs`? tokens \+",
     re.IGNORECASE | re.DOTALL,
 )
-# a limit of tokens per time is worded alike, and is no overflow
+# a limit of tokens per time is worded alike, and is not an overflow
 _RATE = re.compile(r"per (minute|min|day|hour)|\bTPM\b|rate limit", re.IGNORECASE)
 # where refusals state the size of the context, the most specific first
 _SIZES = (

@@ -190,7 +190,7 @@ class Remote(Unpicklable):
     async def _list_names(self) -> list[str]:
         """Return the names in the server's own order."""
         listed = await self._http.get_json(self.models_path, self._headers(self._key()))
-        # "" is no list: an object with neither key is reported below
+        # "" is not a list: an object with neither key is reported below
         items = listed.get("data", listed.get("models", "")) if isinstance(listed, dict) else listed
         if not isinstance(items, list | None):
             raise ModelError(

@@ -34,7 +34,7 @@ from .capture import is_capturing
 MOST = 200  # cells
 LONGEST = 20_000  # characters of a text
 _EVENT = "post_run_cell"
-# lines of commands, which are no code of the user
+# lines of commands, which are not code of the user
 _COMMANDS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
 _RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)  # the line of dashes above a traceback
 # read past the class of an exception, whose own attributes could run code

@@ -37,7 +37,7 @@ from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _JUDGE_OPTIONS = ("store", "view", "record")  # options of the map that a judge's map has too
-# parameters of `start_map` that are no options of `Agent.eval`
+# parameters of `start_map` that are not options of `Agent.eval`
 _NOT_OPTIONS = frozenset(
     {"agent", "data", "prompt", "options", "output", "check", "late", "finish"}
 )

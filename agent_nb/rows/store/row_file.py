@@ -382,7 +382,7 @@ class RowFile:
                 if removable:
                     handle.connection.execute("PRAGMA busy_timeout=0")
                     handle.connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as fault:  # overwritten with what is no database, it loses nothing
+            except sqlite3.Error as fault:  # a file overwritten with something else loses nothing
                 removable = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
             if removable:
                 row_link.remove_link(handle.name, self.path)

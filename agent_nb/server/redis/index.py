@@ -91,11 +91,11 @@ class Index:
     async def listed(self) -> list[Published]:
         """Return what is known of all runs, the newest last. Raises HubAway."""
         listed = await self._known(-MOST, -1)
-        known = [found for name, found in listed if found is not None and found.info.run == name]
+        known = [run for name, run in listed if run is not None and run.info.run == name]
         beats = await self._link.pipe(
-            [("EXISTS", self._key("run", found.info.run, "alive")) for found in known]
+            [("EXISTS", self._key("run", run.info.run, "alive")) for run in known]
         )
-        return [_with_presence(found, beat) for found, beat in zip(known, beats, strict=True)]
+        return [_with_presence(run, beat) for run, beat in zip(known, beats, strict=True)]
 
     async def find(self, run: str) -> Published:
         """Return what is known of a run. Raises UsageError if it is not here, HubAway."""
@@ -104,9 +104,9 @@ class Index:
         data, beat = await self._link.pipe(
             [self._about(run), ("EXISTS", self._key("run", run, "alive"))]
         )
-        if (found := _read(data)) is None or found.info.run != run:
+        if (published := _read(data)) is None or published.info.run != run:
             raise UsageError(f"There is no run {run[:100]!r} here.")
-        return _with_presence(found, beat)
+        return _with_presence(published, beat)
 
 
 def _read(data: Any) -> Published | None:
