@@ -7,7 +7,7 @@ write counts and prices like the view (`format`).
 
 Order: display, nodes, theme, views, visible
 < format, presses
-< state, values
+< call_line, state, values
 < markdown, progress_words, renderer, typed_answer, waterfall
 < cards, timeline
 < layout

@@ -159,11 +159,6 @@ def short(value: Any, limit: int = 48) -> str:
     )
 
 
-def format_arguments(args: dict[str, Any], limit: int = 160) -> str:
-    """Return the arguments of a call on one line: `path="src", depth=2`."""
-    return clip_text(", ".join(f"{name}={short(value)}" for name, value in args.items()), limit)
-
-
 def count_noun(n: int, word: str) -> str:
     """Return a number with its noun: `1 file`, `2 files`, `3 tries`."""
     several = f"{word[:-1]}ies" if word.endswith("try") else f"{word}s"

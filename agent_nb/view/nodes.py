@@ -35,6 +35,7 @@ class T(Node, frozen=True, eq=False):
 
     `mono`: code; `label`: replaces the text for screen readers; `hint`: shown when a pointer rests
     on it; `now`: holds only while the kernel lives, so the live view hides it when the kernel died.
+    `language`: of code (`mono`), the Pygments name by which it is coloured.
     """
 
     text: str
@@ -45,6 +46,7 @@ class T(Node, frozen=True, eq=False):
     label: str = ""
     now: bool = False
     hint: str = ""
+    language: str = ""
 
 
 class Row(Node, frozen=True, eq=False):
@@ -59,18 +61,6 @@ class Row(Node, frozen=True, eq=False):
     live: bool = False
     wrap: bool = False
     buttons: tuple[Button, ...] = ()
-
-
-class Lane(Node, frozen=True, eq=False):
-    """When a call ran within its batch.
-
-    `start` and `width` are shares (0 to 1) of the batch's time; `label` says it in words.
-    """
-
-    start: float
-    width: float
-    tone: Tone
-    label: str
 
 
 class Fold(Node, frozen=True, eq=False):
@@ -146,11 +136,23 @@ class Pre(Node, frozen=True, eq=False):
 
 
 class Code(Node, frozen=True, eq=False):
-    """Source code in `language` (a Pygments name, or ""); `whole`: one click selects all of it."""
+    """Source code in `language` (a Pygments name, or "").
+
+    `whole`: one click selects all of it; `last`: only so many of its last lines are shown (0: all).
+    """
 
     text: str
     language: str = ""
     whole: bool = False
+    last: int = 0
+
+    @property
+    def begin(self) -> int:
+        """The index of the first character that is shown."""
+        at = len(self.text.rstrip("\n")) if self.last else 0
+        for _ in range(self.last):
+            at = self.text.rfind("\n", 0, max(at, 0))
+        return at + 1 if self.last else 0
 
 
 class Bar(Node, frozen=True, eq=False):

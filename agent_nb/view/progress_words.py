@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .format import LARGEST, format_arguments, format_count, format_duration, join_parts
+from .call_line import describe_fields
+from .format import LARGEST, format_count, format_duration, join_parts
 from .state.cards import CallCard
 
 
 def progress_words(state: CallCard) -> str:
     """Return the progress of a call in words.
 
-    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`. The
+    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file=a.csv`. The
     last part are the fields of the progress data that have no meaning of their own.
     """
     fraction = state.fraction or 0.0
@@ -20,7 +21,7 @@ def progress_words(state: CallCard) -> str:
     counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
     speed, left = _pace(state, total if counted else None)
     return join_parts(
-        f"{fraction * 100:.0f} %", counted, speed, left, state.message, format_arguments(rest, 100)
+        f"{fraction * 100:.0f} %", counted, speed, left, state.message, describe_fields(rest, 100)
     )
 
 

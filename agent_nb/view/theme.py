@@ -74,11 +74,6 @@ def fill(tone: str) -> str:
     return f"background-color:{mixed(role(tone or 'muted'), 88)}"
 
 
-def lane(tone: str) -> str:
-    """Return the style of the strip that shows when a call ran."""
-    return f"background-color:{mixed(role(tone), 55, 'transparent')}"
-
-
 def link() -> str:
     """Return the style of a link."""
     return f"color:{mixed('var(--jp-content-link-color,rgb(40,110,220))', 85)}"

@@ -113,6 +113,13 @@ def bounded(text: str, limit: int = LONGEST) -> str:
     return f"{text[:half]}\n… {left_out} left out here; the log has them …\n{text[-half:]}"
 
 
+def newest_text(value: Any) -> str:
+    """Return the last text in a value that grows at its end, "" if it ends with something else."""
+    while isinstance(value, dict | list) and value:
+        value = list(value.values())[-1] if isinstance(value, dict) else value[-1]
+    return value if isinstance(value, str) else ""
+
+
 def table(value: Any) -> Table | None:
     """Return a table if `value` is a list of flat objects with common keys, else None."""
     if (

@@ -5,7 +5,6 @@ import pytest
 from agent_nb.dialects.call_assembly import CUT_OFF, NAMELESS, CallAssembler
 from agent_nb.dialects.native import NativeParser
 from agent_nb.models import parts as p
-from agent_nb.view.state.cards import read_partial_arguments
 
 
 def calls(*deltas, incomplete=False):
@@ -102,24 +101,3 @@ def test_an_assembler_is_empty_after_it_was_closed():
     assembler.feed(p.CallDelta("{}", 0, "a", "f"))
     assembler.close()
     assert assembler.close() == []
-
-
-@pytest.mark.parametrize(
-    ("raw", "args"),
-    [
-        ("", {}),
-        ("{", {}),
-        ('{"a', {}),
-        ('{"a": "on', {"a": "on"}),
-        ('{"a": [1, {"b": "x', {"a": [1, {"b": "x"}]}),
-        ('{"a": tr', {}),
-        ('{"a": 1', {"a": 1}),
-        ("[1", {}),
-        ("nonsense", {}),
-        ('{"a": NaN', {}),
-        ("[" * 5000, {}),
-        ('{"a": "\\ud83d', {"a": ""}),
-    ],
-)
-def test_arguments_can_be_read_while_they_grow(raw, args):
-    assert read_partial_arguments(raw) == args

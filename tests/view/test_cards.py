@@ -273,11 +273,6 @@ def test_without_clicks_an_open_question_says_where_to_answer(begun):
     assert "Answer in the prompt below this cell" in said(begun.log, live=True)
 
 
-def test_parallel_calls_show_when_they_ran(rich):
-    drawn = html.draw_html(page(RunView().extend(rich.log)))
-    assert drawn.count("ran from") == 2 * 3  # label and title of three lanes
-
-
 @pytest.mark.parametrize(
     ("prompt", "pictures", "words"),
     [

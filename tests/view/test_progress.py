@@ -75,7 +75,7 @@ SHAPES: dict[str, tuple[list[Any], str, list[tuple[float | None, str]]]] = {
     "a percentage with more": (
         [{"percent": 65, "file": "a.bin", "message": "sending"}],
         "",
-        [(0.65, '65 % · sending · file="a.bin"')],
+        [(0.65, '65 % · sending · file=a.bin')],
     ),
     "counts": (
         [{"done": 6000, "total": 18000, "unit": "rows"}],
@@ -85,7 +85,7 @@ SHAPES: dict[str, tuple[list[Any], str, list[tuple[float | None, str]]]] = {
     "counts with more": (
         [{"done": 1, "total": 4, "file": "a"}],
         "",
-        [(0.25, '25 % · 1 of 4 · file="a"')],
+        [(0.25, "25 % · 1 of 4 · file=a")],
     ),
     "an object": (
         [{"page": "/0.html", "links": [0, 1]}],

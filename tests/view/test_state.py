@@ -356,4 +356,6 @@ def test_arguments_can_be_read_while_they_are_written():
     (card,) = view.cards
     assert card.known == {"file": "a.txt", "content": "Dear A"}
     view.apply(e.Delta(block="1.1", of="call", text="x" * 5000))
-    assert card.known == {}
+    assert card.known["content"] == "Dear A" + "x" * 5000
+    view.apply(e.Call(block="1.1", name="write", args={"file": "a.txt"}))
+    assert card.known == {"file": "a.txt"}

@@ -5,7 +5,6 @@ import math
 import msgspec
 import pytest
 
-from agent_nb.view.state.cards import read_partial_arguments
 from agent_nb.wire.json_text import dumps, encode_canonical, lenient_loads, loads
 
 
@@ -27,8 +26,3 @@ def test_lenient_reading_raises_value_errors_only(text):
 def test_canonical_text_has_sorted_keys_and_no_spaces():
     assert encode_canonical({"b": 1.0, "a": ["é", None]}) == '{"a":["é",null],"b":1}'
     assert dumps({"b": 1.0}) == '{"b":1.0}'
-
-
-def test_growing_arguments_are_read_as_far_as_they_go():
-    assert read_partial_arguments('{"path": "a/b') == {"path": "a/b"}
-    assert read_partial_arguments("") == read_partial_arguments("[1") == {}

@@ -1,7 +1,8 @@
 """A tool call: its arguments, its progress, its result.
 
-An open call is several rows: its line, its question or its arguments in a fold, its progress and
-the end of its output. An ended call is one line that opens, with its pictures below.
+An open call is several rows: its line, its question or its arguments, its progress and the end of
+its output. An ended call is one line that opens, with its pictures below. The line is the same from
+the first letter on (`call_line`).
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from typing import Any
 
 from ...wire import without_captions
 from .. import values
+from ..call_line import CODE, describe_call, find_language
 from ..format import (
     chip,
     clip_text,
     count_noun,
-    format_arguments,
     format_duration,
     icon,
     join_parts,
     short,
 )
-from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
+from ..nodes import Bar, Code, Diff, Fold, Json, Node, Pre, Row, Stack, T, Tone
 from ..progress_words import progress_words
 from ..state.cards import CallCard
 from ..values import bounded
@@ -30,15 +31,12 @@ from .base import Context, custom
 from .node import nested
 
 TAIL, LINES = 1600, 10  # characters and lines of output that are shown while the call runs
+WRITTEN, WRITTEN_LINES = 4000, 8  # the same of a text that is being written
 ONE_LINE = 84  # characters that a summary line has room for
 FEW = 5  # lines of output that are not folded away
 TRACEBACK = "Traceback (most recent call last):"
 # statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
-# name of a tool: language of its code
-LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
-# arguments that are code whatever their length
-CODE_ARGUMENTS = ("code", "command", "query", "sql", "script")
 
 
 def card(state: CallCard, context: Context) -> Node:
@@ -50,30 +48,49 @@ def card(state: CallCard, context: Context) -> Node:
 
 
 def _head(state: CallCard) -> tuple[T, ...]:
-    """Return the left side of the line: glyph, name, server, arguments."""
-    arguments = format_arguments(state.known)
+    """Return the left side of the line: glyph, name, server, what matters of the arguments."""
+    said = describe_call(state.name, state.known)
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
         *((T(f" · {clip_text(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
-    return (*name, *((T("  "), T(arguments, tone="muted", mono=True)) if arguments else ()))
+    words = T(said.text, tone="muted", mono=True, language=said.language)
+    return (*name, *((T("  "), words) if said.text else ()))
 
 
 def _open(state: CallCard, context: Context) -> Node:
     """Return a call without a result."""
     parts: list[Node] = [Row(_head(state), _state(state, context))]
-    if state.status == "writing" and len(state.raw):
-        parts.append(Pre(streaming_arguments(state.raw.tail(800))))
+    if state.status == "writing":
+        parts.extend(_writing(state))
     if state.status == "waiting":
         question = approval.card(state, context)
         parts.extend((question,) if question else ())
     elif state.status != "writing":
         parts.extend(_folded_arguments(state))
-    mine = custom("progress", state, context)
-    parts.extend(_progress(state, context) if mine is None else (mine,))
+    # a call that waits for its place in call order has ended: it keeps no bar
+    mine = custom("progress", state, context) if state.status != "finished" else None
+    parts.extend(_progress(state) if mine is None else (mine,))
     parts.extend(values.pictures(state.attachments, state.name))
     return Stack((*parts, *nested(state.children, context)))
+
+
+def _writing(state: CallCard) -> tuple[Node, ...]:
+    """Return the end of the text that is being written, unless the call's line shows all of it."""
+    known = state.known
+    if not known:  # not an object, or not yet one
+        raw = state.raw.tail(WRITTEN).strip()
+        return (Pre(last_lines(raw, WRITTEN_LINES)),) if raw and raw[0] not in '{"' else ()
+    key, value = list(known.items())[-1]
+    text = values.newest_text(value)
+    if not _is_long(key, text) or describe_call(state.name, {key: text}).whole:
+        return ()
+    return (Code(text[-WRITTEN:], find_language(state.name, key, known), last=WRITTEN_LINES),)
+
+
+def _is_long(key: str, text: str) -> bool:
+    return "\n" in text or len(text) > 80 or key in CODE
 
 
 def _folded_arguments(state: CallCard) -> tuple[Node, ...]:
@@ -93,17 +110,15 @@ def _folded_arguments(state: CallCard) -> tuple[Node, ...]:
     )
 
 
-def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
+def _progress(state: CallCard) -> tuple[Node, ...]:
     """Return the bar of a call, or its message, and the end of its output."""
-    bar = (
-        Bar(state.fraction, progress_words(state), name=state.name)
-        if state.fraction is not None
-        else None
-    )
-    message = Row((T(state.message, tone="muted"),)) if state.message else None
+    parts: list[Node] = []
+    if state.status != "finished" and state.fraction is not None:
+        parts.append(Bar(state.fraction, progress_words(state), name=state.name))
+    elif state.status != "finished" and state.message:
+        parts.append(Row((T(state.message, tone="muted"),)))
     printed = last_lines(_without_captions(state, state.output.last(TAIL)))
-    output = Pre(printed) if printed.strip() else None
-    return tuple(node for node in (bar or message, output) if node is not None)
+    return (*parts, *((Pre(printed),) if printed.strip() else ()))
 
 
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
@@ -142,7 +157,7 @@ def _closed(state: CallCard, context: Context) -> Node:
         *new_result,
     )
     fold = Fold(
-        (Row(_head(state), right), *_lane(state)),
+        (Row(_head(state), right),),
         body,
         open=state.status in FAILED,
         title=_title(state, about),
@@ -163,19 +178,8 @@ def short_text(result: tuple[Node, ...]) -> str:
 
 
 def _title(state: CallCard, about: str) -> str:
-    return join_parts(f"{state.name}({format_arguments(state.args, 80)})", state.status, about)
-
-
-def _lane(state: CallCard) -> tuple[Node, ...]:
-    """Return the strip that shows when the call ran, if others ran beside it."""
-    batch = state.batch
-    if batch is None or not batch.parallel or not state.started or batch.ended <= batch.started:
-        return ()
-    whole = batch.ended - batch.started
-    start, end = state.started - batch.started, max(state.started, state.ended) - batch.started
-    label = f"ran from {format_duration(max(0.0, start))} to {format_duration(max(0.0, end))} of {format_duration(whole)}"
-    tone: Tone = "bad" if state.status in FAILED else "run"
-    return (Lane(max(0.0, start / whole), min(1.0, (end - start) / whole), tone, label),)
+    words = clip_text(describe_call(state.name, state.args).text, 80)
+    return join_parts(f"{state.name} {words}".rstrip(), state.status, about)
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
@@ -188,28 +192,21 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     if not state.args:  # what could not be parsed is shown as the model wrote it
         raw = values.bounded(str(state.raw), 4000).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
-    whole = all(len(short(v, 60)) <= 36 and "…" not in short(v, 60) for v in state.args.values())
-    if whole and len(format_arguments(state.args)) + len(about) <= ONE_LINE:
+    line = describe_call(state.name, state.args)
+    if line.whole and len(line.text) + len(about) <= ONE_LINE:
         return ()
     return written_arguments(state.name, state.args)
 
 
 def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return arguments for reading: long texts as code or text, the rest as a tree."""
-    long = {
-        k: v
-        for k, v in args.items()
-        if isinstance(v, str) and ("\n" in v or len(v) > 80 or k in CODE_ARGUMENTS)
-    }
+    long = {k: v for k, v in args.items() if isinstance(v, str) and _is_long(k, v)}
     rest = {k: v for k, v in args.items() if k not in long}
     parts: list[Node] = [Json(rest)] if rest else []
     for key, text in long.items():
         if len(args) > 1:
             parts.append(Row((T(key, tone="muted", mono=True),)))
-        language = (
-            LANGUAGES.get(name, "python" if key == "code" else "") if key in CODE_ARGUMENTS else ""
-        )
-        parts.append(Code(values.bounded(text), language))
+        parts.append(Code(values.bounded(text), find_language(name, key, args)))
     return tuple(parts)
 
 
@@ -310,9 +307,3 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
 def last_lines(text: str, lines: int = LINES) -> str:
     """Return the last lines of an output."""
     return "\n".join(text.rstrip("\n").split("\n")[-lines:])
-
-
-def streaming_arguments(raw: str) -> str:
-    """Return the end of half-written JSON arguments, with lines and quotes unescaped."""
-    text = raw.replace("\\n", "\n").replace('\\"', '"').replace("\\t", "    ")
-    return last_lines(text, 8)

@@ -86,20 +86,6 @@ def fold(node: nodes.Fold) -> str:
     return f"<details{' open' if node.open else ''}>{summary}<div{style(theme.BODY)}>{draw_nodes(node.body)}</div></details>"
 
 
-def lane(node: nodes.Lane) -> str:
-    """Return the strip that shows when a call ran within its batch; at least 0.6 % wide."""
-    inner = f"margin-left:{node.start * 100:.1f}%;width:{max(0.6, node.width * 100):.1f}%;height:2px;border-radius:1px"
-    part = f"<span{style('display:block', inner, theme.lane(node.tone))}></span>"
-    outer = style(
-        "display:block",
-        "height:2px",
-        "margin:2px 0 1px",
-        "background-color:rgba(128,128,128,0.14)",
-        "border-radius:1px",
-    )
-    return f'<span role="img" aria-label="{escape(node.label)}" title="{escape(node.label)}"{outer}>{part}</span>'
-
-
 def stack(node: nodes.Stack) -> str:
     """Return nodes one below the other."""
     return draw_nodes(node.children)
@@ -149,9 +135,13 @@ def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
     from ..markdown.highlight import highlight
 
-    source = visible.show_output(node.text).rstrip("\n")
+    hidden, source = (
+        visible.show_output(part) for part in (node.text[: node.begin], node.text[node.begin :])
+    )
+    source = source.rstrip("\n")
     select = theme.WHOLE if node.whole else ""
-    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{tab_stop(source)}>{highlight(source, node.language)}</pre>"
+    shown = highlight(hidden + source, node.language, begin=len(hidden))
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{tab_stop(source)}>{shown}</pre>"
 
 
 def bar(node: nodes.Bar) -> str:
@@ -246,7 +236,6 @@ def nothing(node: Node) -> str:
 DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.T: run,
     nodes.Row: row,
-    nodes.Lane: lane,
     nodes.Fold: fold,
     nodes.Stack: stack,
     nodes.Box: box,

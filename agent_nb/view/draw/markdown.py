@@ -244,7 +244,7 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Panel: panel,
     nodes.Page: page,
     nodes.Pre: lambda node: _code(node.text),
-    nodes.Code: lambda node: _code(node.text, node.language),
+    nodes.Code: lambda node: _code(node.text[node.begin :], node.language),
     nodes.Bar: lambda node: [literal(node.label)],
     nodes.Prose: prose,
     nodes.Json: lambda node: [fence("\n".join(text.json_lines(node)[: text.OPENED]), "json")],

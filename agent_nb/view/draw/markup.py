@@ -42,7 +42,7 @@ def run(node: nodes.T) -> str:
         return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
     if node.mono:
         tag = "span" if node.tone == "muted" else "code"
-        code = f"<{tag}{style(theme.MONO, ink)}>{text(node.text)}</{tag}>"
+        code = f"<{tag}{style(theme.MONO, ink)}>{_code(node)}</{tag}>"
         return f"<b{style('font-weight:600')}>{code}</b>" if node.bold else code
     tag, weight = (
         ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
@@ -50,6 +50,14 @@ def run(node: nodes.T) -> str:
     # HTML would collapse two spaces: an en space is as wide
     css, content = style(ink, weight), text(node.text.replace("  ", "\u2002"))
     return f"<{tag}{css}>{content}</{tag}>" if css or tag != "span" else content
+
+
+def _code(node: nodes.T) -> str:
+    if not node.language:
+        return text(node.text)
+    from ..markdown.highlight import highlight
+
+    return highlight(visible.show_hidden(node.text), node.language)
 
 
 def tab_stop(content: str, *, wrap: bool = False) -> str:

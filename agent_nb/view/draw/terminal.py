@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import visible
+from ..call_line import describe_call
 from ..cards import map as map_card
 from ..cards import retry
 from ..cards.base import Context, Thoughts, draw
 from ..cards.call import called_with, outcome
-from ..format import chip, format_arguments, format_duration, icon
+from ..format import chip, format_duration, icon
 from ..layout import page
 from ..nodes import Fold, Page
 from ..state.cards import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
@@ -139,7 +140,7 @@ class TextPainter:
             return
         self._once(
             "call",
-            f"{icon(card.name)} {visible.show_hidden(card.name)}  {visible.show_hidden(format_arguments(card.args))}".rstrip(),
+            f"{icon(card.name)} {visible.show_hidden(f'{card.name}  {describe_call(card.name, card.args).text}')}".rstrip(),
         )
         if card.asked is not None:
             self._once("ask", f"{INDENT}? waiting for an answer")

@@ -160,7 +160,7 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Panel: lambda node: each(lines, node.steps),
     nodes.Page: page,
     nodes.Pre: lambda node: _text(node.text),
-    nodes.Code: lambda node: _text(node.text),
+    nodes.Code: lambda node: _text(node.text[node.begin :]),
     nodes.Bar: bar,
     nodes.Prose: prose,
     nodes.Json: json_lines,

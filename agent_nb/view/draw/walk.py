@@ -32,5 +32,5 @@ def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
     return {
         nodes.Stack: lambda node: each(pieces, node.children),
         **dict.fromkeys((nodes.Step, nodes.Section), child),
-        **dict.fromkeys((nodes.Lane, nodes.Button, nodes.Buttons, nodes.Editor), hidden),
+        **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), hidden),
     }

@@ -38,15 +38,21 @@ FAMILIES = {
 }
 
 
-def highlight(code: str, language: str) -> str:
-    """Return `code` as HTML for the inside of a `pre`."""
+def highlight(code: str, language: str, *, begin: int = 0) -> str:
+    """Return `code` as HTML for the inside of a `pre`.
+
+    What comes before `begin` is only read: the code may begin inside a string, say.
+    """
     lexer = _lexer(language) if language and len(code) <= LONGEST else None
     if lexer is None:
-        return escape(code)
+        return escape(code[begin:])
     out: list[str] = []
     last = ""  # the family of `values`
     values: list[str] = []
-    for kind, value in lexer.get_tokens(code):
+    for kind, token in lexer.get_tokens(code):
+        value, begin = token[begin:], max(0, begin - len(token))
+        if not value:
+            continue
         family = _family(kind) if not value.isspace() else last
         if family != last:
             out.append(_span("".join(values), last))

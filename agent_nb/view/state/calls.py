@@ -72,9 +72,10 @@ class Calls:
 
     def end(self) -> None:
         """Close the cards of calls without a result: the run has ended."""
-        for card in self.open():
-            card.status, card.done = "unfinished", True
-            self._cards.touch(card)
+        for card in self._cards.cards:  # also one whose arguments were cut off
+            if isinstance(card, CallCard) and card.open:
+                card.status, card.done = "unfinished", True
+                self._cards.touch(card)
 
     def add_letters(self, event: Delta) -> None:
         """Append letters of the arguments."""
@@ -206,15 +207,7 @@ class Calls:
         card.done = True
         if card.batch is not None:
             card.batch.ended = max(card.batch.ended, card.ended)
-            self._touch_batch(card.batch)
         self._cards.touch(card)
-
-    def _touch_batch(self, batch: Batch) -> None:
-        """Redraw a parallel batch: its lanes are shares of its time, so they move together."""
-        if batch.parallel:
-            for call_id in batch.calls:
-                if (card := self._calls.get(call_id)) is not None:
-                    card.version += 1
 
 
 def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...events import Approval, Error, Interrupt, Meaning
+from .growing_object import GrowingObject
 from .text import Output, Text
 
 #: Codes of errors after which a run continues by itself.
@@ -108,7 +109,18 @@ class RespondCard(Card):
         self.incomplete, self.done = self.incomplete or self.writing, True
 
 
-READABLE = 4000  # characters of streaming arguments that are parsed at every paint
+class _Reading:
+    """The arguments of a call as far as they have been written."""
+
+    def __init__(self) -> None:
+        self._object = GrowingObject()
+        self._size = 0  # characters that were read
+
+    def read(self, raw: Text) -> dict[str, Any]:
+        """Return the members of the object that `raw`, the same growing text each time, holds."""
+        self._object.feed(raw.tail(len(raw) - self._size))
+        self._size = len(raw)
+        return self._object.value
 
 
 class Mark(NamedTuple):
@@ -161,13 +173,9 @@ class CallCard(Card):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The arguments; while they stream, those that can be parsed already.
-
-        Streaming arguments longer than `READABLE` characters are not parsed: {}.
-        """
-        if self.status != "writing" or len(self.raw) > READABLE:
-            return self.args
-        return read_partial_arguments(str(self.raw))
+        """The arguments; of a call that has not come whole, what can be read of them."""
+        cut = self.incomplete or self.status in {"writing", "unfinished"}
+        return self.raw.memo(_Reading).read(self.raw) if cut and not self.args else self.args
 
     @property
     def open(self) -> bool:
@@ -321,14 +329,3 @@ class CardList:
     def find(self, alias: str) -> Card | None:
         """Return the card of an alias, or None."""
         return self._by_alias.get(alias)
-
-
-def read_partial_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments readable so far in growing JSON, cut strings included; {} if none."""
-    from pydantic_core import from_json
-
-    try:
-        value = from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -1,0 +1,130 @@
+"""The arguments of a call as one line: code by its first telling line, others by their values.
+
+Why: the line is all that people see of most calls; it must say what the call does, not how JSON
+writes it.
+
+Rules
+- Code says more than other arguments. Its telling line is the first that is neither blank, nor a
+  comment, an import, a magic or a setting of the shell; if there is none, the first that is not
+  blank.
+- Other arguments stand in their order. The first one is bare if it is a text, the others have their
+  names; no quotes, no escapes.
+- The line is cut by the width of the page, not here; `LONGEST` only bounds it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .format import clip_text, count_noun
+
+LONGEST = 200  # characters of a line
+VALUE = 80  # characters of one value among others
+FEW = 6  # items of a list that are named
+# arguments that are code whatever their length: the language, a Pygments name
+CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": ""}
+# tools whose code is of one language, whatever its argument is called
+LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
+# arguments that name a file, whose ending is the language of the text beside them
+FILES = ("file", "path", "file_path", "filename")
+
+_OPENS = re.compile(r"[^#'\"]*\([^)#]*(#.*)?\Z")  # an import goes on until the bracket closes
+_IMPORT = re.compile(r"(?:import|from)\s")
+_MINOR = re.compile(r"#|--\s|//|%%?(?!sql)|set [-+]|@|(?:import|from)\s|['\"]{3}.*['\"]{3}\Z")
+
+
+class CallLine(NamedTuple):
+    """What a call's line says of its arguments.
+
+    `language`: that of `text` ("": it is no code); `whole`: it says all there is.
+    """
+
+    text: str
+    language: str = ""
+    whole: bool = True
+
+
+def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
+    """Return the line of a call of the tool `name`."""
+    for key in CODE:
+        code = args.get(key)
+        if isinstance(code, str):
+            line = find_telling_line(code)
+            whole = line == code.strip() and len(line) <= LONGEST and len(args) == 1
+            more = "" if line == code.strip() else " …"
+            return CallLine(clip_text(line, LONGEST) + more, find_language(name, key, args), whole)
+    said = list(_describe_values(args))
+    text = ", ".join(words for words, _ in said)
+    whole = all(whole for _, whole in said) and len(text) <= LONGEST
+    return CallLine(clip_text(text, LONGEST), "", whole)
+
+
+def find_telling_line(code: str) -> str:
+    """Return the line of a source that says best what it does."""
+    lines = (line.strip() for line in code[:8000].splitlines())
+    filled = [line for line in lines if line]
+    importing = False  # inside the brackets of an import
+    for line in filled:
+        if importing:
+            importing = ")" not in line
+        elif not _MINOR.match(line):
+            return line
+        else:
+            importing = bool(_IMPORT.match(line) and _OPENS.match(line))
+    return filled[0] if filled else ""
+
+
+def find_language(name: str, key: str, args: Mapping[str, Any]) -> str:
+    """Return the language of the argument `key` of a call, "" if it is plain text."""
+    if key in CODE:
+        return LANGUAGES.get(name, CODE[key])
+    file = next((args[k] for k in FILES if isinstance(args.get(k), str)), "")
+    ending = file.rpartition(".")[2]
+    return ending.lower() if "." in file and re.fullmatch(r"[A-Za-z]\w{0,7}", ending) else ""
+
+
+def describe_fields(fields: Mapping[str, Any], limit: int = LONGEST) -> str:
+    """Return fields with their names on one line: `unit=rows, depth=2`."""
+    words = (f"{name}={_describe_value(value)[0]}" for name, value in fields.items())
+    return clip_text(", ".join(words), limit)
+
+
+def _describe_values(args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Yield each argument in words, and whether they say all of it; texts of lines come last."""
+    order = sorted(args, key=lambda k: isinstance(args[k], str) and _is_long(args[k]))
+    for number, key in enumerate(order):
+        value = args[key]
+        words, whole = _describe_value(value, LONGEST if len(args) == 1 else VALUE)
+        bare = number == 0 and isinstance(value, str)
+        yield (words if bare else f"{key}={words}"), whole
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > VALUE or "\n" in text.strip()
+
+
+def _describe_value(value: Any, limit: int = VALUE) -> tuple[str, bool]:
+    """Return a JSON value in words, and whether they say all of it."""
+    if isinstance(value, dict) and value:
+        return f"{{{count_noun(len(value), 'field')}}}", False
+    if isinstance(value, list) and value:
+        listed = _describe_list(value, limit)
+        return listed or f"[{count_noun(len(value), 'item')}]", bool(listed)
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, default=str), True
+    first = next((line.strip() for line in value[:8000].splitlines() if line.strip()), "")
+    if first != value.strip():
+        return clip_text(first, limit - 2) + " …", False
+    return clip_text(first, limit), len(first) <= limit
+
+
+def _describe_list(items: list[Any], limit: int) -> str:
+    """Return a short list of short scalars in words, "" for any other."""
+    if len(items) > FEW or any(isinstance(item, dict | list) for item in items):
+        return ""
+    said = [_describe_value(item, limit) for item in items]
+    listed = f"[{', '.join(words for words, _ in said)}]"
+    return listed if len(listed) <= limit and all(whole for _, whole in said) else ""

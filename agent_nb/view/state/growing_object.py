@@ -1,0 +1,201 @@
+"""One JSON object while it grows: the members so far, of a cut string what has come.
+
+Why: the arguments of a call arrive in pieces, and people read them while they are written. A parser
+of whole texts would read all of them again with every piece.
+
+Rules
+- `value` does not depend on the chunks: half an escape, or the first half of a surrogate pair,
+  waits for the rest. A half without its other half becomes U+FFFD.
+- A string is there from its first character; a number, `true`, `false` and `null` when they have
+  ended (1 may become 12). Of duplicate keys the last counts.
+- Raw control characters in strings pass, since small models write them; all else is strict. What
+  came before a fault stays.
+- Linear time, no recursion, no exception but that of `close`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Literal
+
+from ...wire import replace_surrogates
+
+MAX_DEPTH = 200
+
+# of a string: all that can be decoded, up to a quote, a fault, or what the next chunk decides. A
+# first half of a pair (`high`) counts if its second half follows, or what cannot be one.
+_HEX = "[0-9a-fA-F]"
+_HIGH, _LOW = f"u[dD][89abAB]{_HEX}{{2}}", f"u[dD][c-fC-F]{_HEX}{{2}}"
+_DECODABLE = re.compile(
+    rf'(?:[^"\\]++|\\["\\/bfnrt]|\\(?!{_HIGH})u{_HEX}{{4}}'
+    rf"|\\{_HIGH}(?:\\{_LOW}|(?=[^\\]|\\[^u]|\\u[^dD]|\\u[dD][^c-fC-F])))*+"
+).match
+_UNDECIDED = re.compile(
+    rf"(?:\\{_HIGH})?(?:\\(?:u(?:[dD][c-fC-F]?{_HEX}?|{_HEX}{{0,3}})?)?)?"
+).fullmatch
+_BLANK = re.compile(r"[ \t\r\n]*").match
+_SCALAR = re.compile(r"[-+.0-9A-Za-z]*").match
+_VALID_SCALAR = re.compile(
+    r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+).fullmatch
+
+Expected = Literal["object", "first key", "key", "colon", "first item", "value", "comma", "nothing"]
+
+
+class GrowingObject:
+    """Reads one JSON object. `broken`: the text is something else; the rest of it is ignored."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        self._root: dict[str, Any] = {}
+        self._open: list[dict[str, Any] | list[Any]] = []  # containers, the innermost last
+        self._keys: list[str] = []  # of each open object: the key of the member that is read
+        self._expected: Expected = "object"
+        # the string or scalar that is being read, None between them
+        self._string: list[str] | None = None
+        self._scalar: list[str] | None = None
+        self._held = ""  # of a string: what the next chunk decides
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The members so far, in a new dict; those in nested values go on growing."""
+        if self._string is not None and self._expected != "colon":
+            self._set_text()
+        return dict(self._root)
+
+    def feed(self, text: str) -> None:
+        """Take more of the text."""
+        text, self._held, at = self._held + text, "", 0
+        while at < len(text) and not self.broken:
+            if self._string is not None:
+                at = self._read_string(self._string, text, at)
+            elif self._scalar is not None:
+                at = self._read_scalar(self._scalar, text, at)
+            else:
+                at = self._read_mark(text, at)
+
+    def close(self) -> dict[str, Any]:
+        """End the text and return the object. Raises ValueError if it is not a whole one."""
+        if self.broken or self._expected != "nothing":
+            raise ValueError("the text is not a whole JSON object")
+        return self.value
+
+    def _read_string(self, pieces: list[str], text: str, at: int) -> int:
+        """Read on in a string; return where to go on."""
+        end = _DECODABLE(text, at).end()  # type: ignore[union-attr]  # matches everywhere
+        if end > at:
+            pieces.append(_decode(text[at:end]))
+        if text[end : end + 1] == '"':
+            self._end_string(pieces)
+            return end + 1
+        if _UNDECIDED(text, end):
+            self._held = text[end:]
+        else:
+            self.broken = True
+        return len(text)
+
+    def _end_string(self, pieces: list[str]) -> None:
+        if self._expected == "colon":
+            self._keys[-1] = "".join(pieces)
+        else:
+            self._set_text()
+        self._string = None
+
+    def _set_text(self) -> None:
+        """Put the string so far into its place."""
+        pieces, inside = self._string or [], self._open[-1]
+        pieces[:] = ["".join(pieces)]
+        if isinstance(inside, dict):
+            inside[self._keys[-1]] = pieces[0]
+        else:
+            inside[-1] = pieces[0]
+
+    def _read_scalar(self, pieces: list[str], text: str, at: int) -> int:
+        """Read on in a number or a word; return where to go on."""
+        end = _SCALAR(text, at).end()  # type: ignore[union-attr]
+        pieces.append(text[at:end])
+        if end < len(text):
+            self._scalar = None
+            word = "".join(pieces)
+            try:
+                value = json.loads(word) if _VALID_SCALAR(word) else math.nan
+            except ValueError:  # more digits than Python reads
+                value = math.nan
+            if isinstance(value, float) and not math.isfinite(value):
+                self.broken = True
+            else:
+                self._put(value)
+        return end
+
+    def _read_mark(self, text: str, at: int) -> int:
+        """Read white space and one mark between values; return where to go on."""
+        at = _BLANK(text, at).end()  # type: ignore[union-attr]
+        mark, expected = text[at : at + 1], self._expected
+        if not mark:
+            return at
+        if mark == '"' and expected in ("first key", "key"):
+            self._string, self._expected = [], "colon"
+        elif mark == ":" and expected == "colon":
+            self._expected = "value"
+        elif mark == "," and expected == "comma":
+            self._expected = "key" if isinstance(self._open[-1], dict) else "value"
+        elif mark in "}]" and expected in ("comma", "first key", "first item"):
+            self._close_container(mark)
+        elif expected in ("value", "first item") or (expected == "object" and mark == "{"):
+            return self._begin_value(mark, at)
+        else:
+            self.broken = True
+        return at + 1
+
+    def _begin_value(self, mark: str, at: int) -> int:
+        """Begin the value whose first character is `mark`; return where to go on."""
+        if mark == '"':
+            self._string = []
+            self._put("")
+        elif mark in "{[" and len(self._open) < MAX_DEPTH:
+            self._open_container({} if mark == "{" else [])
+        elif mark in "-0123456789tfn":
+            self._scalar = []
+            return at
+        else:
+            self.broken = True
+        return at + 1
+
+    def _open_container(self, new: dict[str, Any] | list[Any]) -> None:
+        if not self._open:
+            new = self._root
+        else:
+            self._put(new)
+        self._open.append(new)
+        self._expected = "first item"
+        if isinstance(new, dict):
+            self._keys.append("")
+            self._expected = "first key"
+
+    def _close_container(self, mark: str) -> None:
+        inside = self._open.pop()
+        if isinstance(inside, dict) != (mark == "}"):
+            self._open.append(inside)
+            self.broken = True
+            return
+        if isinstance(inside, dict):
+            self._keys.pop()
+        self._expected = "comma" if self._open else "nothing"
+
+    def _put(self, value: Any) -> None:
+        """Put a value into the innermost container."""
+        inside = self._open[-1]
+        if isinstance(inside, dict):
+            inside[self._keys[-1]] = value
+        else:
+            inside.append(value)
+        self._expected = "comma"
+
+
+def _decode(source: str) -> str:
+    """Return the characters that a part of a string literal stands for."""
+    if "\\" in source:
+        source = str(json.loads(f'"{source}"', strict=False))
+    return replace_surrogates(source)
