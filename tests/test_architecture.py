@@ -420,6 +420,7 @@ HOMES = {
         "events.event_frame",
         "events.answer_frame",
         "rows.map.table.pandas_out",
+        "notebook.cell.table_files",
     },
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .attachments import without_text as without_text
     from .configuration import Configuration as Configuration
     from .context import Context as Context
-    from .context import Look as Look
+    from .context import Mention as Mention
     from .context import Mode as Mode
     from .context_check import Changes as Changes
     from .context_check import find_mentioned as find_mentioned
@@ -72,8 +72,8 @@ _HOMES = {
     "InProgress": "in_progress",
     "InvalidOutput": "typed.output_type",
     "Limits": "limits",
-    "Look": "context",
     "Loop": "loop",
+    "Mention": "context",
     "Mode": "context",
     "OutputType": "typed.output_type",
     "Played": "drift",

@@ -6,6 +6,8 @@ model, put beside the prompt and logged.
 
 Rules
 - The text stands before the newest prompt only: not in the cached prefix, not in later history.
+- What an `@name` of the prompt meant is recorded as a `Mention`. A record without one had no such
+  name, whatever its prompt says: `@alice` stays as it was written.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
 - A look has types, shapes and dtypes, never values. It is not among the inputs of a run: a record
   is found without it (`context_check` compares the looks of variables that the run used). The dtype
@@ -15,6 +17,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
@@ -79,12 +82,40 @@ def _describe_shape(look: Look) -> str:
     return "×".join(map(str, look.shape)) or "a scalar"
 
 
+class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the user pointed a run at: an `@name` of the prompt, or a file of `--attach`.
+
+    `text`: as it is written, "" for an attached file. `name`: of the variable, the path of the
+    file, or the id of the cell ("": it has none). `digest`: of the file, or of the cell's source.
+    The field names are those of the record.
+    """
+
+    text: str
+    kind: Literal["variable", "file", "cell"]
+    name: str
+    digest: str = ""
+
+    @classmethod
+    def read_all(cls, run: Sequence[Event]) -> list[Mention]:
+        """Return the mentions that a record names; what does not have their form is left out."""
+        event = find_context(run)
+        payload = event.payload if event is not None else None
+        listed = payload.get("mentions") if isinstance(payload, Mapping) else None
+        return list(cls._convert_all(listed)) if isinstance(listed, list | tuple) else []
+
+    @classmethod
+    def _convert_all(cls, listed: Sequence[Any]) -> Iterator[Mention]:
+        for value in listed:
+            with suppress(msgspec.ValidationError, RecursionError):
+                yield msgspec.convert(value, cls)
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What one run sends beside its prompt.
 
-    `system`: lines for the system message. `text`: what stands before the prompt. `looks`: the
-    variables that it can name. `cells`: how many cells the text shows. `changed`: why a record was
-    not played, in words.
+    `system`: lines for the system message. `text`: what stands before the prompt. `described`: the
+    variables that it can name. `cells`: how many cells the text shows. `mentions`: what the user
+    pointed it at. `changed`: why a record was not played, in words.
     """
 
     MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)
@@ -92,8 +123,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "none"
     system: str = ""
     text: str = ""
-    looks: Mapping[str, Look] = {}
+    described: Mapping[str, Described] = {}
     cells: int = 0
+    mentions: tuple[Mention, ...] = ()
     changed: tuple[str, ...] = ()
 
     @property
@@ -137,9 +169,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             "mode": self.mode,
             "text": self.text,
             "tokens": self.tokens,
-            "variables": msgspec.to_builtins(self.looks),
+            "variables": {n: msgspec.to_builtins(Look.of(d)) for n, d in self.described.items()},
         }
         payload |= {"cells": self.cells} if self.cells else {}
+        payload |= {"mentions": msgspec.to_builtins(self.mentions)} if self.mentions else {}
         payload |= {"changed": list(self.changed)} if self.changed else {}
         return State(kind=KIND, payload=redaction.value(payload))
 

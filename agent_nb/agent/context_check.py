@@ -7,6 +7,8 @@ Rules
   functions of the notebook read for it, and what it asked `variables` for.
 - What it assigned before reading does not count, nor does what did not exist when it was recorded.
   So Run All may follow Run All.
+- What an `@name` of the prompt meant when the run began counts as used (`Mention`), not what it
+  would mean now. The caller compares files and cells.
 - Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
   an unused one that is gone is not, for its cell may stand below.
 - A record may say anything: what does not have the form of a look is not compared.
@@ -14,9 +16,10 @@ Rules
 
 from __future__ import annotations
 
+import os
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -32,7 +35,7 @@ from ..tools import (
 )
 from ..wire import redact_text
 from .code_names import CodeNames
-from .context import Look, find_context
+from .context import Look, Mention, find_context
 from .tape import Tape
 
 LONGEST = 100  # characters of a change in words
@@ -48,11 +51,23 @@ class Changes(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()
 
     @classmethod
-    def since(cls, tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
-        """Return how the variables in `namespace` differ from those of the recorded run."""
+    def since(
+        cls,
+        tape: Tape,
+        toolset: Toolset,
+        namespace: dict[str, Any],
+        compare: Callable[[Sequence[Mention], Collection[str]], Sequence[str]] | None = None,
+    ) -> Changes:
+        """Return how the variables in `namespace` differ from those of the recorded run.
+
+        `compare` returns how the files and cells of recorded mentions differ, in words; it takes
+        the mentions, and the paths of files that the run wrote itself.
+        """
+        mentions = Mention.read_all(tape.events)
+        changed = tuple(compare(mentions, _list_written(tape))) if compare is not None else ()
         looks = _recorded_looks(tape.events)
         if not looks:
-            return cls()
+            return cls(changed)
         names, variables = find_used(tape, toolset, namespace), dict(text_entries(namespace))
         secrets = collect_secrets()
 
@@ -67,7 +82,7 @@ class Changes(msgspec.Struct, frozen=True):
                 change = "is gone" if name in names else ""
             if change:
                 differences[name in names].append(one_line(f"`{name}` {change}", LONGEST))
-        return cls(tuple(differences[True]), tuple(differences[False]))
+        return cls((*differences[True], *changed), tuple(differences[False]))
 
     def list_used(self) -> str:
         """Return the changes of used variables in words, the first few by name; "" if none."""
@@ -106,7 +121,14 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[st
             names.uses(find_used_variables(tool.invoke))
     prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
     own = names.assigned - names.read.keys()
-    return {*names.read, *find_mentioned(prompt)} - own
+    pointed = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
+    return {*names.read, *find_mentioned(prompt), *pointed} - own
+
+
+def _list_written(tape: Tape) -> set[str]:
+    """Return the paths of the files that a recorded run wrote with `write`."""
+    calls = (call for call in tape.finished_calls() if call.name == "write")
+    return {os.path.normpath(str(tape.arguments(call).get("file"))) for call in calls}
 
 
 def _list_first(changes: Sequence[str]) -> str:

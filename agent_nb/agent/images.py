@@ -59,7 +59,7 @@ def _bytes(source: Any) -> bytes:
     # a data frame, or a series
     if hasattr(source, "columns") or (hasattr(source, "to_frame") and hasattr(source, "dtype")):
         raise UsageError(
-            f"A {type(source).__name__} is a table, not an image. Put it into the prompt with {{{{ its name }}}}, or ask about each of its rows with --map (agent.map)."
+            f"A {type(source).__name__} is a table, not an image. Point at it with @ and its name in the prompt, put it there with {{{{ its name }}}}, or ask about each of its rows with --map (agent.map)."
         )
     raise UsageError(
         f"{_name(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure."

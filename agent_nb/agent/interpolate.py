@@ -51,6 +51,11 @@ class PromptTemplate:
         self.names: frozenset[str] = frozenset().union(*(e.names for e in self._expressions))
 
     @property
+    def written(self) -> str:
+        """The prompt with an empty `{{}}` for each expression: what the user wrote as text."""
+        return "".join(p if isinstance(p, str) else _OPEN + _CLOSE for p in self._pieces)
+
+    @property
     def constant(self) -> bool:
         """Whether the prompt has no expression."""
         return not self._expressions

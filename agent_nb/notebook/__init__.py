@@ -4,7 +4,8 @@ Read `cell/run` first: one cell from its text to its record. IPython loads `magi
 `presave` by their names; the runner and the command line read and review notebooks here, and send a
 kernel the options of a cell (`RunnerOptions`).
 
-Order: conversations, notices, option_table, runner_options, saved_views, transform, yes_no
+Order: conversations, file_text, mentions, notices, option_table, runner_options, saved_views,
+  transform, yes_no
 < identity, mcp_servers, options, presave
 < files, output_option
 < doctor, session

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from .decorator import as_tool as as_tool
     from .decorator import clean_name as clean_name
     from .describe import describe_variable as describe_variable
-    from .describe import list_variables as list_variables
-    from .describe import preview_value as preview_value
+    from .describe import describe_variables as describe_variables
     from .describe import user_variables as user_variables
     from .kernel_permissions import KERNEL_PERMISSIONS as KERNEL_PERMISSIONS
     from .mcp.config_file import read_servers as read_servers
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from .policy_check import load_checked_policy as load_checked_policy
     from .policy_file import read_policy_offer as read_policy_offer
     from .project_source import ProjectSearch as ProjectSearch
+    from .read_files import open_confined as open_confined
     from .reads import find_used_variables as find_used_variables
     from .results import convert_error as convert_error
     from .results import convert_formatted as convert_formatted
@@ -107,12 +107,12 @@ _HOMES = {
     "explain_fault": "schema",
     "find_code_fault": "offered_code",
     "find_used_variables": "reads",
-    "list_variables": "describe",
+    "describe_variables": "describe",
     "load_checked_policy": "policy_check",
     "load_plugins": "schema",
     "module_name": "safe_types",
     "one_line": "safe_types",
-    "preview_value": "describe",
+    "open_confined": "read_files",
     "public_name": "safe_types",
     "read_policy_offer": "policy_file",
     "read_servers": "mcp.config_file",

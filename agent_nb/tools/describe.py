@@ -53,7 +53,9 @@ from .safe_types import (
 from .variable_facts import Described, count_tokens
 
 VARIABLES = 60  # most variables in a list
-TOKENS = 2_000  # of a list or a preview, about
+TOKENS = 2_000  # of a list, with the rows below it, or of a preview, about
+ROWS = 3  # first rows of a table below a list
+_FRAMES = ("pandas.DataFrame", "polars.DataFrame")
 _DOTS = "…"  # stands for a cell that is not a plain value
 _MOST_ROWS = 20  # of a preview
 _TEXT = 400  # most characters in the preview of a text
@@ -175,6 +177,33 @@ def list_variables(
         left -= count_tokens(text)
     missing = len(order) - len(shown)
     return "\n".join([*shown, *([_left_out_line(missing)] if missing else [])])
+
+
+def describe_variables(
+    variables: Mapping[str, Any],
+    first: Sequence[str],
+    clean: Clean,
+    known: Mapping[str, Described],
+    *,
+    rows: bool,
+) -> str:
+    """Return `list_variables`; `rows`: also first rows of as many frames as fit `TOKENS`."""
+    text = list_variables(variables, first, clean, known)
+    if not rows:
+        return text
+    left = TOKENS - sum(map(count_tokens, text.splitlines()))
+    frames: list[str] = []
+    for name in dict.fromkeys((*first, *sorted(variables))):
+        if public_name(variables[name]) not in _FRAMES:
+            continue
+        preview = preview_value(name, variables[name], ROWS, clean, brief=True)
+        shown = f"First rows of {name}:\n{preview}"
+        left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
+        if left < 0:
+            left += cost
+            continue
+        frames.append(shown)
+    return "\n\n".join([text, *frames])
 
 
 def _left_out_line(count: int) -> str:

@@ -39,10 +39,15 @@ def find_unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
     }
 
 
+def open_confined(folder: str, name: str) -> io.BufferedReader:
+    """Open a file below `folder`; `name` is checked by `paths`. Raises ToolError and OSError."""
+    return os.fdopen(open_existing(locate_file(folder, name)), "rb")
+
+
 def digest_file(folder: str, name: str) -> str:
     """Return the digest of a file below `folder`, "" if it cannot be read or is too large."""
     try:
-        with os.fdopen(open_existing(locate_file(folder, name)), "rb") as raw:
+        with open_confined(folder, name) as raw:
             return _hashed(raw)
     except (ToolError, OSError):
         return ""

@@ -1,5 +1,7 @@
 """Agent cells with ids in the shell of this process, and what they have shown."""
 
+import asyncio
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -75,3 +77,53 @@ def nb(loaded, run, monkeypatch, tmp_path):
     monkeypatch.setattr(run_live_button, "publish_display", show)
     yield notebook
     del loaded.kernel
+
+
+@pytest.fixture
+def notebook(nb, tmp_path, monkeypatch):
+    """The cells of `nb`, and a way to run plain ones; `save` writes cells to the file."""
+    from agent_nb.notebook.cell import ran_cells
+
+    history = nb.shell.history_manager
+    ran_cells.uninstall_history(nb.shell)
+    for kept in (history.input_hist_raw, history.input_hist_parsed):
+        kept[:] = [""]
+    for name in ("outputs", "exceptions", "output_hist_reprs"):  # versions of IPython differ
+        getattr(history, name, {}).clear()
+    nb.shell.execution_count = 1
+    ran_cells.install_history(nb.shell)
+
+    def plain(code, cell="", tags=None):
+        metadata = {"cellId": cell} if cell else {}
+        nb.parent["metadata"] = metadata | ({"tags": tags} if tags else {})
+
+        async def run():
+            return await nb.shell.run_cell_async(
+                code, store_history=True, transformed_cell=nb.shell.transform_cell(code)
+            )
+
+        result = asyncio.run(run())
+        nb.shell.events.trigger("post_execute")
+        nb.shell.events.trigger("post_run_cell", result)
+        return result
+
+    def save(*cells):
+        made = [
+            {
+                "id": cell,
+                "cell_type": "code",
+                "source": source,
+                "metadata": {"tags": tags},
+                "outputs": [],
+                "execution_count": None,
+            }
+            for cell, source, *tags in cells
+        ]
+        path = tmp_path / "n.ipynb"
+        path.write_text(
+            json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+        )
+        monkeypatch.setenv("JPY_SESSION_NAME", str(path))
+
+    nb.plain, nb.save = plain, save
+    return nb

@@ -1,8 +1,5 @@
 """The cells above as a model reads them, and the cell that failed as a question."""
 
-import asyncio
-import json
-
 import pytest
 from helpers.asked_models import Asked
 from helpers.hostile_objects import HITS, hostile
@@ -14,54 +11,6 @@ from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 
 CELLS = "-m model --context cells"
-
-
-@pytest.fixture
-def notebook(nb, tmp_path, monkeypatch):
-    """The cells of `nb`, and a way to run plain ones; `save` writes cells to the file."""
-    history = nb.shell.history_manager
-    ran_cells.uninstall_history(nb.shell)
-    for kept in (history.input_hist_raw, history.input_hist_parsed):
-        kept[:] = [""]
-    for name in ("outputs", "exceptions", "output_hist_reprs"):  # versions of IPython differ
-        getattr(history, name, {}).clear()
-    nb.shell.execution_count = 1
-    ran_cells.install_history(nb.shell)
-
-    def plain(code, cell="", tags=None):
-        metadata = {"cellId": cell} if cell else {}
-        nb.parent["metadata"] = metadata | ({"tags": tags} if tags else {})
-
-        async def run():
-            return await nb.shell.run_cell_async(
-                code, store_history=True, transformed_cell=nb.shell.transform_cell(code)
-            )
-
-        result = asyncio.run(run())
-        nb.shell.events.trigger("post_execute")
-        nb.shell.events.trigger("post_run_cell", result)
-        return result
-
-    def save(*cells):
-        made = [
-            {
-                "id": cell,
-                "cell_type": "code",
-                "source": source,
-                "metadata": {"tags": tags},
-                "outputs": [],
-                "execution_count": None,
-            }
-            for cell, source, *tags in cells
-        ]
-        path = tmp_path / "n.ipynb"
-        path.write_text(
-            json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-        )
-        monkeypatch.setenv("JPY_SESSION_NAME", str(path))
-
-    nb.plain, nb.save = plain, save
-    return nb
 
 
 def shown(model):

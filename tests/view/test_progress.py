@@ -75,7 +75,7 @@ SHAPES: dict[str, tuple[list[Any], str, list[tuple[float | None, str]]]] = {
     "a percentage with more": (
         [{"percent": 65, "file": "a.bin", "message": "sending"}],
         "",
-        [(0.65, '65 % · sending · file=a.bin')],
+        [(0.65, "65 % · sending · file=a.bin")],
     ),
     "counts": (
         [{"done": 6000, "total": 18000, "unit": "rows"}],

@@ -57,7 +57,7 @@ def format_cells(
     parts: list[str] = []
     left -= count_tokens(_ABOUT) + count_tokens(_count_missing(len(cells)))
     for cell in cells:
-        part = "\n".join(_lines(cell, clean))
+        part = describe_cell(cell, clean)
         left -= sum(map(count_tokens, part.splitlines())) + 1
         if left < 0:
             break
@@ -67,8 +67,13 @@ def format_cells(
     return ("\n\n".join([_ABOUT, *listed]) if parts else ""), len(parts)
 
 
+def describe_cell(cell: RanCell, clean: Callable[[str], str]) -> str:
+    """Return a cell as text: its code, its result and its traceback."""
+    return "\n".join(_lines(cell, clean))
+
+
 def _lines(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
-    yield f"In [{cell.count}]:"
+    yield f"In [{cell.count or ' '}]:"
     yield cut_middle(clean(cell.code), CODE)
     if cell.result:
         yield f"Out[{cell.count}]:"

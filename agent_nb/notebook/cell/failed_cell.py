@@ -23,6 +23,7 @@ from ...events import User
 from ...models import collect_secrets
 from ...record import Provenance, events_of
 from ...wire import cut_end, cut_middle, redact_text
+from ..file_text import fence
 from ..files.library import Library
 from ..identity import Cell
 from .context_cells import CODE, TRACEBACK, readable_cells
@@ -47,10 +48,12 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 class CellPrompt(msgspec.Struct, frozen=True):
     """The prompt of a cell, with the values of its `{{ }}`, whose pictures are `pictures`.
 
-    `recorded`: it was read from the cell's record, since no cell has failed (`--fix`).
+    `written`: the text of the cell without its `{{ }}`, in which an `@name` counts. `recorded`: it
+    was read from the cell's record, since no cell has failed (`--fix`).
     """
 
     text: str
+    written: str = ""
     recorded: bool = False
     pictures: Sequence[Mapping[str, str]] = ()
 
@@ -89,8 +92,8 @@ def _format_prompt(failed: RanCell, remark: str) -> str:
     traceback = stabilize(_clean(failed.traceback))
     parts = (
         f"This cell fails: {cut_end(traceback.rpartition(chr(10))[2], LINE)}",
-        _fenced(cut_middle(_clean(failed.code), CODE), "python"),
-        _fenced(cut_middle(traceback, TRACEBACK)),
+        fence(cut_middle(_clean(failed.code), CODE), "python"),
+        fence(cut_middle(traceback, TRACEBACK)),
         "Find the cause, and say how to fix it.",
         remark,
     )
@@ -106,8 +109,3 @@ def stabilize(traceback: str) -> str:
     for pattern, plain in _VOLATILE:
         traceback = pattern.sub(plain, traceback)
     return "\n".join(line.rstrip() for line in traceback.strip().splitlines())
-
-
-def _fenced(text: str, language: str = "") -> str:
-    ticks = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1
-    return f"{'`' * ticks}{language}\n{text}\n{'`' * ticks}"

@@ -26,6 +26,7 @@ from ..session import Session
 from .context import build_context
 from .context_cells import cells_above
 from .failed_cell import CellPrompt, failure_prompt
+from .mentioned import NOTHING, Notebook, Pointed
 from .ran_cells import RanCell
 from .rerun import ReplayChoice
 
@@ -96,19 +97,42 @@ def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
     written = cell.body.replace("\r\n", "\n").strip()
     if options.map:  # filled in for each row
         return CellPrompt(written)
-    text = PromptTemplate(written).fill(session.shell.user_ns, pictures)
+    template = PromptTemplate(written)
+    text = template.fill(session.shell.user_ns, pictures)
     prompt = (
         failure_prompt(session.shell, cell, session.library, text)
         if options.fix
         else CellPrompt(text)
     )
-    return msgspec.structs.replace(prompt, pictures=pictures)
+    return msgspec.structs.replace(prompt, written=template.written, pictures=pictures)
+
+
+def load_attached(session: Session, options: Options) -> tuple[tuple[str, ...], Pointed]:
+    """Return the pictures of `--attach`, and the other files, whose tables are variables then.
+
+    Of a map all are pictures. Raises UsageError for a file that cannot be read or sent.
+    """
+    if options.map or not options.attach:
+        return options.attach, NOTHING
+    from .attached_files import Attached  # few cells have one
+
+    attached = Attached.split(options.attach, session.shell.user_ns)
+    return attached.pictures, attached.load(session.shell)
 
 
 def prepare_inputs(
-    session: Session, cell: Cell, options: Options, conversation: Conversation, prompt: CellPrompt
+    session: Session,
+    cell: Cell,
+    options: Options,
+    conversation: Conversation,
+    prompt: CellPrompt,
+    *,
+    pictures: Sequence[str],
 ) -> CellInputs:
-    """Return the inputs of a cell; rebuild its conversation from records at its first use."""
+    """Return the inputs of a cell; rebuild its conversation from records at its first use.
+
+    `pictures`: the variables and files with pictures that are attached.
+    """
     namespace = session.shell.user_ns
     if options.map:
         # maps are a tenth of all that a cell loads; few cells have one
@@ -118,7 +142,7 @@ def prepare_inputs(
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
     return PromptInputs(
         prompt,
-        [*(namespace.get(name, name) for name in options.attach), *prompt.pictures],
+        [*(namespace.get(name, name) for name in pictures), *prompt.pictures],
         conversation.before(cell.key, fresh=options.new),
         conversation.count_foreign(cell.key, fresh=options.new),
         turn_remarks(rebuilt, conversation.count_dropped(cell.key)),
@@ -126,14 +150,31 @@ def prepare_inputs(
 
 
 def gather_context(
-    session: Session, cell: Cell, options: Options, agent: Agent, prompt: str
+    session: Session,
+    cell: Cell,
+    options: Options,
+    agent: Agent,
+    prompt: CellPrompt,
+    *,
+    attached: Pointed = NOTHING,
 ) -> Context:
-    """Return what the model is given about the notebook beside the prompt of a cell."""
+    """Return what the model is given about the notebook beside the prompt of a cell.
+
+    `attached`: the files of `--attach` that are no pictures.
+    """
 
     def above() -> list[RanCell]:
         return cells_above(session.shell, cell, session.library.file(cell.runner_options))
 
-    return build_context(session.shell, options.context, agent.tools, prompt, above=above)
+    notebook = Notebook(session.shell, cell, session.library)
+    return build_context(
+        session.shell,
+        options.context,
+        agent.tools,
+        prompt.text,
+        above=above,
+        pointed=attached.joined(notebook.resolve(prompt.written, prompt.text)),
+    )
 
 
 def make_agent(

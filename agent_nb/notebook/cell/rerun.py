@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -113,12 +113,13 @@ def decide_replay(
     can_ask: bool,
     path_advice: str = "",
     namespace: dict[str, Any] | None = None,
+    compare: Callable[..., Sequence[str]] | None = None,
 ) -> ReplayChoice:
     """Decide for one cell, in a mode of `--rerun`, with its `records` and the `inputs` it has now.
 
     `can_ask`: the user can be asked about untrusted code. `path_advice`: what to do if the file of
     the notebook is unknown, for the error. `namespace`: the user's variables; those that the
-    recorded run used must look the same.
+    recorded run used must look the same. `compare`: see `Changes.since`.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
     the user cannot be asked.
@@ -143,7 +144,9 @@ def decide_replay(
             raise NotReplayed(" ".join(sentences), differences)
         return ReplayChoice(matched)
     tape = Tape.of(matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True)
-    changes = Changes.since(tape, agent.tools, namespace) if namespace is not None else Changes()
+    changes = (
+        Changes.since(tape, agent.tools, namespace, compare) if namespace is not None else Changes()
+    )
     if changes.used and mode == "replay":
         raise changed_variables_error(changes)
     if changes.used:

@@ -55,9 +55,11 @@ from .failure import AgentCellError
 from .frontend import is_unshown
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
+from .mentioned import NOTHING, Notebook
 from .prepare import (
     CellInputs,
     gather_context,
+    load_attached,
     make_agent,
     open_journal,
     prepare_inputs,
@@ -109,6 +111,7 @@ class CellRun:
         self._inputs: CellInputs | None = None
         self._agent: Agent | None = None
         self._context = Context()
+        self._attached = NOTHING
         self._choice = UNDECIDED
         self._driver: Driver | None = None  # of the latest stream
         self._stream: Stream | None = None
@@ -178,11 +181,14 @@ class CellRun:
         """
         cell, session = self.cell, self.session
         self._options = options = apply_runner_options(self._parse_options(), cell)
+        pictures, self._attached = load_attached(session, options)
         prompt = read_prompt(session, cell, options)
         self._conversation = conversation = self._until_end.enter_context(
             session.conversations.claim(options.conversation, cell.key)
         )
-        self._inputs = prepare_inputs(session, cell, options, conversation, prompt)
+        self._inputs = prepare_inputs(
+            session, cell, options, conversation, prompt, pictures=pictures
+        )
         self._display = self._new_display()
         self._controls.set_view_kind(self._display.kind)
         self._secrets = collect_secrets()
@@ -194,7 +200,9 @@ class CellRun:
             ask=self._controls.approval_source(driver, self._caught_up),
             secrets=self._secrets,
         )
-        self._context = gather_context(session, cell, options, agent, prompt.text)
+        self._context = gather_context(
+            session, cell, options, agent, prompt, attached=self._attached
+        )
         self._choice = choice = self._choose(agent, conversation)
         if choice.match.status == "tampered":
             print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
@@ -228,6 +236,10 @@ class CellRun:
                 can_ask=self._controls.can_ask,
                 path_advice=self._path_advice,
                 namespace=self.session.shell.user_ns,
+                compare=partial(
+                    Notebook(self.session.shell, self.cell, library).describe_changes,
+                    attached=self._attached.mentions,
+                ),
             )
             choice = self._inputs.choose(decide, records, mode=mode, trust=trust)
             not_replayed = choice.tape is None and mode != "live"

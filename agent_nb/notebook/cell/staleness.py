@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -32,7 +33,9 @@ from ..identity import Cell
 from ..option_table import DEFAULT_CONVERSATION
 from ..options import Options
 from ..session import Session
+from .attached_files import Attached
 from .map_inputs import MapInputs
+from .mentioned import Notebook
 from .prepare import read_prompt
 
 LONGEST = 50  # characters of a prompt
@@ -75,7 +78,11 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
                 history = _history(session, cell, options, recorded[options.conversation])
                 inputs = _inputs_of(session, cell, agent, options, history)
                 matched = Match.find(records, inputs.digests)
-                state, why = _judge(matched, agent, session.shell.user_ns)
+                compare = partial(
+                    Notebook(session.shell, cell, session.library).describe_changes,
+                    attached=_split_attached(session, options).mentions,
+                )
+                state, why = _judge(matched, agent, session.shell.user_ns, compare)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         # a cell that cannot be judged is a turn for the cells below all the same
@@ -124,17 +131,32 @@ def _inputs_of(
     prompt, namespace = read_prompt(session, cell, options), session.shell.user_ns
     if options.map:
         return MapInputs(prompt, options, namespace).run_inputs(agent)
-    attached = [*(namespace.get(name, name) for name in options.attach), *prompt.pictures]
+    pictures = _split_attached(session, options).pictures
+    attached = [*(namespace.get(name, name) for name in pictures), *prompt.pictures]
     return agent.given(prompt.text, attachments=attached, history=history)
 
 
-def _judge(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[State, str]:
-    """Return the state of a cell whose records were `matched`, and why."""
+def _split_attached(session: Session, options: Options) -> Attached:
+    """Return the files of `--attach`, none of a map."""
+    names = () if options.map else options.attach
+    return Attached.split(names, session.shell.user_ns)
+
+
+def _judge(
+    matched: Match,
+    agent: Agent,
+    namespace: dict[str, Any],
+    compare: Callable[..., Sequence[str]],
+) -> tuple[State, str]:
+    """Return the state of a cell whose records were `matched`, and why.
+
+    `compare`: see `Changes.since`.
+    """
     if matched.record is None:
         changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
         return matched.status, "; ".join(filter(None, (changed, matched.problem)))
     tape = Tape.of(matched.record, checked=True)
-    if changes := Changes.since(tape, agent.tools, namespace).list_used():
+    if changes := Changes.since(tape, agent.tools, namespace, compare).list_used():
         return "stale", changes
     failed = count_failed_rows(tape.events)
     return matched.status, (

@@ -141,6 +141,7 @@ def show_context(session: Session, arguments: list[str]) -> None:
     """[OPTIONS]: what a cell with these options would send about the notebook beside its prompt,
     word for word, and about how many tokens that is
     """
+    from ..cell.failed_cell import CellPrompt
     from ..cell.prepare import gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
@@ -150,7 +151,7 @@ def show_context(session: Session, arguments: list[str]) -> None:
         size = agent.model.context
     except UsageError:  # no model is configured yet
         size = 0
-    fitted = gather_context(session, cell, options, agent, "").fitted(size)
+    fitted = gather_context(session, cell, options, agent, CellPrompt("")).fitted(size)
     print_text("\n\n".join(_context_parts(fitted)))
 
 

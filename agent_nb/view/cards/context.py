@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...wire import as_dict, as_list
 from ..format import count_noun, format_count, join_parts
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import NoteCard
@@ -28,8 +29,10 @@ def card(state: NoteCard, context: Context) -> Node | None:
 
 def _sizes(payload: dict[str, Any]) -> list[str]:
     variables, cells, tokens = (payload.get(name) for name in ("variables", "cells", "tokens"))
+    files = [m for m in as_list(payload.get("mentions")) if as_dict(m).get("kind") == "file"]
     return [
         count_noun(len(variables), "variable") if isinstance(variables, dict) and variables else "",
         count_noun(cells, "cell") if type(cells) is int and cells > 0 else "",
+        count_noun(len(files), "file") if files else "",
         f"{format_count(tokens)} tokens" if type(tokens) is int else "",
     ]

@@ -1,0 +1,190 @@
+"""The files of `--attach` that are no pictures: tables become frames, texts are sent.
+
+Rules
+- A name is a variable, else a file. A file is a table by its ending, a picture by its first bytes
+  or its ending, else a text; what is none of these is an error.
+- The frame gets the file's name as a valid identifier, or `NAME` of `--attach NAME=FILE`; each of
+  several sheets adds its own. It is described as a variable that the prompt names.
+- A variable of the user is never replaced: that is an error, which says how to name the frame. One
+  that an earlier run of a cell put there is read again, as `read_csv` would in that cell; if the
+  name holds something else by then, a note says so.
+- The record has the digest of a file, not the file.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...agent import Mention
+from ...errors import UsageError
+from ...models import collect_secrets
+from ...wire import media_type, redact_text
+from ..file_text import decode_text, describe_text, one_name
+from ..notices import print_warning
+from .mentioned import Pointed, digest_data
+from .table_files import ENDINGS, LARGEST, choose_library, read_tables
+
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+LARGEST_TEXT = 10_000_000  # bytes
+SENT = 60_000  # characters of a text
+_HEAD = 32  # bytes that show the format of a picture
+_RESERVED = {"In", "Out", "exit", "quit", "get_ipython", "display"}
+_NOT_IN_NAME = re.compile(r"\W+")
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """The names of `--attach`: those of `pictures`, and the other files."""
+
+    pictures: tuple[str, ...] = ()
+    files: tuple[AttachedFile, ...] = ()
+
+    @classmethod
+    def split(cls, names: Sequence[str], namespace: Mapping[str, Any]) -> Attached:
+        """Sort the names of `--attach`. Raises UsageError for a file that cannot be read."""
+        pictures, files = [], []
+        for name in names:
+            file = None if name in namespace else _find_file(name)
+            if file is None:
+                pictures.append(name)
+            else:
+                files.append(file)
+        return cls(tuple(pictures), tuple(files))
+
+    @property
+    def mentions(self) -> list[Mention]:
+        """The files as the record names them."""
+        return [Mention("", "file", file.name, digest_data(file.data)) for file in self.files]
+
+    def load(self, shell: Any) -> Pointed:
+        """Put the tables into the user's namespace; return what the model is pointed at.
+
+        Raises UsageError for a file that is no table or no text, and for a name that is taken.
+        """
+        secrets = collect_secrets()
+
+        def clean(text: str) -> str:
+            return redact_text(text, secrets)
+
+        mentions, texts = list(self.mentions), []
+        for file in self.files:
+            if file.table:
+                names = _load_table(file, shell)
+                mentions += [Mention("", "variable", name) for name in names]
+                listed = ", ".join(f"`{name}`" for name in names)
+                texts.append(f"File {one_name(file.name, clean)}: read into {listed}.")
+            else:
+                texts.append(file.describe(clean))
+        return Pointed(tuple(mentions), tuple(texts))
+
+
+class AttachedFile(msgspec.Struct, frozen=True):
+    """A file of `--attach`: its path as written, and its bytes.
+
+    `variable`: the name that its frame is to have, "" for that of the file.
+    """
+
+    name: str
+    data: bytes
+    variable: str = ""
+
+    @property
+    def table(self) -> bool:
+        """Whether it becomes a frame."""
+        return self.name.lower().endswith(ENDINGS)
+
+    def describe(self, clean: Callable[[str], str]) -> str:
+        """Return its text for a model. Raises UsageError if it is not text."""
+        text = decode_text(self.data)
+        if text is None:
+            raise UsageError(
+                f"{self.name} is neither a picture (PNG, JPEG, GIF, WebP) nor a table ({', '.join(ENDINGS)}) nor text."
+            )
+        return describe_text(self.name, text, clean, SENT)
+
+
+def _find_file(name: str) -> AttachedFile | None:
+    """Return the file that a name of `--attach` means, None for a picture. Raises UsageError."""
+    variable, path = "", Path(name).expanduser()
+    before, equals, after = name.partition("=")
+    if equals and before.isidentifier() and not path.exists():
+        variable, name, path = before, after, Path(after).expanduser()
+    lower = name.lower()
+    if not variable and (lower.endswith(PICTURES) or (not path.suffix and not path.exists())):
+        return None  # the picture, or the error of a name that is neither variable nor file
+    table = lower.endswith(ENDINGS)
+    if variable and not table:
+        raise UsageError(
+            f"--attach {variable}={name}: only a table ({', '.join(ENDINGS)}) becomes a variable."
+        )
+    most = LARGEST if table else LARGEST_TEXT
+    try:
+        with path.open("rb") as raw:
+            head = raw.read(_HEAD)
+            if media_type(head) and not table:
+                return None
+            data = head + raw.read(most + 1 - len(head))
+    except OSError as fault:
+        raise UsageError(f"The file {name} cannot be read: {fault.strerror}.") from None
+    if len(data) > most:
+        raise UsageError(
+            f"{name} is larger than {most // 1_000_000} MB: read it in a cell, as far as you need it."
+        )
+    return AttachedFile(name, data, variable)
+
+
+def _load_table(file: AttachedFile, shell: Any) -> list[str]:
+    """Read a table into the namespace of a shell; return the names of its frames."""
+    namespace: dict[str, Any] = shell.user_ns
+    frames = read_tables(file.name, file.data, choose_library(namespace))
+    named = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
+    loaded = _loaded_in(shell)
+    for name in named:
+        if name in namespace and name not in loaded:
+            raise UsageError(
+                f"--attach {file.name} would replace your variable {name}. Give the frame another name: --attach NAME={file.name}"
+            )
+    for name, frame in named.items():
+        former = namespace.get(name)
+        if former is not None and id(former) != loaded.get(name):
+            print_warning(f"{name} is {file.name} again; it held another value.")
+        namespace[name] = frame
+        loaded[name] = id(frame)
+    return list(named)
+
+
+def _name_frames(file: AttachedFile, sheets: Sequence[str]) -> Iterator[str]:
+    """Yield a name for each frame of a file: of the file, and of the sheet if there are several."""
+    name = Path(file.name).name
+    stem = file.variable or name[: -len(next(e for e in ENDINGS if name.lower().endswith(e)))]
+    taken: set[str] = set()
+    for sheet in sheets:
+        chosen = make_identifier(stem if len(sheets) == 1 else f"{stem}_{sheet}")
+        while chosen in taken:
+            chosen += "_"
+        taken.add(chosen)
+        yield chosen
+
+
+def make_identifier(text: str) -> str:
+    """Return a text as the name of a variable that hides no name of Python."""
+    name = _NOT_IN_NAME.sub("_", text).strip("_")
+    if not name.isidentifier():
+        name = f"table_{name}".rstrip("_")
+    taken = keyword.iskeyword(name) or hasattr(builtins, name) or name in _RESERVED
+    return f"{name}_table" if taken else name
+
+
+_by_shell: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
+
+
+def _loaded_in(shell: Any) -> dict[str, int]:
+    """Return the frames that were put into a shell, by name: the `id` of the object."""
+    return _by_shell.setdefault(shell, {})

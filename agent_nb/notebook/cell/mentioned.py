@@ -1,0 +1,256 @@
+"""What the user points a run at: variables, files and cells by `@name`, and files by `--attach`.
+
+Why: "@reviews has which columns?" needs neither a tool nor an approval. What was meant is recorded,
+so that a replay compares that and nothing that came later to have such a name.
+
+Rules
+- `@name` means a variable, else a file below the notebook's folder, `@cell:N` the cell whose number
+  in this kernel is N. Nothing else is meant, and the text of the prompt is never changed.
+- No code runs: a variable is described as in the list of variables, a file is read, of a cell the
+  texts that the shell has shown are sent. A cell tagged `agent-exclude` is not.
+- Files are confined like those of the file tools (`tools.paths`); secrets are removed before texts
+  are cut.
+- A cell is recorded by its id, since numbers change with each session: while the prompt stays as it
+  is, `@cell:N` means the recorded cell. A cell without an id, or in a file without ids, is recorded
+  by its source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ...agent import Mention
+from ...errors import ToolError
+from ...events import User
+from ...models import collect_secrets
+from ...record import events_of, source_hash
+from ...tools import open_confined, user_variables
+from ...wire import redact_text
+from ..file_text import decode_text, describe_text, one_name
+from ..files.library import Library
+from ..files.notebook_file import NotebookFile
+from ..identity import Cell
+from ..mentions import Written, find_written
+from .context_cells import describe_cell, readable_cells
+from .ran_cells import RanCell
+
+LARGEST = 64_000_000  # bytes of a file that is read
+SENT = 16_000  # characters of a file
+DIGEST = 16  # characters
+UNKNOWN = "?"  # the digest of a file that is too large to be read: it is not compared
+
+
+class Pointed(msgspec.Struct, frozen=True):
+    """What a run is pointed at: `mentions` for the record, `texts` for the model.
+
+    The variables among them are described with the others (`context`).
+    """
+
+    mentions: tuple[Mention, ...] = ()
+    texts: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables, in order."""
+        return [m.name for m in self.mentions if m.kind == "variable"]
+
+    @property
+    def cell_count(self) -> int:
+        """How many of them are cells."""
+        return sum(m.kind == "cell" for m in self.mentions)
+
+    def names_cell(self, cell: RanCell) -> bool:
+        """Return whether a cell is among them."""
+        return any(m.kind == "cell" and _is_recorded(cell, m) for m in self.mentions)
+
+    def joined(self, other: Pointed) -> Pointed:
+        """Return both."""
+        return Pointed((*self.mentions, *other.mentions), (*self.texts, *other.texts))
+
+
+NOTHING = Pointed()
+
+
+class Notebook:
+    """The cells and files of a notebook, as an `@name` in one of its cells can mean them."""
+
+    def __init__(self, shell: Any, cell: Cell, library: Library) -> None:
+        self._shell, self._cell, self._library = shell, cell, library
+        self._file: NotebookFile | None = None
+
+    @property
+    def file(self) -> NotebookFile:
+        """The saved notebook, read when it is first needed."""
+        if self._file is None:
+            self._file = self._library.file(self._cell.runner_options)
+        return self._file
+
+    def resolve(self, written: str, prompt: str) -> Pointed:
+        """Return what the `@name`s in a cell's text mean; `prompt` is that text as it is sent."""
+        names = find_written(written)
+        if not names:
+            return Pointed()
+        secrets = collect_secrets()
+
+        def clean(text: str) -> str:
+            return redact_text(text, secrets)
+
+        variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
+        pointed: dict[tuple[str, str], tuple[Mention, str]] = {}
+        for name in names:
+            found = self._find(name, variables, prompt, clean)
+            if found is not None:
+                mention = found[0]
+                pointed.setdefault((mention.kind, mention.name or mention.digest), found)
+        return Pointed(
+            tuple(mention for mention, _ in pointed.values()),
+            tuple(text for _, text in pointed.values() if text),
+        )
+
+    def _find(
+        self,
+        name: Written,
+        variables: Collection[str],
+        prompt: str,
+        clean: Callable[[str], str],
+    ) -> tuple[Mention, str] | None:
+        if name.cell is not None:
+            return self._find_cell(name, prompt, clean)
+        variable = unicodedata.normalize("NFKC", name.variable)  # as Python reads names
+        named = (Mention(f"@{name.variable}", "variable", variable), "")
+        if name.exact and variable in variables:
+            return named
+        for path in name.paths:
+            if (found := _read_file(path, name.text, clean)) is not None:
+                return found
+        return named if variable and variable in variables else None
+
+    def _find_cell(
+        self, name: Written, prompt: str, clean: Callable[[str], str]
+    ) -> tuple[Mention, str] | None:
+        """Return the cell that `@cell:N` means, as it ran here last; else as it is saved."""
+        ran = readable_cells(self._shell, self._cell, self.file)
+        recorded = self._recorded(name.text, prompt)
+        cell = None
+        if recorded is not None:
+            cell = next((c for c in ran if _is_recorded(c, recorded)), None)
+            cell = cell or self._saved(recorded)
+        cell = cell or next((c for c in ran if c.count == name.cell), None)
+        if cell is None:
+            return None
+        has_id = cell.id and not self.file.made_up_ids
+        mention = Mention(name.text, "cell", cell.id if has_id else "", cell.text_hash)
+        return mention, f"The cell {name.text}:\n{describe_cell(cell, clean)}"
+
+    def _recorded(self, text: str, prompt: str) -> Mention | None:
+        """Return what `@cell:N` meant in the newest record of the running cell with its prompt."""
+        for record in self._library.records_of(self._cell):
+            events = events_of(record)
+            user = next((e for e in events if isinstance(e, User) and not e.span), None)
+            if user is not None and user.content.strip() == prompt.strip():
+                cells = (m for m in Mention.read_all(events) if m.kind == "cell")
+                return next((m for m in cells if m.text == text), None)
+        return None
+
+    def _saved(self, recorded: Mention) -> RanCell | None:
+        """Return a recorded cell that did not run here, from the saved notebook."""
+        file = self.file
+        if not recorded.name or recorded.name in file.excluded:
+            return None
+        source = file.sources.get(recorded.name)
+        if source is None:
+            return None
+        return RanCell(count=0, id=recorded.name, code=source, text_hash=source_hash(source))
+
+    def describe_changes(
+        self, recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]
+    ) -> list[str]:
+        """Return how files and cells differ from those of a recorded run, in words.
+
+        `written`: files that the run wrote itself. `attached`: the files of `--attach` now.
+        """
+        return [*self._changes(recorded, written), *_attached_changes(recorded, written, attached)]
+
+    def _changes(self, recorded: Sequence[Mention], written: Collection[str]) -> Iterator[str]:
+        for mention in recorded:
+            if mention.kind == "cell":
+                change = self._cell_change(mention)
+            elif mention.kind == "file" and mention.text and not _is_among(mention.name, written):
+                change = _file_change(mention)
+            else:
+                continue
+            if change:
+                yield f"`{mention.text}` {change}"
+
+    def _cell_change(self, mention: Mention) -> str:
+        ran = readable_cells(self._shell, self._cell, self.file)
+        same_id = [c.text_hash for c in ran if mention.name and c.id == mention.name]
+        saved = self.file.sources.get(mention.name) if mention.name else None
+        if not same_id and saved is not None:
+            same_id = [source_hash(saved)]
+        if same_id:
+            return "" if mention.digest in same_id else "was edited"
+        sources = self.file.sources.values()
+        copies = {*(c.text_hash for c in ran), *map(source_hash, sources)}
+        return "" if mention.digest in copies else "is gone"
+
+
+def _is_recorded(cell: RanCell, recorded: Mention) -> bool:
+    return cell.id == recorded.name if recorded.name else cell.text_hash == recorded.digest
+
+
+def _read_file(path: str, text: str, clean: Callable[[str], str]) -> tuple[Mention, str] | None:
+    """Return a file below the notebook's folder, described; None if `path` may not be read."""
+    try:
+        with open_confined(os.curdir, path) as raw:
+            data = raw.read(LARGEST + 1)
+            size = os.fstat(raw.fileno()).st_size
+    except (ToolError, OSError):
+        return None
+    if len(data) > LARGEST:
+        return Mention(text, "file", path, UNKNOWN), _describe_binary(path, size, clean)
+    mention = Mention(text, "file", path, digest_data(data))
+    content = decode_text(data)
+    if content is None:
+        return mention, _describe_binary(path, size, clean)
+    return mention, describe_text(path, content, clean, SENT)
+
+
+def digest_data(data: bytes) -> str:
+    """Return the digest of a file as mentions name it."""
+    return hashlib.sha256(data).hexdigest()[:DIGEST]
+
+
+def _describe_binary(path: str, size: int, clean: Callable[[str], str]) -> str:
+    return f"File {one_name(path, clean)}, {size:,} bytes, not shown."
+
+
+def _file_change(mention: Mention) -> str:
+    now = _read_file(mention.name, mention.text, str)
+    if now is None:
+        return "is gone"
+    return "" if now[0].digest == mention.digest else "changed"
+
+
+def _is_among(path: str, written: Collection[str]) -> bool:
+    return os.path.normpath(path) in written
+
+
+def _attached_changes(
+    recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]
+) -> Iterator[str]:
+    before = {m.name: m.digest for m in recorded if m.kind == "file" and not m.text}
+    now = {m.name: m.digest for m in attached if m.kind == "file"}
+    for name in dict.fromkeys((*before, *now)):
+        if name not in before:
+            yield f"`{name}` is attached now"
+        elif name not in now:
+            yield f"`{name}` is not attached now"
+        elif before[name] != now[name] and not _is_among(name, written):
+            yield f"`{name}` changed"

@@ -1,0 +1,191 @@
+"""Read a table from a file into frames: CSV and TSV, also gzipped, Parquet and Excel.
+
+Why not `read_csv(path)`: a file may be another program's, or a stranger's. Here encoding and
+separator are found as people expect, and the size is bounded before a library sees it.
+
+Rules
+- pandas, or polars where the notebook uses polars and not pandas. What is missing is said with the
+  `pip install` line.
+- At most `LARGEST` bytes (unpacked, too), `COLUMNS` columns and, in Excel, `CELLS` cells.
+- A sheet of Excel is a frame; empty sheets are left out.
+- Every fault of a library is a UsageError with its first line: what a broken file raises is open.
+"""
+
+from __future__ import annotations
+
+import io
+import types
+import zipfile
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
+from typing import Any, Literal
+
+from ...errors import UsageError, WireError
+from ...tools import one_line
+from ...wire import read_unzipped
+from ..file_text import decode_text
+
+LARGEST = 200_000_000  # bytes
+COLUMNS = 10_000
+CELLS = 5_000_000  # of an Excel file
+SHEETS = 20
+_LONGEST_HEADER = 1_000_000  # characters
+_SEPARATORS = ",;\t|"
+_TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
+_PARQUET, _EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
+ENDINGS = (*_TEXT, *_PARQUET, *_EXCEL)
+Library = Literal["pandas", "polars"]
+
+
+def choose_library(namespace: Mapping[str, Any]) -> Library:
+    """Return the library of the frames: polars if the notebook has imported it and not pandas."""
+    values = list(namespace.values())
+    modules = {vars(v).get("__name__") for v in values if type(v) is types.ModuleType}
+    return "polars" if "polars" in modules and "pandas" not in modules else "pandas"
+
+
+def read_tables(name: str, data: bytes, library: Library) -> dict[str, Any]:
+    """Return the frames in a file: of Excel by sheet, else one with the name "".
+
+    Raises UsageError for a file that is no table, too large, or needs a package that is missing.
+    """
+    lower = name.lower()
+    try:
+        if lower.endswith(_EXCEL):
+            return _read_excel(name, data, library)
+        if lower.endswith(_PARQUET):
+            return {"": _require(library, name).read_parquet(io.BytesIO(data))}
+        return {"": _read_text(name, data, library)}
+    except UsageError:
+        raise
+    except ImportError as fault:
+        package = "pyarrow" if lower.endswith(_PARQUET) else "openpyxl"
+        raise UsageError(
+            f"{name} needs a package: pip install {package} ({_short(fault)})"
+        ) from None
+    except Exception as fault:
+        raise UsageError(f"{name} cannot be read as a table: {_short(fault)}") from None
+
+
+def _short(fault: Exception) -> str:
+    return one_line(str(fault).partition("\n")[0] or type(fault).__name__, 200)
+
+
+def _require(library: Library, name: str) -> Any:
+    try:
+        if library == "polars":
+            import polars
+
+            return polars
+        import pandas
+
+        return pandas
+    except ImportError:
+        raise UsageError(
+            f"{name} becomes a frame, which needs a package: pip install pandas"
+        ) from None
+
+
+def _read_text(name: str, data: bytes, library: Library) -> Any:
+    text = decode_text(_unpack(name, data))
+    if text is None:
+        raise UsageError(f"{name} is not a table: it is not text.")
+    text = text.removeprefix("\ufeff")
+    header = text[:_LONGEST_HEADER].lstrip("\r\n").partition("\n")[0]
+    if not header.strip():
+        raise UsageError(f"{name} is empty.")
+    separator = _find_separator(header)
+    if len(header) == _LONGEST_HEADER or header.count(separator) >= COLUMNS:
+        raise UsageError(f"{name} has too long a first line, or more than {COLUMNS:,} columns.")
+    module = _require(library, name)
+    if library == "polars":
+        return module.read_csv(text.encode(), separator=separator, try_parse_dates=True)
+    return module.read_csv(io.StringIO(text), sep=separator)
+
+
+def _unpack(name: str, data: bytes) -> bytes:
+    """Return the bytes of a file that may be gzipped. Raises UsageError above `LARGEST`."""
+    if not name.lower().endswith(".gz"):
+        return data
+    pieces, size = [], 0
+    try:
+        for piece in read_unzipped([data]):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST:
+                raise UsageError(_too_large(name))
+    except WireError as fault:
+        raise UsageError(f"{name} cannot be unpacked: {_short(fault)}") from None
+    return b"".join(pieces)
+
+
+def _too_large(name: str) -> str:
+    return f"{name} is larger than {LARGEST // 1_000_000} MB: read it in a cell, as far as you need it."
+
+
+def _find_separator(header: str) -> str:
+    """Return the separator that stands most often in the first line, outside of quotes."""
+    plain = "".join(header.split('"')[::2])
+    return max(_SEPARATORS, key=plain.count)
+
+
+def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
+    from openpyxl import load_workbook
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
+            raise UsageError(_too_large(name))
+    module = _require(library, name)
+    book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    left, frames = CELLS, {}
+    try:
+        for sheet in book.worksheets[:SHEETS]:
+            sheet.reset_dimensions()  # the file's own words about its size
+            rows, left = _read_rows(name, sheet.iter_rows(values_only=True), left)
+            if rows:
+                frames[str(sheet.title)] = _make_frame(module, rows)
+    finally:
+        book.close()
+    if not frames:
+        raise UsageError(f"{name} is empty.")
+    return frames
+
+
+def _read_rows(
+    name: str, rows: Iterable[tuple[Any, ...]], left: int
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Return the rows of a sheet without what is empty behind them, and how many cells are left."""
+    kept: list[tuple[Any, ...]] = []
+    empty = 0
+    for row in rows:
+        width = next((n for n in range(len(row), 0, -1) if row[n - 1] is not None), 0)
+        left -= width + 1
+        if left < 0 or width > COLUMNS:
+            raise UsageError(f"{name} has more than {CELLS:,} cells or {COLUMNS:,} columns.")
+        if not width:
+            empty += 1
+            continue
+        kept += [() for _ in range(empty if kept else 0)]
+        kept.append(row[:width])
+        empty = 0
+    width = max(map(len, kept), default=0)
+    if width * len(kept) > CELLS:
+        raise UsageError(f"{name} has more than {CELLS:,} cells.")
+    return kept, left
+
+
+def _make_frame(module: Any, rows: list[tuple[Any, ...]]) -> Any:
+    """Return a frame whose first row has the names of the columns."""
+    width = max(map(len, rows))
+    header = [*rows[0], *[None] * (width - len(rows[0]))]
+    labels: list[str] = []
+    for number, label in enumerate(header, 1):
+        text = str(label) if label is not None else f"column_{number}"
+        labels.append(text if text not in labels else f"{text}_{number}")
+    columns = list(zip_longest(*rows[1:]))
+    columns += [(None,) * (len(rows) - 1)] * (width - len(columns))
+    if module.__name__ == "polars":
+        return module.DataFrame(
+            {k: list(v) for k, v in zip(labels, columns, strict=True)}, strict=False
+        )
+    return module.DataFrame({k: list(v) for k, v in zip(labels, columns, strict=True)})

@@ -1,0 +1,69 @@
+"""Files as text for a model: decoded, without secrets, cut, and fenced.
+
+Rules
+- UTF-8 and UTF-16 by their marks, UTF-8 without one, else Latin-1 if it reads as text.
+- A text is redacted before it is cut. What is left out is counted.
+- A fence is longer than the fences inside. It names the file's ending as the language.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+
+from ..wire import cut_end
+
+Clean = Callable[[str], str]  # removes secrets from a text
+TABLE_ENDINGS = (".csv", ".tsv", ".tab")  # tables that are text
+TABLE_LINES = 5  # first lines of such a table, with its header
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_LINE = 2_000  # characters of a line of a table
+_PLAIN = ("txt", "text", "log", "out")  # endings that name no language
+
+
+def decode_text(data: bytes) -> str | None:
+    """Return the text of a file, None if it is not text."""
+    bom = next((name for mark, name in _BOMS.items() if data.startswith(mark)), "")
+    for encoding in (bom,) if bom else ("utf-8", "cp1252", "latin-1"):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        sample = text[:8192]
+        return text if len(_CONTROLS.findall(sample)) * 100 <= len(sample) else None
+    return None
+
+
+def fence(text: str, language: str = "") -> str:
+    """Return a text in a fence that it cannot close."""
+    ticks = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1
+    return f"{'`' * ticks}{language}\n{text}\n{'`' * ticks}"
+
+
+def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
+    """Return a text file for a model: its name, its size in lines, and its text.
+
+    The text has at most `most` characters; of a table in text form it is the first lines.
+    """
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    head = f"File {one_name(name, clean)}, {lines:,} line{'' if lines == 1 else 's'}"
+    ending = PurePath(name).suffix.lower().lstrip(".")
+    if name.lower().endswith(TABLE_ENDINGS):
+        first = text.split("\n", TABLE_LINES)[:TABLE_LINES]
+        shown = "\n".join(cut_end(clean(line[: 2 * _LINE]).rstrip("\r"), _LINE) for line in first)
+        head += f", the first {len(first)}" if lines > len(first) else ""
+    else:
+        # twice as much is redacted as is sent: a key across the end of that is not sent
+        start = clean(text[: 2 * most])
+        left_out = max(0, len(text) - most)
+        shown = f"{start[:most]}\n[… {left_out:,} characters left out …]" if left_out else start
+    language = ending if ending.isalnum() and ending not in _PLAIN else ""
+    return f"{head}:\n{fence(shown.strip(chr(10)), language)}"
+
+
+def one_name(name: str, clean: Clean) -> str:
+    """Return the name of a file on one line, without secrets."""
+    return cut_end("".join(c if c.isprintable() else "�" for c in clean(name)), 200)

@@ -1,0 +1,177 @@
+"""Find the `@name`s of a prompt: where they stand, and which names they may mean.
+
+Why: a prompt is prose. In it stand addresses, decorators and code, whose `@` points at nothing.
+`cell.mentioned` decides what a name means; completion asks here where a name may begin.
+
+Rules
+- `@` counts after white space, `(` or at the start of a line. In a fence, an indented block or
+  backticks it is code; so are decorators above `def` or `class`, also without a fence.
+- A name is `cell:N`, a text in double quotes, or as many characters as can stand in a path. Of
+  these the punctuation at the end may belong to the sentence, and what follows a dot too.
+- Pure: nothing is looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+MOST = 50  # mentions of a prompt
+CELL = "cell:"
+_AT = re.compile(r"(?<![^\s(])@")
+_CELL = re.compile(rf"{CELL}(\d{{1,9}})\b")
+_QUOTED = re.compile(r'"([^"\n]+)"')
+_PATH = re.compile(r"""[^\s"'`()\[\]{}<>|,;:!?*@]+""")
+_VARIABLE = re.compile(r"[^\W\d]\w*")
+_FENCE = re.compile(r"[\s>]*(`{3,}|~{3,})([^\n]*)")
+_TICKS = re.compile(r"(?<!\\)`+")
+_INDENTED = re.compile(r" {4}| {0,3}\t")
+_LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_DEFINITION = re.compile(r"\s*(?:(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[:(\[])")
+_LONGEST_DECORATORS = 40  # lines
+
+
+class Written(msgspec.Struct, frozen=True):
+    """An `@name` as it is written: `text` begins at `start`.
+
+    `cell` is the number of `@cell:N`. `paths`: the files that it may name, the longest first;
+    `variable`: the variable that it may name, of which `exact` says that the name ends with it.
+    """
+
+    start: int
+    text: str
+    cell: int | None = None
+    paths: tuple[str, ...] = ()
+    variable: str = ""
+    exact: bool = False
+
+
+def find_written(prompt: str) -> list[Written]:
+    """Return the `@name`s of a prompt in order, at most `MOST`."""
+    starts = [at.start() for at in _AT.finditer(prompt)]
+    if not starts:
+        return []
+    code = find_code(prompt)
+    found: list[Written] = []
+    for start in starts:
+        if any(begin <= start < end for begin, end in code):
+            continue
+        if (written := _read_name(prompt, start)) is not None:
+            found.append(written)
+    return found[:MOST]
+
+
+def find_begun(prompt: str) -> str | None:
+    """Return the name that is begun at the end of `prompt`, without its `@`; None if none is."""
+    start = max((at.start() for at in _AT.finditer(prompt)), default=-1)
+    begun = prompt[start + 1 :]
+    if start < 0 or "\n" in begun or not _is_begun(begun):
+        return None
+    return None if any(begin <= start < end for begin, end in find_code(prompt)) else begun
+
+
+def _is_begun(name: str) -> bool:
+    if name.startswith('"'):
+        return '"' not in name[1:]
+    return not name or bool(_PATH.fullmatch(name)) or CELL.startswith(name) or _is_cell(name)
+
+
+def _is_cell(name: str) -> bool:
+    number = name.removeprefix(CELL)
+    return number != name and (not number or number.isdecimal())
+
+
+def _read_name(prompt: str, start: int) -> Written | None:
+    if (cell := _CELL.match(prompt, start + 1)) is not None:
+        return Written(start, f"@{cell[0]}", cell=int(cell[1]))
+    if (quoted := _QUOTED.match(prompt, start + 1)) is not None:
+        return Written(start, f"@{quoted[0]}", paths=(quoted[1],))
+    path = _PATH.match(prompt, start + 1)
+    if path is None:
+        return None
+    whole = path[0]
+    sentence = whole.rstrip("./\\-…")
+    variable = _VARIABLE.match(whole)
+    name = variable[0] if variable is not None else ""
+    rest = whole[len(name) :]
+    return Written(
+        start,
+        f"@{sentence or whole}",
+        paths=tuple(dict.fromkeys(filter(None, (whole, sentence)))),
+        variable=name if not rest or rest[0] in ".…-" else "",
+        exact=sentence == name,
+    )
+
+
+def find_code(text: str) -> list[tuple[int, int]]:
+    """Return where the code in a text begins and ends: blocks, spans in backticks, decorators."""
+    ranges: list[tuple[int, int]] = []
+    paragraph = 0  # where the one begins that is not code
+    fence, fence_start, blank, in_list, at = "", 0, True, False, 0
+    lines = text.splitlines(keepends=True)
+    # one pass: a fence lasts until it is closed, other lines are indented code or prose
+    for line in lines:
+        end = at + len(line)
+        mark = _FENCE.match(line)
+        if fence:
+            if mark is not None and mark[1].startswith(fence) and not mark[2].strip():
+                ranges.append((fence_start, end))
+                fence, paragraph, blank = "", end, False
+        elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
+            ranges += _find_spans(text, paragraph, at)
+            fence, fence_start = mark[1], at
+        elif not line.strip():
+            ranges += _find_spans(text, paragraph, at)
+            paragraph, blank = end, True
+        elif _INDENTED.match(line) and blank and not in_list:
+            ranges.append((at, end))
+            paragraph = end
+        else:
+            if not line[0].isspace():
+                in_list = _LIST_ITEM.match(line) is not None
+            blank = False
+        at = end
+    ranges += [(fence_start, at)] if fence else _find_spans(text, paragraph, at)
+    return [*ranges, *_find_decorators(lines)]
+
+
+def _find_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans in backticks of a paragraph: a run of them closes one of the same length."""
+    runs = [(run.start(), run.end()) for run in _TICKS.finditer(text, start, end)]
+    after = start
+    for number, (begin, opened) in enumerate(runs):
+        if begin < after:
+            continue
+        length = opened - begin
+        close = next((e for b, e in runs[number + 1 :] if e - b == length), 0)
+        if close:
+            yield begin, close
+            after = close
+
+
+def _find_decorators(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the decorators right above a `def` or `class`: lines that Python reads as such."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    for number, line in enumerate(lines):
+        if not _DEFINITION.match(line):
+            continue
+        first = number
+        while first and lines[first - 1].strip() and number - first < _LONGEST_DECORATORS:
+            first -= 1
+        for begin in range(first, number):
+            if lines[begin].lstrip().startswith("@") and _are_decorators(lines[begin:number]):
+                yield starts[begin], starts[number]
+                break
+
+
+def _are_decorators(lines: list[str]) -> bool:
+    try:
+        ast.parse("".join([*(line.lstrip() for line in lines), "\ndef f(): ..."]))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
