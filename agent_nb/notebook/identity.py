@@ -94,6 +94,13 @@ def current_request(shell: Any) -> tuple[str, str]:
     )
 
 
+def completed_code(shell: Any) -> tuple[str, int]:
+    """Return the code and the cursor of a request for completions, ("", 0) if it is another."""
+    content = _dict(_request(shell).get("content"))
+    code, cursor = content.get("code"), content.get("cursor_pos")
+    return (code, cursor) if isinstance(code, str) and type(cursor) is int else ("", 0)
+
+
 def _request(shell: Any) -> dict[str, Any]:
     try:
         return _dict(shell.kernel.get_parent())

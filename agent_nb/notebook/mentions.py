@@ -73,10 +73,15 @@ def find_begun(prompt: str) -> str | None:
     return None if any(begin <= start < end for begin, end in find_code(prompt)) else begun
 
 
+def is_path(name: str) -> bool:
+    """Return whether a path can be written after `@` without quotes."""
+    return _PATH.fullmatch(name) is not None
+
+
 def _is_begun(name: str) -> bool:
     if name.startswith('"'):
         return '"' not in name[1:]
-    return not name or bool(_PATH.fullmatch(name)) or CELL.startswith(name) or _is_cell(name)
+    return not name or is_path(name) or CELL.startswith(name) or _is_cell(name)
 
 
 def _is_cell(name: str) -> bool:

@@ -179,8 +179,8 @@ OPTIONS = (
     _value(
         "--attach",
         action="append",
-        metavar="IMAGE",
-        help="an image file, or a variable that holds an image or a figure; with --map also a column of images",
+        metavar="FILE",
+        help="a picture, a text, or a table (CSV, TSV, Parquet, Excel), which becomes a frame named like the file, or NAME of NAME=FILE; also a variable that holds a picture or a figure; with --map pictures only, or a column of them",
     ),
     _value(
         "--map",

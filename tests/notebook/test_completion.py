@@ -4,6 +4,7 @@ alone.
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import pytest
 from helpers.scripts import calling
@@ -14,8 +15,9 @@ from IPython.core.completer import provisionalcompleter
 
 from agent_nb import Agent, Scripted, mcp_server
 from agent_nb.notebook import magic
+from agent_nb.notebook.cell.ran_cells import RanCell
 from agent_nb.notebook.commands import COMMANDS
-from agent_nb.notebook.completion import fitting
+from agent_nb.notebook.completion import fitting, names
 from agent_nb.notebook.completion.line import parse_typed
 from agent_nb.notebook.completion.registration import make_matcher
 from agent_nb.notebook.option_table import OPTIONS
@@ -67,6 +69,62 @@ def test_an_older_completer_gets_the_rest_of_the_last_word(loaded, monkeypatch):
     assert "doctor" in offered("%agent do", "do")
     assert offered("import os", "os") == []
     assert offered("%%agent -m scripted", "m scripted") == []
+
+
+def test_an_older_completer_reads_the_cell_from_the_request(loaded, monkeypatch):
+    monkeypatch.delattr(completer, "SimpleCompletion")
+    matcher = make_matcher(loaded, lambda: magic._loaded(loaded).session)
+    loaded.user_ns["reviews"] = 1
+    code = "%%agent -m x\nWhat is\nin @re"
+    content = {"code": f"{code} and more", "cursor_pos": len(code)}
+    kernel = SimpleNamespace(get_parent=lambda: {"content": content})
+    monkeypatch.setattr(loaded, "kernel", kernel, raising=False)
+    loaded.Completer.text_until_cursor = "in @re"
+    assert matcher("re") == ["reviews"]
+    loaded.Completer.text_until_cursor = "another @re"
+    assert matcher("re") == []
+    content["code"] = "%%agent -m x\n@cell:"
+    content["cursor_pos"] = len(content["code"])
+    loaded.Completer.text_until_cursor = "@cell:"
+    monkeypatch.setattr(names, "cell_numbers", lambda *_: ["cell:3"])
+    monkeypatch.setitem(names.MENTIONS, "cell", names.cell_numbers)
+    assert matcher("") == ["3"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "regions").mkdir()
+    for name in ("report.md", "my report.csv", ".renv", "secrets.toml", "regions/north.csv"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / "rogue.txt").symlink_to("/etc/hostname")
+    return tmp_path
+
+
+def test_variables_cells_and_files_are_offered_in_the_prompt(offered, loaded, folder, monkeypatch):
+    loaded.run_cell("import re, reprlib\nreviews = 1\nrows = 2")
+    monkeypatch.setattr(names, "ran_cells_of", lambda shell: [RanCell(count=3), RanCell(count=7)])
+    found = offered("%%agent -m x\nWhat is in @re")
+    assert list(found) == ["reviews", "regions/", "report.md"]
+    assert found["report.md"] == "%%agent -m x\nWhat is in @report.md"
+    found = list(offered("%%agent -m x\n(@"))
+    assert found[:4] == ["reviews", "rows", "cell:7", "cell:3"]
+    assert set(found[4:]) == {'"my report.csv"', "regions/", "report.md"}
+    assert set(offered("%%agent -m x\n@cell:")) == {"cell:7", "cell:3"}
+    assert set(offered("%%agent -m x\n@regions/")) == {"regions/north.csv"}
+    assert set(offered('%%agent -m x\n@"my')) == {'"my report.csv"'}
+
+
+@pytest.mark.parametrize("body", ["`x` a@re", "```\n@re", "@re ", "@/et", "@../", "@.re", "@secr"])
+def test_nothing_is_offered_where_a_name_means_nothing(offered, loaded, folder, body):
+    loaded.user_ns["reviews"] = 1
+    assert offered(f"%%agent -m x\n{body}") == {}
+
+
+@pytest.mark.parametrize("line", ["--map df", "--map=df", "--from run.ndjson"])
+def test_no_name_is_offered_in_a_prompt_for_rows_or_a_title(offered, loaded, line):
+    loaded.user_ns["reviews"] = 1
+    assert offered(f"%%agent {line}\n@re") == {}
 
 
 def test_nothing_of_ours_is_offered_in_the_prompt(offered):
@@ -168,7 +226,7 @@ def test_files_are_offered_by_folder_and_kind(offered, tmp_path, monkeypatch):
     (tmp_path / "plots").mkdir()
     for name in ("a.png", "a.txt", ".hidden.png", "two words.png", "plots/b.JPG"):
         (tmp_path / name).touch()
-    assert set(offered("%%agent --attach ")) == {"plots/", "a.png"}
+    assert set(offered("%%agent --attach ")) == {"plots/", "a.png", "a.txt"}
     assert set(offered("%%agent --attach plots/")) == {"plots/b.JPG"}
     assert set(offered("%agent export a")) == {"a.txt"}
     assert offered("%%agent --attach nowhere/") == {}

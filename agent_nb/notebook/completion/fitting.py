@@ -5,7 +5,7 @@ Rule: one entry completes an option or a command; an option with choices needs n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ VALUES: dict[str, Names] = {
     "approve": Names(
         "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
     ),
-    "attach": Names("image", names.image_names),
+    "attach": Names("file", names.attachable_names),
     "source": _FILE,
     "map": Names("data", names.table_names),
     "store": _FILE,
@@ -106,12 +106,13 @@ _OPTIONS = {
 
 class Completions(msgspec.Struct, frozen=True):
     """The names that fit, their kind, and the text before the cursor that they replace
-    (`prefix`).
+    (`prefix`). `kinds`: of names whose kind is another.
     """
 
     names: tuple[str, ...] = ()
     kind: str = ""
     prefix: str = ""
+    kinds: Mapping[str, str] = {}
 
 
 def find_completions(session: Session, text: str, line: int, column: int) -> Completions:
@@ -121,6 +122,8 @@ def find_completions(session: Session, text: str, line: int, column: int) -> Com
         return Completions()
     if typed.magic == "cell":
         return _complete_option(session, typed)
+    if typed.magic == "mention":
+        return _complete_mention(session, typed.prefix)
     return _complete_command(session, typed)
 
 
@@ -175,6 +178,16 @@ def _complete_command(session: Session, at: Typed) -> Completions:
         return Completions()
     left = (n for n in argument.source(session, at.prefix) if n not in at.arguments[1:])
     return _fitting(left, argument.kind, at.prefix)
+
+
+def _complete_mention(session: Session, prefix: str) -> Completions:
+    """Return what an `@name` that begins with `prefix` can mean: variables, cells, then files."""
+    kinds: dict[str, str] = {}
+    for kind, source in names.MENTIONS.items():
+        for name in source(session, prefix):
+            if name.startswith(prefix) and len(kinds) < names.MOST:
+                kinds.setdefault(name, kind)
+    return Completions(tuple(kinds), "", prefix, kinds)
 
 
 def _fitting(candidates: Iterable[str], kind: str, prefix: str) -> Completions:

@@ -1,7 +1,8 @@
 """Parse what is typed before the cursor: the magic, the words on its line, and the word begun.
 
 Rules
-- Only the first line of a `%%agent` cell is completed: below it stands the prompt.
+- Below the first line of a `%%agent` cell stands the prompt, in which only an `@name` is completed;
+  nothing where the prompt is one for rows (`--map`) or a title (`--from`).
 - Words are split as for the options (`options.split_words`); inside quotes nothing is completed.
 """
 
@@ -12,14 +13,21 @@ from typing import Literal
 
 import msgspec
 
+from ..mentions import find_begun
+
 CELL = "%%agent"
+LITERAL = ("--map", "--from")  # options with which `@name` means nothing
 _LINE_MAGIC = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
+
+
+#: the first line of a cell, the line of `%agent`, an `@name` in a prompt
+Magic = Literal["cell", "line", "mention"]
 
 
 class Typed(msgspec.Struct, frozen=True):
     """The magic, its whole words before the cursor, and the beginning of the word at the cursor."""
 
-    magic: Literal["cell", "line"]
+    magic: Magic
     arguments: tuple[str, ...]
     prefix: str
 
@@ -34,6 +42,10 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
     cell = _is_cell(lines[first])
     if cell and line == first:
         return _split("cell", before.lstrip()[len(CELL) :])
+    if cell and line > first:
+        begun = find_begun("\n".join([*lines[first + 1 : line], before]))
+        literal = any(word.partition("=")[0] in LITERAL for word in lines[first].split())
+        return None if literal or begun is None else Typed("mention", (), begun)
     typed_line = None if cell else _LINE_MAGIC.match(before)
     return _split("line", before[typed_line.end() :]) if typed_line else None
 
@@ -42,7 +54,7 @@ def _is_cell(line: str) -> bool:
     return line.lstrip().split(None, 1)[:1] == [CELL]
 
 
-def _split(magic: Literal["cell", "line"], text: str) -> Typed | None:
+def _split(magic: Magic, text: str) -> Typed | None:
     """Return the words of `text`, None inside the name of the magic or a quoted word."""
     if not text[:1].isspace():  # the name of the magic itself
         return None

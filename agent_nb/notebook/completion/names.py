@@ -29,12 +29,15 @@ from ...tools import (
     Toolset,
     defines_name,
     module_name,
+    open_confined,
     public_name,
     read_servers,
     text_entries,
     user_variables,
 )
 from ..cell.offered_cells import list_offers
+from ..cell.ran_cells import ran_cells_of
+from ..mentions import CELL, is_path
 from ..option_table import DEFAULT_CONVERSATION
 
 if TYPE_CHECKING:
@@ -44,7 +47,6 @@ MOST = 200  # names that are offered
 _OURS = __name__.partition(".")[0]  # the name of this package
 ENTRIES = 2_000  # of a folder that is looked through
 FRAMES = tuple(f"{lib}.{kind}" for lib in ("pandas", "polars") for kind in ("DataFrame", "Series"))
-IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 Source = Callable[["Session", str], Iterable[str]]
 
 
@@ -139,13 +141,57 @@ def type_names(session: Session, prefix: str) -> Iterator[str]:
     yield from ("str", "int", "float", "bool")
 
 
-def image_names(session: Session, prefix: str) -> Iterator[str]:
-    """Yield variables that hold a picture, and files of pictures."""
+def attachable_names(session: Session, prefix: str) -> Iterator[str]:
+    """Yield variables that hold a picture, and files."""
     for name, value in _variables(session):
         shows = ("savefig", "_repr_png_", "_repr_image_")
         if type(value) is bytes or any(defines_name(value, method) for method in shows):
             yield name
-    yield from files_ending(*IMAGES)(session, prefix)
+    yield from files_ending()(session, prefix)
+
+
+def described_names(session: Session, prefix: str) -> list[str]:
+    """Return the variables that an `@name` can mean."""
+    shell = session.shell
+    return list(user_variables(shell.user_ns, shell.user_ns_hidden, imports=False))
+
+
+def cell_numbers(session: Session, prefix: str) -> list[str]:
+    """Return `cell:N` for each cell that ran here and may be sent, the newest first."""
+    ran = [cell for cell in ran_cells_of(session.shell) if not cell.excluded]
+    return [f"{CELL}{cell.count}" for cell in reversed(ran)]
+
+
+def readable_files(session: Session, prefix: str) -> Iterator[str]:
+    """Yield the files below the notebook's folder that a model may read, and its folders.
+
+    A name that a prompt cannot hold otherwise stands in quotes.
+    """
+    path = prefix.removeprefix('"')
+    if path.startswith(("/", "~", "..")):
+        return
+    for name in files_ending()(session, path):
+        plain = is_path(name)
+        if name.endswith("/"):
+            yield name if plain and path == prefix else f'"{name}'
+        elif name.startswith(path) and _is_readable(name):
+            yield name if plain and path == prefix else f'"{name}"'
+
+
+def _is_readable(name: str) -> bool:
+    try:
+        open_confined(os.curdir, name).close()
+    except (AgentError, OSError):
+        return False
+    return True
+
+
+#: what an `@name` can mean, by kind
+MENTIONS: dict[str, Source] = {
+    "variable": described_names,
+    "cell": cell_numbers,
+    "file": readable_files,
+}
 
 
 def conversation_names(session: Session, prefix: str) -> list[str]:

@@ -5,13 +5,16 @@ Rules
 - Where the matcher offers names, Python's own completions are suppressed.
 - A completion that fails offers nothing; it prints nothing into what is being typed.
 - IPython before 8.6 (Colab has 7.34) knows no context of a completion: there the matcher returns
-  texts only, without kinds, and Python's completions stand beside them.
+  texts only, without kinds, and Python's completions stand beside them. The cell is that of the
+  kernel's request; a terminal has none, and completes the first line only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from ..identity import completed_code
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -33,7 +36,10 @@ def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
         fitting = _find_names(
             session, context.full_text, context.cursor_line, context.cursor_position
         )
-        completions = [SimpleCompletion(name, type=fitting.kind) for name in fitting.names]
+        completions = [
+            SimpleCompletion(name, type=fitting.kinds.get(name, fitting.kind))
+            for name in fitting.names
+        ]
         return {
             "completions": completions,
             "matched_fragment": fitting.prefix,
@@ -52,13 +58,21 @@ def _plain_matcher(shell: Any, session: Callable[[], Session]) -> Any:
 
     def agent_nb_matcher(text: str) -> list[str]:
         line = shell.Completer.text_until_cursor
-        fitting = _find_names(session, line, 0, len(line))
+        above = _lines_above(shell, line)
+        fitting = _find_names(session, "\n".join([*above, line]), len(above), len(line))
         # IPython's word may begin later than the name, at a character such as `/` or `:` in it
         extra = len(fitting.prefix) - len(text)
         return [name[extra:] for name in fitting.names] if extra >= 0 else []
 
     agent_nb_matcher.matcher_identifier = IDENTIFIER  # type: ignore[attr-defined]
     return agent_nb_matcher
+
+
+def _lines_above(shell: Any, line: str) -> list[str]:
+    """Return the lines of the cell above the one that is completed, [] if they are unknown."""
+    code, cursor = completed_code(shell)
+    *above, last = code[:cursor].split("\n")
+    return above if last == line else []
 
 
 def _find_names(session: Callable[[], Session], code: str, line: int, column: int) -> Completions:
