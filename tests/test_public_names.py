@@ -8,10 +8,12 @@ import importlib.util
 import inspect
 import json
 import re
+import typing
 
 import pytest
 from helpers.paths import CHECKOUT
 
+import agent_nb
 from agent_nb import Agent, Stream
 from agent_nb.view.cards.base import CallCard
 
@@ -116,3 +118,22 @@ def test_what_pages_examples_and_cells_of_browser_tests_import_is_there():
     for module, name in sorted(names):
         there = hasattr(importlib.import_module(module), name)
         assert there or importlib.util.find_spec(f"{module}.{name}"), f"{module} has no {name}"
+
+
+def test_the_signature_of_an_agent_shows_what_users_pass():
+    class Mine(Agent):
+        def __init__(self, who, host=None):
+            super().__init__(host=host)
+
+    shown = set(inspect.signature(Agent).parameters)
+    assert shown == {
+        "model", "tools", "system", "dialect", "approve", "limits", "settings", "name", "folder",
+        "secrets", "memory", "thought_tags", "output",
+    }  # fmt: skip
+    assert list(inspect.signature(Mine).parameters) == ["who", "host"]
+    Agent("local/smollm2", late=True, namespace={}, model_source="a test")
+
+
+@pytest.mark.parametrize("function", [Agent.map, Agent.eval, Agent.eval_sync, agent_nb.serve])
+def test_type_hints_of_public_functions_can_be_read(function):
+    assert "return" in typing.get_type_hints(function)

@@ -11,10 +11,11 @@ Rules
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..errors import UsageError, unknown_name
 from ..events import Event, State
@@ -35,6 +36,19 @@ if TYPE_CHECKING:
     from ..tools import ApprovalSource, Host, Policy, Toolset
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+# parameters for the code that runs cells, rows and workers
+INTERNAL = frozenset(("host", "ask", "trace_id", "namespace", "late", "mentioned", "model_source"))
+
+
+def _hide_internal(function: Function) -> Function:
+    """Leave the `INTERNAL` parameters out of the signature that help shows."""
+    full = inspect.signature(function)
+    shown = [p for name, p in full.parameters.items() if name not in INTERNAL]
+    function.__signature__ = full.replace(parameters=shown)  # type: ignore[attr-defined]
+    return function
+
+
 class Configuration(Unpicklable):
     """The values of one agent; `rows.agent.Agent` documents the parameters that users know.
 
@@ -45,6 +59,7 @@ class Configuration(Unpicklable):
 
     _instead = "Make the agent where it is used, in the function that a worker runs."
 
+    @_hide_internal
     def __init__(
         self,
         model: Model | str | Sequence[Model | str] | None = None,

@@ -20,6 +20,8 @@ def pack_records(arguments: Arguments) -> int:
 
     for path in existing_files(arguments.notebooks):
         nb = load_notebook(path)
+        if notice := NotebookRuns(nb).newer_format_notice:
+            raise UsageError(f"{path}: {notice}")
         before = json.dumps(nb)
         # `lift` also says yes where it changes nothing in the file
         if NotebookRuns(nb).lift() and json.dumps(nb) != before:

@@ -38,7 +38,10 @@ def sign(arguments: Arguments) -> int:
     worst = OK
     for path in paths:
         nb = load_notebook(path)
-        NotebookRuns(nb).lift()
+        runs = NotebookRuns(nb)
+        if notice := runs.newer_format_notice:
+            raise UsageError(f"{path}: {notice}")
+        runs.lift()
         review = review_records(nb)
         print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
         good = review.signable

@@ -114,8 +114,11 @@ class _Parser(ABC):
         try:
             return read()
         except WireError as fault:
-            self._losses.add("malformed line", str(fault), raw=fault.raw)
+            self._count_fault(fault)
             return []
+
+    def _count_fault(self, fault: WireError) -> None:
+        self._losses.add("malformed line", str(fault), raw=fault.raw)
 
     def _items(self, texts: Iterable[tuple[str | bytes, str, str | None]]) -> list[Item]:
         out = []
@@ -133,17 +136,13 @@ class _Lines(_Parser):
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
-        self._lines: LineDecoder[bytes] = LineDecoder()
+        self._lines: LineDecoder[bytes] = LineDecoder(self._count_fault)
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._items(
-            (line, "", None) for line in self._safe(lambda: self._lines.feed(data)) if line.strip()
-        )
+        return self._items((line, "", None) for line in self._lines.feed(data) if line.strip())
 
     def close(self) -> list[Item]:
-        return self._items(
-            (line, "", None) for line in self._safe(self._lines.close) if line.strip()
-        )
+        return self._items((line, "", None) for line in self._lines.close() if line.strip())
 
 
 class _Frames(_Parser):

@@ -8,15 +8,14 @@ Rules
   lines are lines.
 - Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a
   character.
-- A line larger than `limit` (bytes or characters) raises WireError. If lines before it in the same
-  chunk are returned, the next `feed` or `close` raises it instead, and that call's data is dropped.
-- The rest of the chunk with such a line is dropped. The decoder may be used further: the next data
-  is read as the beginning of a line, even if it continues the line that was too large.
+- A line larger than `limit` (bytes or characters) is skipped to its LF, whatever chunks it comes
+  in, and `on_fault` gets one WireError. The lines around it are returned.
 - Linear time in any chunking. One stream is either bytes or text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ..errors import WireError
@@ -26,58 +25,58 @@ Data = TypeVar("Data", bytes, str)
 
 
 class LineDecoder(Generic[Data]):
-    """Reads one stream of lines."""
+    """Reads one stream of lines. `on_fault` is called with a WireError for each line above
+    `limit`; it may raise it, which drops the rest of that chunk.
+    """
 
-    def __init__(self, *, limit: int = LINE_LIMIT) -> None:
+    def __init__(self, on_fault: Callable[[WireError], None], *, limit: int = LINE_LIMIT) -> None:
+        self._on_fault = on_fault
         self._limit = limit
         self._pieces: list[Data] = []  # of the incomplete line
         self._size = 0
-        self._fault: WireError | None = None
+        self._skipping = False  # the incomplete line is too large and was reported
 
     def feed(self, data: Data) -> list[str]:
-        """Return the lines that `data` completes. Raises WireError for one above the limit."""
-        self._raise_fault()
+        """Return the lines that `data` completes."""
         lines, rest = _split(data)
-        if lines and self._pieces:
-            lines[0] = _join([*self._pieces, lines[0]])
-        if lines:
-            self._pieces, self._size = [], 0
         done: list[str] = []
         for line in lines:
-            if len(line) > self._limit:
-                self._refuse(line)
-                break
-            done.append(_text(line))
-        else:
-            if rest:
-                self._keep(rest)
-        if not done:
-            self._raise_fault()
+            whole = self._end_line(line)
+            if whole is not None and self._fits(whole, len(whole)):
+                done.append(_text(whole))
+        if rest and not self._skipping:
+            self._pieces.append(rest)
+            self._size += len(rest)
+            if self._size > self._limit:
+                begun, size = _join(self._pieces), self._size
+                self._pieces, self._size, self._skipping = [], 0, True
+                self._fits(begun, size)
         return done
 
     def close(self) -> list[str]:
         """End the stream and return the last line if it had no line break."""
-        self._raise_fault()
-        pieces, self._pieces, self._size = self._pieces, [], 0
+        pieces, self._pieces, self._size, self._skipping = self._pieces, [], 0, False
         return [_text(_join(pieces))] if pieces else []
 
-    def _keep(self, data: Data) -> None:
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size > self._limit:
-            self._refuse(_join(self._pieces))
+    def _end_line(self, end: Data) -> Data | None:
+        """Return the line that `end` completes; None for one that is skipped."""
+        pieces: list[Data] = self._pieces
+        skipped = self._skipping
+        self._pieces, self._size, self._skipping = [], 0, False
+        whole: Data = _join([*pieces, end]) if pieces else end
+        return None if skipped else whole
 
-    def _refuse(self, raw: Data) -> None:
-        self._pieces, self._size = [], 0
-        self._fault = WireError(
-            f"A line is larger than {self._limit}. Is this a stream of JSON lines?",
-            raw=_text(raw[:500]),
+    def _fits(self, line: Data, size: int) -> bool:
+        """Return whether a line is within the limit; report one that is not."""
+        if size <= self._limit:
+            return True
+        self._on_fault(
+            WireError(
+                f"A line is larger than {self._limit}. Is this a stream of JSON lines?",
+                raw=_text(line[:500]),
+            )
         )
-
-    def _raise_fault(self) -> None:
-        fault, self._fault = self._fault, None
-        if fault is not None:
-            raise fault
+        return False
 
 
 def _split(data: Data) -> tuple[list[Data], Data]:

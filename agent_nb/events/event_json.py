@@ -7,11 +7,13 @@ Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
   malformed event becomes `Unknown`. An object that a caller has parsed may hold a lone surrogate.
 - Unknown fields and events are written as they came, lone surrogates as question marks.
+- A number that no double holds (`1e999`) is null, as NaN is.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -39,8 +41,15 @@ def _parse(data: bytes | str) -> Any:
     """Return a JSON value. Raises msgspec.DecodeError, of a lone surrogate too."""
     try:
         return msgspec.json.decode(data)
+    except msgspec.ValidationError:  # JSON with a number out of range
+        return json.loads(data, parse_float=_double)
     except UnicodeError as fault:
         raise msgspec.DecodeError(f"JSON is malformed: {fault}") from None
+
+
+def _double(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def event_from(obj: Any) -> Event:

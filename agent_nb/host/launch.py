@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from ..errors import UsageError
 
 SIZE = 32  # bytes of the secret, which is twice as many hexadecimal digits
-_NOT_LIVE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
+_NOT_LIVE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --inplace NOTEBOOK."
 _PORTS = {"http": 80, "https": 443}  # of URLs without a port
 
 

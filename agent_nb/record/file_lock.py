@@ -33,10 +33,11 @@ else:
 
     def is_locked(path: Path) -> bool | None:
         """Return whether a process holds the lock on a file. Raises OSError if it is gone."""
-        # the only way to ask is to try to take the lock; closing the file releases it at once
+        # the only way to ask is to try to take a lock; closing the file releases it at once. It is
+        # a shared one, so that two who ask do not take each other for the writer
         file = os.open(path, os.O_RDONLY)
         try:
-            take_lock(file)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         else:

@@ -9,14 +9,17 @@ Rules
   call returns, so a killed kernel loses nothing that was logged. No buffer, no thread.
 - A folder that cannot be written, or a full disk, ends the journal but never the run; `warning`
   says what is lost and what to do.
-- The writer holds a lock on its file: a file without a lock belongs to no living process. On a
-  system without locks, a file that was written within the last `QUIET` seconds is in use.
+- The writer holds a lock on its file: a file without a lock belongs to no living process. The file
+  gets its name after its lock, so that no process finds it without one: asking for a lock takes it
+  for a moment, and what is not locked may be removed. On a system without locks, a file that was
+  written within the last `QUIET` seconds is in use.
 - Only the user can read journals. Old ones are removed by age and by total size, unless a process
   writes them.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -94,12 +97,19 @@ class Journal:
             remove_old_journals(where)
 
     def _open(self, where: Path, name: str, header: Header) -> None:
-        """Make and lock the file and write its header. Raises OSError."""
+        """Make and lock the file, give it its name and write its header. Raises OSError."""
         make_private_folder(where)
-        path = where / name
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        path, unlisted = where / name, where / f".{name}.new"
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        self._file = os.open(unlisted, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        try:
+            file_lock.take_lock(self._file)
+            unlisted.rename(path)
+        except OSError:
+            _remove(unlisted)
+            raise
         self.path = path
-        file_lock.take_lock(self._file)
         self._write(msgspec.json.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:

@@ -73,6 +73,16 @@ class NotebookRuns:
         """Return whether a newer version of agent_nb wrote our metadata."""
         return has_newer_format(self._ours)
 
+    @property
+    def newer_format_notice(self) -> str:
+        """Why these records are not played as a test, packed or signed, and what to do; "" if this
+        version knows their format.
+        """
+        if not self.has_newer_format():
+            return ""
+        version = as_dict(self._ours).get("version")
+        return f"a newer agent_nb wrote its records (version {version}; this one knows {METADATA_VERSION}). Nothing in it was changed. Update with: pip install -U jupyter-agent-nb"
+
     def list_all(self) -> list[CellRecord]:
         """Return all records in the order of the cells, then those of cells that are gone.
 

@@ -3,20 +3,21 @@
 Why in a room above `agent`: runs, replays and workers know prompts only, and need no tables.
 
 Rule: the modules of a map or an evaluation are imported when one is made, so that a cell with one
-prompt does not wait for them.
+prompt does not wait for them. So `typing.get_type_hints` gives Any for what these methods return.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..agent import PromptAgent
 
 if TYPE_CHECKING:
     from .eval.evaluation import Evaluation
-    from .map.options import OnError
     from .map.stream import MapStream
+else:
+    Evaluation = MapStream = Any
 
 
 class Agent(PromptAgent):
@@ -46,7 +47,7 @@ class Agent(PromptAgent):
         output: Any = None,
         concurrency: int = 10,
         rpm: int | None = None,
-        on_error: OnError = "keep",
+        on_error: Literal["keep", "raise"] = "keep",
         limit: int | None = None,
         client: Any = None,
         attachments: Any = None,

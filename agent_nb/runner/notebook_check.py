@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..agent import Rule, is_zone
-from ..errors import MissingExtra
+from ..errors import MissingExtra, UsageError
 from ..events import RunStart
 from ..host import Launch, find_library
 from ..record import (
@@ -86,13 +86,16 @@ def check_notebook(
 ) -> Report:
     """Replay the notebook at `path` strictly and report.
 
-    `early_kernels` may have started its kernel. Raises UsageError if the file is not a notebook or
-    its kernel is not installed.
+    `early_kernels` may have started its kernel. Raises UsageError if the file is not a notebook, a
+    newer version recorded it, or its kernel is not installed.
     """
     from .client import execute_notebook  # slow to import; meanwhile the kernel starts
 
     nb, began = with_ids(load_notebook(path)), time.monotonic()
-    recorded = NotebookRuns(nb).by_cell()
+    runs = NotebookRuns(nb)
+    if notice := runs.newer_format_notice:
+        raise UsageError(notice)
+    recorded = runs.by_cell()
     signers = Signer.load_all() if options.signers is None else options.signers
     key = user_key()
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works

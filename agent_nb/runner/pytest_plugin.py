@@ -37,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="let the policies of the notebooks' folders allow calls",
     )
     group.addoption(
+        "--agent-nb-signers",
+        default="",
+        metavar="FILE",
+        help="trust what these people have signed, too (an OpenSSH allowed_signers file)",
+    )
+    group.addoption(
         "--agent-nb-strict-tools",
         action="store_true",
         help="fail where a tool changed whose result came from the record",
@@ -83,16 +89,18 @@ class NotebookItem(pytest.Item):
     def runtest(self) -> None:
         """Replay the notebook. Raises ReplayFailed, and pytest's Skipped where `test` skips it."""
         from ..errors import UsageError
+        from ..record import Signer
         from .notebook_check import CheckOptions, check_notebook
 
         option = self.config.getoption
-        options = CheckOptions(
-            trust=option("--agent-nb-trust-record"),
-            trust_folder=option("--agent-nb-trust-folder"),
-            timeout=option("--agent-nb-timeout"),
-            strict_tools=option("--agent-nb-strict-tools"),
-        )
         try:
+            options = CheckOptions(
+                trust=option("--agent-nb-trust-record"),
+                trust_folder=option("--agent-nb-trust-folder"),
+                timeout=option("--agent-nb-timeout"),
+                strict_tools=option("--agent-nb-strict-tools"),
+                signers=Signer.load_all(option("--agent-nb-signers")),
+            )
             report = check_notebook(self.path, options)
         except UsageError as fault:
             raise ReplayFailed(str(fault)) from None

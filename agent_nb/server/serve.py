@@ -23,12 +23,12 @@ from ..agent import REGISTRY, Announced, Run
 from ..external import write_server_note
 from ..host import shorten_path
 from ..models import hide_secret
+from ..rows import Agent
 from .hub import Hub
 from .redis.address import configured_address
 from .redis.hub import open_hub
 
 if TYPE_CHECKING:
-    from ..rows import Agent
     from .app import Server
 
 

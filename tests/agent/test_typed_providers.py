@@ -135,3 +135,27 @@ def test_the_refusal_of_another_field_is_not_taken_for_that_of_the_schema():
         run = asked(server, int)
     assert (run.status, len(server.bodies)) == ("error", 1)
     assert "temperature" in run.error
+
+
+REFUSALS = [
+    ("Invalid schema for response_format 'int': minimum is not permitted", True, True),
+    ("response_format is not supported by this model", True, False),
+    ("Invalid schema for function 'count': type is missing", False, True),
+    ("The database schema is being updated", False, True),
+    ("The request is badly structured", False, True),
+]
+
+
+@pytest.mark.parametrize(("message", "refused", "others"), REFUSALS, ids=[r[0] for r in REFUSALS])
+def test_what_a_server_refuses_is_remembered_and_nothing_else(message, refused, others):
+    from agent_nb.errors import ModelError
+    from agent_nb.models import Request
+    from agent_nb.models.messages import OutputSchema
+    from agent_nb.models.openai import provider
+
+    model = provider("m", base_url="http://127.0.0.1:9/v1")
+    one, two = (OutputSchema(name, {"type": "object", "title": name}) for name in ("one", "two"))
+    request = Request(messages=(), output=one)
+    fault = model._explain_schema(ModelError(message, status=400, code="provider"), request)
+    assert (fault.code == "no_schema") is refused
+    assert (model.takes_output(one), model.takes_output(two)) == (not refused, others)

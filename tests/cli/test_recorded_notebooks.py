@@ -26,6 +26,7 @@ SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"
 CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])\ntwo = Scripted(['Yes.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
+COMMAND = re.compile(r"jupyter agent-nb [\w /.-]*(?:ipynb|NOTEBOOK)")
 SECOND = "%%agent -m two\nAre you sure?"
 
 
@@ -147,6 +148,27 @@ class TestReplaying:
         assert "another result" not in told
         assert main(["verify", str(notebook)]) == 1
         assert "cell cell3" in capsys.readouterr().out
+
+    def test_a_tampered_record_gets_one_command_as_advice(self, notebook, capsys):
+        tamper(notebook, "byte")
+        assert main(["test", str(notebook)]) == 1
+        told = capsys.readouterr().out
+        commands = {line.replace(str(notebook), "NOTEBOOK") for line in COMMAND.findall(told)}
+        assert commands == {"jupyter agent-nb run --inplace NOTEBOOK"}
+
+    @pytest.mark.parametrize("command", ["test", "pack", "verify"])
+    def test_records_of_a_newer_version_are_named_and_kept(self, notebook, capsys, command):
+        nb = json.loads(notebook.read_text())
+        nb["metadata"]["agent_nb"] |= {"version": 2, "new": [1]}
+        notebook.write_text(json.dumps(nb))
+        before = notebook.read_bytes()
+        assert main([command, str(notebook)]) in (1, 2)
+        said = capsys.readouterr()
+        lines = [x for x in (said.out + said.err).splitlines() if "a newer agent_nb wrote" in x]
+        assert len(lines) == 1
+        assert "version 2; this one knows 1" in lines[0]
+        assert "pip install -U jupyter-agent-nb" in lines[0]
+        assert notebook.read_bytes() == before
 
     @pytest.mark.long
     def test_a_tampered_record_is_not_played_and_auto_says_so(self, notebook, capsys):

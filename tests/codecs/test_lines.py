@@ -10,13 +10,17 @@ from agent_nb.codecs.lines import LineDecoder
 from agent_nb.errors import WireError
 
 
+def refuse(fault):
+    raise fault
+
+
 def lines(*chunks, limit=1 << 20):
-    decoder = LineDecoder(limit=limit)
+    decoder = LineDecoder(refuse, limit=limit)
     return [line for chunk in chunks for line in decoder.feed(chunk)] + decoder.close()
 
 
 def test_lines_come_when_they_are_complete():
-    decoder = LineDecoder()
+    decoder = LineDecoder(refuse)
     assert decoder.feed(b"a\nb") == ["a"]
     assert decoder.feed(b"c\n\nd") == ["bc", ""]
     assert decoder.close() == ["d"]
@@ -39,27 +43,33 @@ def test_bytes_that_are_no_text_are_replaced():
     assert lines(b"a\xff\n") == ["a\ufffd"]
 
 
-def test_a_line_beyond_the_limit_is_an_error():
-    decoder = LineDecoder(limit=10)
-    assert decoder.feed(b"ok\n" + b"x" * 6) == ["ok"]
+@pytest.mark.parametrize("size", [1, 4, 7, 100])
+@pytest.mark.parametrize("kind", ["bytes", "text"])
+def test_the_lines_around_one_beyond_the_limit_are_not_lost(kind, size):
+    text = "before\n" + "x" * 25 + "\nafter\n\n" + "y" * 11 + "\nlast"
+    data = text.encode() if kind == "bytes" else text
+    faults = []
+    decoder = LineDecoder(faults.append, limit=10)
+    read = [line for n in range(0, len(data), size) for line in decoder.feed(data[n : n + size])]
+    assert [*read, *decoder.close()] == ["before", "after", "", "last"]
+    assert ["larger than 10" in str(fault) for fault in faults] == [True, True]
+
+
+def test_a_line_beyond_the_limit_is_reported_once_and_not_kept():
+    faults = []
+    decoder = LineDecoder(faults.append, limit=10)
+    for _ in range(1000):
+        assert decoder.feed(b"x" * 100) == []
+    assert len(faults) == 1
+    assert decoder._pieces == []
+    assert decoder.close() == []
+
+
+def test_a_reader_may_refuse_a_line_beyond_the_limit():
+    decoder = LineDecoder(refuse, limit=10)
     with pytest.raises(WireError, match="larger than 10"):
-        decoder.feed(b"x" * 6)
-    assert decoder.feed(b"\nafter\n") == ["", "after"]
-
-
-def test_what_was_complete_before_a_fault_is_not_lost():
-    decoder = LineDecoder(limit=10)
-    assert decoder.feed("ok\n" + "x" * 20 + "\nmore\n") == ["ok"]
-    with pytest.raises(WireError):
-        decoder.close()
-
-
-def test_data_of_the_call_that_raises_is_dropped_and_reading_goes_on():
-    decoder = LineDecoder(limit=10)
-    assert decoder.feed("ok\n" + "x" * 20 + "\ndropped\n") == ["ok"]
-    with pytest.raises(WireError):
-        decoder.feed("dropped\n")
-    assert decoder.feed("after\n") == ["after"]
+        decoder.feed("x" * 11)
+    assert decoder.feed("rest\nafter\n") == ["after"]
 
 
 @given(st.text("a\n\r\u2028é🙂", max_size=40), st.lists(st.integers(0, 90), max_size=8))

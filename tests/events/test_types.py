@@ -150,3 +150,12 @@ def test_what_is_not_json_is_a_decode_error(data):
 def test_a_falsy_field_named_extra_stays_beside_unknown_ones(own):
     obj = {"type": "user", "extra": own, "other": 1}
     assert json.loads(encode_event(event_from(obj))) == obj
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+@pytest.mark.parametrize(
+    ("field", "kind"), [("payload", "extension"), ("args", "call"), ("x", "user"), ("x", "new")]
+)
+def test_a_number_that_no_double_holds_is_null(kind, field, number):
+    event = decode_event(f'{{"type": "{kind}", "{field}": {{"x": {number}}}}}')
+    assert json.loads(encode_event(event))[field] == {"x": None}

@@ -3,19 +3,23 @@
 import base64
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from helpers.marks import starts
 from helpers.notebooks import code_cell
+from helpers.paths import python_path
 from helpers.scripts import calling
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted_records
 from agent_nb.notebook.files import git
+from agent_nb.notebook.files.review import review_records
 from agent_nb.record.agent_cells import source_hash
 from agent_nb.record.countersign import Signatures, signed_message
 from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
@@ -135,6 +139,26 @@ class TestTesting:
     def test_it_passes_with_a_file_of_signers_on_the_command_line(self, notebook, tmp_path):
         (tmp_path / "signers").write_text(f"bob {public(BOB)}\nann@work {public(ANN)}\n")
         assert main(["test", "--signers", str(tmp_path / "signers"), str(notebook)]) == 0
+
+    def test_it_passes_in_pytest_with_a_file_of_signers(self, notebook, tmp_path):
+        (tmp_path / "signers").write_text(f"ann@work {public(ANN)}\n")
+        installed = entry_points(group="pytest11", name="agent_nb")
+        options = (
+            *(() if installed else ("-p", "agent_nb.runner.pytest_plugin")),
+            *("-p", "no:cacheprovider", "--agent-nb", str(notebook)),
+        )
+        command = [sys.executable, "-m", "pytest", "-q", *options]
+        environment = {**os.environ, "PYTHONPATH": python_path()}
+        for signers, code in (("", 1), (str(tmp_path / "signers"), 0)):
+            done = subprocess.run(
+                [*command, "--agent-nb-signers", signers],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == code, done.stdout
 
     @pytest.mark.long
     def test_files_in_the_repository_have_no_effect(self, notebook, monkeypatch, capsys):
@@ -349,6 +373,13 @@ class TestSigning:
             assert main(["test", str(notebook)]) == 0
             main(["trust", "remove", name])
 
+    def test_records_of_a_newer_version_are_not_signed(self, unsigned, tmp_path, capsys):
+        change(unsigned, lambda nb, mine, cell, record: mine.update(version=2))
+        before = unsigned.read_bytes()
+        assert main(["sign", "--yes", "--key", private(tmp_path), str(unsigned)]) == 2
+        assert "a newer agent_nb wrote its records (version 2" in capsys.readouterr().err
+        assert unsigned.read_bytes() == before
+
     def test_a_record_that_was_changed_is_not_signed(self, unsigned, tmp_path, capsys):
         change(unsigned, another_content)
         assert main(["sign", "--yes", "--key", private(tmp_path), str(unsigned)]) == 1
@@ -446,6 +477,20 @@ class TestSigning:
         assert subprocess.run(
             command, input=said[:-2], capture_output=True, timeout=60, check=False
         ).returncode
+
+    def test_verify_lists_and_counts_the_calls_that_sign_does(self, notebook, capsys):
+        def looks_only(nb, mine, cell, record):
+            text = json.dumps(record["events"]).replace('"python"', '"read"')
+            record["events"] = json.loads(text)
+            record["hash"] = record_hash(record)
+
+        change(notebook, looks_only)
+        main(["verify", str(notebook)])
+        said = capsys.readouterr().out
+        assert "can run again: read" not in said
+        assert said.count("can run again: 1 call that only looks") == 1
+        assert said.count("can run again: python: ") == 1
+        assert "(and 1 that only looks)" in review_records(load_notebook(notebook)).render()
 
     def test_verify_names_the_signers(self, notebook, capsys):
         main(["trust", "add", "ann", public(ANN)])

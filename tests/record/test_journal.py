@@ -266,3 +266,49 @@ def test_the_folder_is_the_users_state_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert journal.Journal.folder().name == "journals"
     assert sys.platform != "linux" or tmp_path in Path(journal.Journal.folder()).parents
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this system has no such locks")
+@pytest.mark.parametrize("moment", ["before its lock is taken", "after its lock is taken"])
+def test_a_new_journal_survives_others_that_list_and_clean(tmp_path, monkeypatch, moment):
+    take, probes = journal.file_lock.take_lock, []
+
+    def visit():
+        """What other processes do with each journal they find; each keeps its probe open."""
+        for path in Journal.files(tmp_path):
+            assert Journal.is_being_written(path)
+            probes.append(os.open(path, os.O_RDONLY))
+        Journal.remove("", where=tmp_path)
+        remove_old_journals(tmp_path, now=9e9)
+
+    def take_lock(file):
+        if moment.startswith("before"):
+            visit()
+        take(file)
+        visit()
+
+    monkeypatch.setattr(journal.file_lock, "take_lock", take_lock)
+    made = Journal("r", where=tmp_path, clean=False)
+    visit()
+    made(e.Respond(run="r", content="kept"))
+    assert made.warning == ""
+    assert "kept" in made.path.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == [made.path.name]
+    made.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this system has no such locks")
+def test_two_who_look_at_once_are_not_taken_for_the_writer(tmp_path, monkeypatch):
+    made = Journal("r", where=tmp_path)
+    made.close()
+    close, seen = os.close, []
+
+    def second_look(file):
+        if not seen:
+            seen.append(True)
+            seen.append(journal.file_lock.is_locked(made.path))
+        close(file)
+
+    monkeypatch.setattr(journal.file_lock.os, "close", second_look)
+    assert journal.file_lock.is_locked(made.path) is False
+    assert seen == [True, False]

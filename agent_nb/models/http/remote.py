@@ -9,7 +9,8 @@ Rules
 - One connection per model object; the object holds no state of a stream.
 - If a server refuses what the user did not ask for, the request is repeated without it, and the
   object remembers.
-- A refusal of the schema of an answer is a ModelError `no_schema`; the object remembers it.
+- A refusal of the schema of an answer is a ModelError `no_schema`. The object remembers that
+  schema; all schemas only where the server says that it takes none.
 - An unknown model (404) is answered with close names.
 - The model `*` is the first that the server lists and that can chat; the server is asked for its
   name once, when it is first needed.
@@ -50,8 +51,15 @@ _NO_CHAT = re.compile(
 _REFUSED = (400, 404, 405, 422, 500, 501)
 # words of a refusal that is about the schema of the answer
 _NO_SCHEMA = re.compile(
-    r"response[ _]?format|response.?mime|json[ _]?(schema|mode|object)|structured|output_(config|format)"
-    r"|text\.format|\bschemas?\b|\bgrammar\b|guided",
+    r"response[ _]?format|response.?mime|json[ _]?(schema|mode|object)|structured[ _-]?(output|gener|decod|respon)"
+    r"|output_(config|format)|text\.format|\bgrammar\b|guided[ _-]?(json|decod|gener|gramm)"
+    r"|^(?!.*\b(tools?|functions?|database)\b).*\bschemas?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+# words of a server that takes no schema at all
+_NO_SCHEMAS = re.compile(
+    r"not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|available)"
+    r"|unknown (field|param|arg|name)|unrecogni[sz]ed|unexpected (field|keyword|param|arg)|extra (inputs|fields)",
     re.IGNORECASE,
 )
 _encode = msgspec.json.Encoder().encode
@@ -117,7 +125,8 @@ class Remote(Unpicklable):
         self.cache = options.cache
         self._prices = dict(options.prices or {})
         self._http = Http(options.base_url, options.timeouts)
-        self._takes_schemas = True  # until the server refuses one
+        self._takes_schemas = True  # until the server says that it takes none
+        self._refused_schemas: set[bytes] = set()
         endpoint = f"{options.label} {self._http.base_url}"
         self.limiter = limiter_of(endpoint, self._http.host, options.rpm, options.concurrency)
 
@@ -203,15 +212,16 @@ class Remote(Unpicklable):
         return [str(name).removeprefix("models/") for name in names if name]
 
     def takes_output(self, output: OutputSchema) -> bool:
-        """Return whether the schema of an answer may be sent; False once one was refused."""
-        return self._takes_schemas
+        """Return whether the schema of an answer may be sent; False once the server refused it."""
+        return self._takes_schemas and _encode(output) not in self._refused_schemas
 
     def _explain_schema(self, fault: ModelError, request: Request) -> ModelError:
         """Return a fault as `no_schema` if it is about the schema of the answer; remember that."""
         message = f"{fault} {fault.raw}"
         if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(message):
             return fault
-        self._takes_schemas = False
+        self._refused_schemas.add(_encode(request.output))
+        self._takes_schemas = self._takes_schemas and not _NO_SCHEMAS.search(message)
         return ModelError(str(fault), status=fault.status, code="no_schema", raw=fault.raw)
 
     def auth(self, key: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -115,9 +115,7 @@ def review_records(nb: Mapping[str, Any]) -> Review:
     """Return the records of a notebook, to be read and signed."""
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
-    quiet = list_quiet_tools(
-        source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code"
-    )
+    quiet = quiet_tools_of(nb)
     recorded = NotebookRuns(dict(nb)).by_cell()
     return Review(
         _review_record(number, cell, record, quiet)
@@ -155,19 +153,35 @@ def signature_remarks(
     return signatures.describe(record, source_hash(source_of(cell)), signers)
 
 
-def call_lines(record: Record) -> list[str]:
-    """Return all calls of a record that can run again, as short lines; equal ones of rows once.
+def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
+    """Return the calls of a record that can run again, as short lines; equal ones of rows once.
 
-    A record with too many has one line that says so.
+    Those of `quiet` tools, which only look, are counted in one line, as in a review. A record with
+    too many calls has one line that says so.
     """
     try:
         calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
     except UsageError as fault:
         return [str(fault)]
+    looking = sum(count for call, count in calls if call.name in quiet)
     return [
-        f"can run again: {_call_title(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
-        for call, count in calls
+        *(
+            f"can run again: {_call_title(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
+            for call, count in calls
+            if call.name not in quiet
+        ),
+        *([f"can run again: {_count_looking(looking)}"] if looking else []),
     ]
+
+
+def _count_looking(number: int) -> str:
+    return f"{number} call{' that only looks' if number == 1 else 's that only look'}"
+
+
+def quiet_tools_of(nb: Mapping[str, Any]) -> frozenset[str]:
+    """Return the tools of a notebook whose calls are counted and not listed."""
+    cells = (cell for cell in nb["cells"] if isinstance(cell, dict))
+    return list_quiet_tools(source_of(c) for c in cells if c.get("cell_type") == "code")
 
 
 def list_quiet_tools(sources: Iterator[str]) -> frozenset[str]:

@@ -29,7 +29,7 @@ from . import review
 def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """Return the problems and the remarks on the records of a notebook, a line each.
 
-    Problems are of shape, hashes, payloads and secrets, remarks on signers and calls. With
+    Problems are of version, shape, hashes, payloads and secrets, remarks on signers and calls. With
     `signed`, a record that this user has not signed is a problem. Raises UsageError if the file is
     not a notebook.
     """
@@ -38,7 +38,9 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     key, secrets, signers = user_key(), collect_secrets(), Signer.load_all()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
-    for item in NotebookRuns(nb).list_all():
+    runs, quiet = NotebookRuns(nb), review.quiet_tools_of(nb)
+    problems += [f"{path}: {notice}"] if (notice := runs.newer_format_notice) else []
+    for item in runs.list_all():
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
         leaks = find_secrets(item.record, lambda text: _redacted_names(text, secrets))
         faults = [*check_record(item.record), *(f"a secret in {leak}" for leak in leaks)]
@@ -49,7 +51,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
             f"{where}: {remark}"
             for remark in (
                 *review.signature_remarks(nb, cells.get(item.cell, {}), item.record, signers),
-                *review.call_lines(item.record),
+                *review.call_lines(item.record, quiet),
             )
         ]
     return [escape_hidden(p, "line") for p in problems], [escape_hidden(r, "line") for r in remarks]
