@@ -7,7 +7,7 @@ Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
   malformed event becomes `Unknown`. An object that a caller has parsed may hold a lone surrogate.
 - Unknown fields and events are written as they came, lone surrogates as question marks.
-- A number that no double holds (`1e999`) is null, as NaN is.
+- A number that no double holds (`1e999`) is null, as NaN is, and an integer of thousands of digits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .types import ENVELOPE, TYPES, AnyEvent, Event, Unknown
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _encoder = msgspec.json.Encoder()
+_DIGITS = 4000  # of the longest integer that is read
 
 
 def decode_event(data: bytes | str) -> Event:
@@ -40,16 +41,30 @@ def decode_event(data: bytes | str) -> Event:
 def _parse(data: bytes | str) -> Any:
     """Return a JSON value. Raises msgspec.DecodeError, of a lone surrogate too."""
     try:
-        return msgspec.json.decode(data)
-    except msgspec.ValidationError:  # JSON with a number out of range
-        return json.loads(data, parse_float=_double)
-    except UnicodeError as fault:
+        try:
+            return msgspec.json.decode(data)
+        except msgspec.ValidationError:  # a number out of range, if it is JSON at all
+            value = json.loads(
+                data, parse_float=_double, parse_int=_integer, parse_constant=_refuse
+            )
+            json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is a UnicodeError
+            return value
+    except (ValueError, RecursionError) as fault:
         raise msgspec.DecodeError(f"JSON is malformed: {fault}") from None
 
 
 def _double(text: str) -> float | None:
     value = float(text)
     return value if math.isfinite(value) else None
+
+
+def _integer(text: str) -> int | None:
+    # Python refuses to write an integer of more digits than this
+    return int(text) if len(text) <= _DIGITS else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def event_from(obj: Any) -> Event:

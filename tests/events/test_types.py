@@ -152,10 +152,18 @@ def test_a_falsy_field_named_extra_stays_beside_unknown_ones(own):
     assert json.loads(encode_event(event_from(obj))) == obj
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 5000, f"-{'9' * 5000}"])
 @pytest.mark.parametrize(
     ("field", "kind"), [("payload", "extension"), ("args", "call"), ("x", "user"), ("x", "new")]
 )
 def test_a_number_that_no_double_holds_is_null(kind, field, number):
     event = decode_event(f'{{"type": "{kind}", "{field}": {{"x": {number}}}}}')
     assert json.loads(encode_event(event))[field] == {"x": None}
+
+
+@pytest.mark.parametrize(
+    "beside", ["NaN", "-Infinity", '"\\ud800"', "[" * 100_000 + "]" * 100_000, "1} {"]
+)
+def test_malformed_json_stays_so_beside_such_a_number(beside):
+    with pytest.raises(msgspec.DecodeError):
+        decode_event(f'{{"type": "new", "x": 1e999, "y": {beside}}}')
