@@ -49,6 +49,8 @@ def _parse(data: bytes | str) -> Any:
             )
             json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is a UnicodeError
             return value
+    except msgspec.DecodeError:
+        raise
     except (ValueError, RecursionError) as fault:
         raise msgspec.DecodeError(f"JSON is malformed: {fault}") from None
 
