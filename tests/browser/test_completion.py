@@ -7,6 +7,8 @@ SETUP = """
 %load_ext agent_nb
 from agent_nb import Scripted, tool
 model = Scripted(["Hello."])
+reviews = [1, 2]
+open("remarks.md", "w").write("Good.")
 
 @tool
 def visitors(town: str) -> int:
@@ -57,6 +59,37 @@ def test_tools_are_offered_after_the_last_comma(front):
 
 def test_commands_are_offered(front):
     assert "status" in offered(front, "%agent ", "commands")
+
+
+def test_variables_cells_and_files_are_offered_in_the_prompt(front):
+    found = offered(front, "%%agent -m model\nWhat do @re", "mentions")
+    assert set(found) == {"reviews", "remarks.md"}
+    assert "cell:1" in offered(front, "%%agent -m model\nExplain @ce")
+
+
+def test_a_chosen_name_goes_on_with_the_prompt(front):
+    cell = front.add("")
+    front.select(cell, column=0)
+    for text in ("%%agent -m model\nWhat do @re", " and @rev"):
+        front.page.keyboard.type(text)
+        front.page.keyboard.press("Tab")
+        front.page.locator(ITEMS).first.wait_for()
+        front.page.keyboard.press("Enter")
+        front.page.locator(ITEMS).first.wait_for(state="hidden")
+    front.page.keyboard.type(" say?")
+    front.page.wait_for_function(
+        "i => window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource().endsWith('What do @remarks.md and @reviews say?')",
+        arg=cell,
+    )
+    front.start(cell)
+    front.wait(cell)
+    front.sees(cell, "context: 1 variable, 1 file, ")
+    front.output(cell).locator("summary", has_text="context: ").click()
+    front.output(cell).get_by_text("File remarks.md, 1 line").wait_for()
+    front.shot(f"{front.app}-mentions-card")
+    front.theme("JupyterLab Dark")
+    front.shot(f"{front.app}-mentions-card-dark")
+    front.theme("JupyterLab Light")
 
 
 def test_what_is_chosen_is_put_in(front):
