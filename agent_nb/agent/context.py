@@ -27,6 +27,7 @@ from ..tools import Described, count_tokens
 from ..wire import Redaction
 
 KIND = "context"  # of the event
+MENTIONS = 100  # of a record that are read
 Mode = Literal["auto", "vars", "cells", "none"]
 _CONTEXT_PART = 8  # the text takes at most an eighth of the model's context
 _TEXT_DTYPE, _TEXT_DTYPES = "object", ("object", "str")  # texts in pandas 2 and pandas 3
@@ -101,7 +102,7 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
         event = find_context(run)
         payload = event.payload if event is not None else None
         listed = payload.get("mentions") if isinstance(payload, Mapping) else None
-        return list(cls._convert_all(listed)) if isinstance(listed, list | tuple) else []
+        return list(cls._convert_all(listed[:MENTIONS])) if isinstance(listed, list | tuple) else []
 
     @classmethod
     def _convert_all(cls, listed: Sequence[Any]) -> Iterator[Mention]:

@@ -64,7 +64,8 @@ class Changes(msgspec.Struct, frozen=True):
         the mentions, and the paths of files that the run wrote itself.
         """
         mentions = Mention.read_all(tape.events)
-        changed = tuple(compare(mentions, _list_written(tape))) if compare is not None else ()
+        words = compare(mentions, _list_written(tape)) if compare is not None else ()
+        changed = tuple(one_line(change, LONGEST) for change in words)
         looks = _recorded_looks(tape.events)
         if not looks:
             return cls(changed)

@@ -241,6 +241,23 @@ def test_a_cell_without_an_id_is_kept_by_its_source(notebook):
     assert replayed(notebook)
 
 
+def test_in_a_file_without_ids_a_cell_is_kept_by_its_source(notebook, tmp_path):
+    notebook.save(("a", "x = 1"))
+    path = tmp_path / "n.ipynb"
+    saved = json.loads(path.read_text())
+    del saved["cells"][0]["id"]
+    path.write_text(json.dumps(saved | {"nbformat_minor": 4}))
+    notebook.plain("x = 1", "made-up-1")
+    model = Asked(["one", "two"])
+    run = notebook.cell("Explain @cell:1", LINE, model=model)
+    assert mentions(run) == [("cell", "")]
+    notebook.deleted = ["made-up-1"]  # a new session makes up other ids, and the cell has not run
+    notebook.cell("Explain @cell:1", LINE)
+    assert replayed(notebook)
+    run = notebook.cell("Explain @cell:1", f"{LINE} --live")
+    assert "In [ ]:\nx = 1" in model.prompt()
+
+
 def test_a_record_is_stale_once_a_named_variable_looks_different(nb):
     model = Asked(["one", "two"])
     nb.cell("@df?", LINE, model=model, df=frame(2), other=1)
@@ -291,11 +308,15 @@ def test_mentions_of_a_forged_record_are_compared_and_nothing_else(nb, folder):
     nb.cell("@notes.md?", LINE, model=model)
     record = nb.record
     context = next(e for e in record["events"] if e.get("kind") == "context")
-    context["payload"]["mentions"] = [{"kind": "file", "text": "@x", "name": "../../etc/passwd"}, 7]
+    outside = {"kind": "file", "text": "@x\x1b[2J" * 99, "name": "../../etc/passwd"}
+    context["payload"]["mentions"] = [outside, 7, {"kind": "cell"}]
     record["hash"] = record_hash(record)
     nb.restart()
-    nb.cell("@notes.md?", LINE, sent={"runs": [sign_record(record, user_key())]})
+    run = nb.cell("@notes.md?", LINE, sent={"runs": [sign_record(record, user_key())]})
     assert not replayed(nb)
+    [change] = find_context(list(run.log)).payload["changed"]
+    assert len(change) <= 100
+    assert "\x1b" not in change
 
 
 def test_the_record_and_the_card_say_what_was_meant(nb, folder):

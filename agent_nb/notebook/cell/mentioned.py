@@ -77,7 +77,7 @@ class Pointed(msgspec.Struct, frozen=True):
 NOTHING = Pointed()
 
 
-class Notebook:
+class MentionTargets:
     """The cells and files of a notebook, as an `@name` in one of its cells can mean them."""
 
     def __init__(self, shell: Any, cell: Cell, library: Library) -> None:
@@ -160,13 +160,11 @@ class Notebook:
 
     def _saved(self, recorded: Mention) -> RanCell | None:
         """Return a recorded cell that did not run here, from the saved notebook."""
-        file = self.file
-        if not recorded.name or recorded.name in file.excluded:
-            return None
-        source = file.sources.get(recorded.name)
-        if source is None:
-            return None
-        return RanCell(count=0, id=recorded.name, code=source, text_hash=source_hash(source))
+        for name, source in self.file.sources.items():
+            cell = RanCell(count=0, id=name, code=source, text_hash=source_hash(source))
+            if name not in self.file.excluded and _is_recorded(cell, recorded):
+                return cell
+        return None
 
     def describe_changes(
         self, recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]

@@ -26,7 +26,7 @@ from ..session import Session
 from .context import build_context
 from .context_cells import cells_above
 from .failed_cell import CellPrompt, failure_prompt
-from .mentioned import NOTHING, Notebook, Pointed
+from .mentioned import NOTHING, MentionTargets, Pointed
 from .ran_cells import RanCell
 from .rerun import ReplayChoice
 
@@ -166,14 +166,14 @@ def gather_context(
     def above() -> list[RanCell]:
         return cells_above(session.shell, cell, session.library.file(cell.runner_options))
 
-    notebook = Notebook(session.shell, cell, session.library)
+    targets = MentionTargets(session.shell, cell, session.library)
     return build_context(
         session.shell,
         options.context,
         agent.tools,
         prompt.text,
         above=above,
-        pointed=attached.joined(notebook.resolve(prompt.written, prompt.text)),
+        pointed=attached.joined(targets.resolve(prompt.written, prompt.text)),
     )
 
 

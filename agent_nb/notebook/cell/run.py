@@ -55,7 +55,7 @@ from .failure import AgentCellError
 from .frontend import is_unshown
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .mentioned import NOTHING, Notebook
+from .mentioned import NOTHING, MentionTargets
 from .prepare import (
     CellInputs,
     gather_context,
@@ -237,7 +237,7 @@ class CellRun:
                 path_advice=self._path_advice,
                 namespace=self.session.shell.user_ns,
                 compare=partial(
-                    Notebook(self.session.shell, self.cell, library).describe_changes,
+                    MentionTargets(self.session.shell, self.cell, library).describe_changes,
                     attached=self._attached.mentions,
                 ),
             )

@@ -35,7 +35,7 @@ from ..options import Options
 from ..session import Session
 from .attached_files import Attached
 from .map_inputs import MapInputs
-from .mentioned import Notebook
+from .mentioned import MentionTargets
 from .prepare import read_prompt
 
 LONGEST = 50  # characters of a prompt
@@ -79,7 +79,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
                 inputs = _inputs_of(session, cell, agent, options, history)
                 matched = Match.find(records, inputs.digests)
                 compare = partial(
-                    Notebook(session.shell, cell, session.library).describe_changes,
+                    MentionTargets(session.shell, cell, session.library).describe_changes,
                     attached=_split_attached(session, options).mentions,
                 )
                 state, why = _judge(matched, agent, session.shell.user_ns, compare)

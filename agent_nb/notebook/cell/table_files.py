@@ -25,6 +25,7 @@ from ...tools import one_line
 from ...wire import read_unzipped
 from ..file_text import decode_text
 
+ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 LARGEST = 200_000_000  # bytes
 COLUMNS = 10_000
 CELLS = 5_000_000  # of an Excel file

@@ -185,7 +185,9 @@ def _complete_mention(session: Session, prefix: str) -> Completions:
     kinds: dict[str, str] = {}
     for kind, source in names.MENTIONS.items():
         for name in source(session, prefix):
-            if name.startswith(prefix) and len(kinds) < names.MOST:
+            if len(kinds) == names.MOST:
+                break
+            if name.startswith(prefix):
                 kinds.setdefault(name, kind)
     return Completions(tuple(kinds), "", prefix, kinds)
 
