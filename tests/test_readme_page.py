@@ -1,12 +1,15 @@
-"""README is one page, its links lead somewhere, and a replay prints what it shows."""
+"""README is one page, its links lead somewhere, and a replay prints what it shows.
+
+With `AGENT_NB_WHEEL` the replay is that of an installed wheel (`helpers.installed`).
+"""
 
 import re
+import tomllib
 
 import nbformat
 import pytest
+from helpers.installed import run_command
 from helpers.paths import CHECKOUT
-
-from agent_nb.cli.main import main
 
 PAGE = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 CALL = '<execute>[{"name": "python", "args": {"code": "sales.price.mean()"}}]</execute>'
@@ -28,15 +31,22 @@ def test_links_of_the_readme_lead_to_files_of_the_repository():
     assert [link for link in links if not (CHECKOUT / link).exists()] == []
 
 
+def test_the_extras_that_the_readme_installs_exist():
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    named = re.findall(r"(?:jupyter-agent-nb|\.)\[([a-z,]+)\]", PAGE)
+    assert len(named) > 3
+    assert {e for group in named for e in group.split(",")} <= {*project["optional-dependencies"]}
+
+
 @pytest.mark.kernel
-def test_drift_is_reported_as_the_readme_shows(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_drift_is_reported_as_the_readme_shows(tmp_path):
     cells = [nbformat.v4.new_code_cell(text, id=f"c{n}") for n, text in enumerate((SETUP, ASK))]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), "prices.ipynb")
-    assert main(["run", "--live", "--inplace", "prices.ipynb"]) == 0
-    recorded = (tmp_path / "prices.ipynb").read_text()
-    (tmp_path / "prices.ipynb").write_text(recorded.replace("12.0, 7.0]", "12.0, 8.0]"))
-    capsys.readouterr()
-    assert main(["test", "prices.ipynb"]) == 1
+    notebook = tmp_path / "prices.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
+    done = run_command("run", "--live", "--inplace", "prices.ipynb", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    notebook.write_text(notebook.read_text().replace("12.0, 7.0]", "12.0, 8.0]"))
+    done = run_command("test", "prices.ipynb", folder=tmp_path)
+    assert done.returncode == 1
     shown = re.search(r"^\$ jupyter agent-nb test prices.ipynb\n(.*?)^```$", PAGE, re.M | re.S)[1]
-    assert capsys.readouterr().out.strip() == shown.strip()
+    assert done.stdout.strip() == shown.strip()

@@ -1,16 +1,20 @@
-"""README's Python and cell snippets run, in reading order, in one notebook."""
+"""README's Python and cell snippets run, in reading order, in one notebook in an empty folder.
+
+With `AGENT_NB_WHEEL` they run from an installed wheel (`helpers.installed`).
+"""
 
 import json
 import re
-import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.installed import WHEEL, run_command, run_python
 from helpers.paths import CHECKOUT
 from helpers.typed_servers import Chat
 
-from agent_nb.runner.client import execute_notebook
-from agent_nb.runner.execution_options import ExecutionOptions
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import NotebookRuns
 
 pytestmark = [
     pytest.mark.kernel,
@@ -60,17 +64,25 @@ def provider(monkeypatch):
         yield made
 
 
+def test_the_package_under_test_is_the_wheel_where_there_is_one(tmp_path):
+    done = run_python("-c", "import agent_nb; print(agent_nb.__file__)", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout).is_relative_to(CHECKOUT) is not bool(WHEEL)
+
+
 def test_the_snippets_of_the_readme_run_in_one_notebook(tmp_path, monkeypatch, provider):
     (tmp_path / "config.toml").write_text("")
     monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "config.toml"))
-    shutil.copytree(CHECKOUT / "examples", tmp_path / "examples")
+    folder = tmp_path / "empty"
+    folder.mkdir()
     sources = snippets()
     cells = [nbformat.v4.new_code_cell(text, id=f"c{n}") for n, text in enumerate(sources)]
-    path = tmp_path / "n.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    outcome = execute_notebook(path, ExecutionOptions(rerun="live", timeout=120))
-    assert outcome.failure == ""
-    assert outcome.reached == len(cells)
-    assert all(run["status"] == "ok" for _, run in outcome.runs), outcome.runs
-    asked = {number for number, _ in outcome.runs}
-    assert all(n in asked for n, text in enumerate(sources, 1) if text.startswith("%%agent"))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "n.ipynb")
+    done = run_command("run", "--live", "--inplace", "n.ipynb", folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    executed = load_notebook(folder / "n.ipynb")
+    assert not [o for c in executed["cells"] for o in c["outputs"] if o["output_type"] == "error"]
+    recorded = NotebookRuns(executed).by_cell()
+    assert all(run["status"] == "ok" for runs in recorded.values() for run in runs)
+    asked = {number for number in range(len(sources)) if f"c{number}" in recorded}
+    assert asked >= {n for n, text in enumerate(sources) if re.search("%%agent|await", text)}
