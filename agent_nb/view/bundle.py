@@ -21,15 +21,17 @@ def make_bundle(
     *,
     badge: str = "",
     thoughts: Thoughts = "collapse",
+    above: str = "",
     typeset: bool = False,
 ) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
-    `badge`: a remark that is not an event, such as "replayed from 21 Nov"; `typeset`: the HTML has
-    its formulas as MathML, because no front end will typeset them.
+    `badge`: a remark that is not an event, such as "replayed from 21 Nov"; `above`: the text of the
+    cell above the page (see `Context`); `typeset`: the HTML has its formulas as MathML, because no
+    front end will typeset them.
     """
     view = RunView(badge=badge).extend(events)
-    return page_forms(page(view, Context(thoughts=thoughts)), typeset=typeset)
+    return page_forms(page(view, Context(thoughts=thoughts, above=above)), typeset=typeset)
 
 
 def page_forms(node: Page, *, typeset: bool = False) -> dict[str, str]:

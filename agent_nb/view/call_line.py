@@ -39,12 +39,14 @@ _MINOR = re.compile(r"#|--\s|//|%%?(?!sql)|set [-+]|@|(?:import|from)\s|['\"]{3}
 class CallLine(NamedTuple):
     """What a call's line says of its arguments.
 
-    `language`: that of `text` ("": it is no code); `whole`: it says all there is.
+    `language`: that of `text` ("": it is no code); `whole`: it says all there is; `prose`: it is
+    words, as of a task for another agent.
     """
 
     text: str
     language: str = ""
     whole: bool = True
+    prose: bool = False
 
 
 def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
@@ -59,7 +61,9 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
     said = list(_describe_values(args))
     text = ", ".join(words for words, _ in said)
     whole = all(whole for _, whole in said) and len(text) <= LONGEST
-    return CallLine(clip_text(text, LONGEST), "", whole)
+    only = next(iter(args.values()), None) if len(args) == 1 else None
+    prose = isinstance(only, str) and text.count(" ") > 1
+    return CallLine(clip_text(text, LONGEST), "", whole, prose)
 
 
 def find_telling_line(code: str) -> str:

@@ -39,6 +39,7 @@ class ViewOptions:
     - `kind`: `widgets`, `html` or `text`.
     - `thoughts`: `collapse`, `show` or `hide`.
     - `can_click`: whether presses arrive while the cell runs, or a function that returns it.
+    - `above`: the text of the cell above the page; a prompt that only repeats it is not shown.
     - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
     - `journal`: the run can be recovered if its kernel dies.
     - `display_id`: the display to replace ("": a new one). `hz`: most paints a second.
@@ -48,6 +49,7 @@ class ViewOptions:
     kind: str = "widgets"
     thoughts: str = "collapse"
     can_click: bool | Callable[[], bool] = False
+    above: str = ""
     badge: str = ""
     recorded: bool = False
     journal: bool = False
@@ -131,9 +133,11 @@ class LiveView:
 
         painter: DisplayPainter
         if options.kind == "widgets":
-            painter = WidgetPainter(actions, thoughts, clickable, nudge, show=show)
+            painter = WidgetPainter(
+                actions, thoughts, clickable, nudge, above=options.above, show=show
+            )
         else:
-            painter = HtmlPainter(publish, display, thoughts, recovery)
+            painter = HtmlPainter(publish, display, thoughts, recovery, above=options.above)
         renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
         opening = painter.open(view, renderer.begin(), recovery)
         publish(opening, recovery.metadata, display, bool(options.display_id))

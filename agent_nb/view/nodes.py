@@ -214,7 +214,8 @@ class Table(Node, frozen=True, eq=False):
 
     `sides`: the rows are aligned lines of two texts (`record.SideBySide`), in a fixed pitch, with
     their white space, coloured where they differ. `figures`: the indices of columns of numbers,
-    which are aligned to the right.
+    which are aligned to the right. `cut`: those of texts that share what room is left, on one line,
+    cut with an ellipsis.
     """
 
     columns: tuple[str, ...]
@@ -222,6 +223,7 @@ class Table(Node, frozen=True, eq=False):
     note: str = ""
     sides: bool = False
     figures: tuple[int, ...] = ()
+    cut: tuple[int, ...] = ()
 
 
 class Image(Node, frozen=True, eq=False):

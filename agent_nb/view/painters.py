@@ -76,6 +76,7 @@ class WidgetPainter:
     """Paints a view as widgets. Making it makes the first of them.
 
     - `nudge` asks the renderer for a paint after a press.
+    - `above`: the text of the cell above the page (see `Context`).
     - `show(bundle, metadata, update)` publishes the page again when it has lost its views: in the
       display that it is in (`update`), or in a new one.
     """
@@ -89,6 +90,7 @@ class WidgetPainter:
         can_click: Callable[[], bool],
         nudge: Callable[[], None] = lambda: None,
         *,
+        above: str = "",
         show: Callable[[dict[str, Any], dict[str, Any], bool], None] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -102,6 +104,7 @@ class WidgetPainter:
         self._show = show
         self._layout = Layout()
         self._thoughts: Thoughts = thoughts
+        self._above = above
         self._can_click = can_click
 
     def _edited(self, call_id: str) -> str | None:
@@ -114,6 +117,7 @@ class WidgetPainter:
             now=now,
             live=True,
             thoughts=self._thoughts,
+            above=self._above,
             can_click=self._can_click(),
             pressed=frozenset(p.pressed),
             editing=frozenset(p.editing),
@@ -156,7 +160,7 @@ class WidgetPainter:
         recovery = self._recovery
         silent = T("■ No sign of the kernel", tone="wait", bold=True)
         self.board.gone(Row((silent, *recovery.advice("  If it is gone")), wrap=True))
-        page = Layout().page(view, Context(thoughts=self._thoughts))
+        page = Layout().page(view, Context(thoughts=self._thoughts, above=self._above))
         saved = recovery.advice("Saved while the run went on. If its kernel is gone")
         return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
 
@@ -179,10 +183,17 @@ class HtmlPainter:
     replaced = True
 
     def __init__(
-        self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, recovery: Recovery
+        self,
+        publish: Publish,
+        display: dict[str, Any],
+        thoughts: Thoughts,
+        recovery: Recovery,
+        *,
+        above: str = "",
     ) -> None:
         self._publish, self._display = publish, display
         self._thoughts: Thoughts = thoughts
+        self._above = above
         self._recovery = recovery
         self._layout = Layout()
         self._last = ""  # the page that was published last
@@ -213,7 +224,7 @@ class HtmlPainter:
         return {}
 
     def _page(self, view: RunView, now: float | None) -> Page:
-        page = self._layout.page(view, Context(now=now, thoughts=self._thoughts))
+        page = self._layout.page(view, Context(now=now, thoughts=self._thoughts, above=self._above))
         if view.status not in {"", "running"}:
             return page
         return add_advice(

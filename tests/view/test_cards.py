@@ -238,8 +238,9 @@ def test_progress_in_words(begun):
 
 
 def test_the_footer_says_how_quick_it_was(rich):
-    last = said(rich.log).split("\n")[-1]
-    assert f"run {rich.log.run} · {len(rich.log)} events · first token 400 ms · 71 tok/s" in last
+    line, opened = said(rich.log).split("\n")[-2:]
+    assert line == "ℹ  first token 400 ms · 71 tok/s"
+    assert f"run {rich.log.run} · {len(rich.log)} events   _agent.to_frame()" in opened
 
 
 def test_streaming_arguments_are_shown_unescaped(begun):

@@ -354,3 +354,19 @@ def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
     stream.feed(f"{block}\n\n")
     stream.advance()
     assert stream.frozen == []
+
+
+@pytest.mark.parametrize(
+    ("source", "wide"),
+    [
+        ("| a | b |\n|---|---|\n| 1 | 2 |", False),
+        (f"| a | b |\n|---|---|\n| 1 | {'word ' * 10}|", True),
+        ("$$x$$", False),
+        (f"$$\n{'x + ' * 20}y\n$$", True),
+    ],
+)
+def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, wide):
+    drawn = render(source)
+    assert "overflow-x:auto" in drawn
+    assert ("border-right:1px" in drawn) == wide
+    assert ('tabindex="0"' in drawn) == wide

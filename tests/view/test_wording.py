@@ -217,3 +217,86 @@ def test_a_sub_agents_limit_is_not_the_limit_of_its_run():
         e.Interrupt(reason="limit", detail="stopped at the limit of 2 turns", span="s"),
     ]
     assert said(*inner, e.End(status="ok")).startswith("✓ done")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.02, "Thought for 0.1 s"),
+        (0.24, "Thought for 0.2 s"),
+        (0.97, "Thought for 1.0 s"),
+        (75, "Thought for 1 min 15 s"),
+    ],
+)
+def test_a_thought_says_how_long_it_took(seconds, words):
+    start, think = e.RunStart(ts=100.0), e.Think(content="hm", ts=100.0 + seconds)
+    text = draw(page(RunView().extend([start, think])))
+    assert words in text
+
+
+def test_a_thought_that_was_cut_off_says_how_long_it_took():
+    delta = e.Delta(of="think", block="b", text="hm", ts=101.0)
+    end = e.End(status="interrupted", ts=103.0)
+    assert "Thought for 2.0 s (cut off)" in draw(
+        page(RunView().extend([e.RunStart(ts=100.0), delta, end]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "estimated", "paced"),
+    [
+        ({"output": 60, "duration": 2.0}, False, True),
+        ({"output": 60, "duration": 2.0}, True, False),
+        ({"output": 4, "duration": 2.0}, False, False),
+        ({"output": 60, "duration": 0.2}, False, False),
+    ],
+)
+def test_the_rate_is_left_out_where_it_says_nothing(counts, estimated, paced):
+    metric = e.Metric(total=e.Counts(**counts), step=e.Counts(**counts), estimated=estimated)
+    assert ("30 tok/s" in said(metric, e.End(status="ok"))) == paced
+
+
+def test_a_map_has_no_rate_of_tokens():
+    counts = e.Counts(output=60, duration=2.0)
+    seen = (
+        e.State(kind="map.plan", payload={"rows": 3}),
+        e.Metric(total=counts, step=counts),
+        e.End(status="ok"),
+    )
+    assert "tok/s" not in said(*seen)
+
+
+def test_a_failed_run_is_red_in_its_header_and_its_box_is_not():
+    failed = [e.RunStart(), e.Error(code="connect", message="no network"), e.End(status="error")]
+    header, box, _ = (s.child for s in page(RunView().extend(failed)).sections)
+    assert header.left[0].tone == "bad"
+    assert box.tone == ""
+
+
+def test_the_columns_of_a_sent_variable_stay_beside_their_types():
+    text = "trips: DataFrame 6×2 (trip_id: int64, started at: str)\nthat is: prose"
+    shown = said(e.State(kind="context", payload={"text": text}))
+    drawn = html.draw_html(
+        page(RunView().extend([e.State(kind="context", payload={"text": text})]))
+    )
+    assert "(trip_id:\u00a0int64, started at:\u00a0str)\nthat is: prose" in drawn
+    assert "word-break:normal" in drawn
+    assert shown
+
+
+def test_a_sub_agent_is_shown_as_text_and_nothing_of_it_twice():
+    task, answer = "Find out how many there are.\nBe brief.", "There are **60**."
+    call = e.Call(call_id="k", name="researcher", args={"prompt": task})
+    enter = e.Node(name="researcher", phase="enter", span="k", data={"call_id": "k"})
+    inside = (e.User(content=task, span="k"), e.Respond(content=answer, span="k"))
+    over = e.Node(name="researcher", phase="exit", span="k")
+    text = said(
+        call,
+        enter,
+        *inside,
+        over,
+        e.Result(call_id="k", name="researcher", content=answer, status="ok"),
+    )
+    assert "researcher  Find out how many there are. …   There are 60   ✓ ok" in text
+    assert text.count("Be brief.") == 1
+    assert text.count(answer) == 1

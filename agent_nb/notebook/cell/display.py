@@ -35,7 +35,8 @@ Actions = Mapping[str, Callable[..., Any]]
 class Display:
     """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
 
-    `actions` are what its buttons call, `can_click`: whether presses arrive (see `ViewOptions`).
+    `actions` are what its buttons call, `can_click`: whether presses arrive, `above`: the text of
+    the cell (see `ViewOptions`).
     `replaces` is the id of the display whose place it takes ("": a new display).
     """
 
@@ -46,11 +47,13 @@ class Display:
         *,
         actions: Actions | None = None,
         can_click: bool | Callable[[], bool] = False,
+        above: str = "",
         replaces: str = "",
     ) -> None:
         self.cell, self.options = cell, options
         self.kind = view_kind(options.view, cell)
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
+        self._above = above
         self._view: LiveView | None = None
         self._empty_journal: Journal | None = None  # says to other processes that the run goes on
 
@@ -92,6 +95,7 @@ class Display:
                 kind=self.kind,
                 thoughts=self.options.thoughts,
                 can_click=self._can_click,
+                above=self._above,
                 badge=badge,
                 recorded=recorded,
                 journal=journal,
@@ -147,7 +151,9 @@ class Display:
     def _page(self, log: Sequence[Event], badge: str) -> dict[str, Any]:
         if self.kind == "text":
             return {}
-        return dict(make_bundle(log, thoughts=self.options.thoughts, badge=badge))
+        return dict(
+            make_bundle(log, thoughts=self.options.thoughts, badge=badge, above=self._above)
+        )
 
 
 def show_unrecorded(played: Played) -> None:

@@ -367,6 +367,7 @@ class CellRun:
             self._options,
             actions=self._controls.actions,
             can_click=self._controls.can_click,
+            above=self.cell.body.replace("\r\n", "\n"),
             replaces=self._replaced.display_id if self._replaced is not None else "",
         )
 

@@ -59,6 +59,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     - `lasting`: an approval can be for the whole notebook.
     - `inserting`: an offered cell can be inserted when the run ends; `chosen`: the key of the
       button of the cell that will be.
+    - `above`: the text of the cell above the page; a prompt that only repeats it is not shown.
     - `alive`: the run was going on when the page, which is not drawn again, was drawn.
     """
 
@@ -72,6 +73,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     lasting: bool = False
     inserting: bool = False
     chosen: str = ""
+    above: str = ""
     alive: bool = False
 
     @property

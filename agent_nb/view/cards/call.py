@@ -18,13 +18,14 @@ from ..format import (
     clip_text,
     count_noun,
     format_duration,
+    gist,
     icon,
     join_parts,
     short,
 )
 from ..nodes import Bar, Code, Diff, Fold, Json, Node, Pre, Row, Stack, T, Tone
 from ..progress_words import progress_words
-from ..state.cards import CallCard
+from ..state.cards import CallCard, RespondCard
 from ..values import bounded
 from . import approval
 from .base import Context, custom
@@ -55,7 +56,7 @@ def _head(state: CallCard) -> tuple[T, ...]:
         T(state.name or "tool", bold=True, mono=True),
         *((T(f" · {clip_text(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
-    words = T(said.text, tone="muted", mono=True, language=said.language)
+    words = T(said.text, tone="muted", mono=not said.prose, language=said.language)
     return (*name, *((T("  "), words) if said.text else ()))
 
 
@@ -73,7 +74,7 @@ def _open(state: CallCard, context: Context) -> Node:
     mine = custom("progress", state, context) if state.status != "finished" else None
     parts.extend(_progress(state) if mine is None else (mine,))
     parts.extend(values.pictures(state.attachments, state.name))
-    return Stack((*parts, *nested(state.children, context)))
+    return Stack((*parts, *nested(state, context)))
 
 
 def _writing(state: CallCard) -> tuple[Node, ...]:
@@ -96,7 +97,7 @@ def _is_long(key: str, text: str) -> bool:
 def _folded_arguments(state: CallCard) -> tuple[Node, ...]:
     """Return the arguments of a running call, as a line that opens."""
     arguments = called_with(state)
-    long = [n for n in arguments if isinstance(n, Code | Diff)]
+    long = [n for n in arguments if isinstance(n, Code | Diff | Pre)]
     diff = any(isinstance(n, Diff) for n in long)
     code = any(isinstance(n, Code) and n.language for n in long)
     lines = sum(n.text.rstrip().count("\n") + 1 for n in long)
@@ -139,20 +140,24 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
 def _closed(state: CallCard, context: Context) -> Node:
     """Return an ended call. What its line says, or its output, is not repeated in its body."""
     pictures = values.pictures(state.attachments, state.name)
+    inside = _answered_inside(state)
     about = (
-        values.gist(state.content, state.display, pictures=len(state.attachments))
+        gist(str(state.content), 60)
+        if inside
+        else values.gist(state.content, state.display, pictures=len(state.attachments))
         if state.status == "ok"
         else ""
     )
     took = format_duration(state.duration) if state.duration else ""
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
     result = _result(state, context)
-    new_result = () if about and short_text(result) == about else result
+    repeated = inside or (about and short_text(result) == about)
+    new_result = () if repeated else result
     output = () if beyond_output(state, context) is not None else _output(state)
     body = (
         *called_with(state, about),
         *_decision(state),
-        *nested(state.children, context),
+        *nested(state, context),
         *output,
         *new_result,
     )
@@ -163,6 +168,12 @@ def _closed(state: CallCard, context: Context) -> Node:
         title=_title(state, about),
     )
     return Stack((fold, *pictures)) if pictures else fold
+
+
+def _answered_inside(state: CallCard) -> bool:
+    """Return whether the result is the answer of a run inside the call, which is shown as text."""
+    answers = [c for view in state.children for c in view.cards if isinstance(c, RespondCard)]
+    return bool(answers) and not answers[-1].typed and str(answers[-1].text) == state.content
 
 
 def short_text(result: tuple[Node, ...]) -> str:
@@ -206,7 +217,10 @@ def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
     for key, text in long.items():
         if len(args) > 1:
             parts.append(Row((T(key, tone="muted", mono=True),)))
-        parts.append(Code(values.bounded(text), find_language(name, key, args)))
+        language = find_language(name, key, args)
+        parts.append(
+            Code(values.bounded(text), language) if language else Pre(values.bounded(text))
+        )
     return tuple(parts)
 
 
@@ -263,7 +277,7 @@ def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
     output = str(state.output)
     captions_printed = rest is not None and without_captions(output) != output
     pictures = () if captions_printed else values.pictures(state.attachments, state.name)
-    return (*_decision(state), *nested(state.children, context), *result, *pictures)
+    return (*_decision(state), *nested(state, context), *result, *pictures)
 
 
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:

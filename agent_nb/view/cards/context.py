@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...wire import as_dict, as_list
@@ -23,8 +24,13 @@ def card(state: NoteCard, context: Context) -> Node | None:
         return None
     words = f"context: {join_parts(*_sizes(fields)).replace(' · ', ', ')}"
     left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(words, tone="muted"))
-    body = (Pre(bounded(text, LONGEST)),)
+    body = (Pre(_glued(bounded(text, LONGEST))),)
     return Fold((Row(left),), body, accordion=True, title=words)
+
+
+def _glued(text: str) -> str:
+    """Return a list of variables that breaks between columns, not between one and its type."""
+    return re.sub(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ", lambda m: f"{m[0][:-1]}\u00a0", text)
 
 
 def _sizes(payload: dict[str, Any]) -> list[str]:

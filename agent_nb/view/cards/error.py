@@ -1,6 +1,9 @@
 """An error: what went wrong, and what happens or can be done next.
 
-Rule: an error after which the run continues (`soft`) is a row of a panel, any other a box.
+Rules
+- An error after which the run continues (`soft`) is a row of a panel, any other a box.
+- The box of a run that failed is not red: its header says so, and the front end draws the failure
+  of the cell below in red.
 """
 
 from __future__ import annotations
@@ -72,11 +75,14 @@ def card(state: ErrorCard, context: Context) -> Node:
     title, tone, after = known.get(state.code, (_spell(state.code), "bad", ""))
     if state.code == "provider" and _REFUSAL(state.message):
         title, tone, after = REFUSED
-    mark = "✕" if tone == "bad" else "!"
+    failed = tone == "bad"
     first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
-    head = Row(
-        (T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip_text(first, 2000)}")), wrap=True
+    marks = (
+        (T("✕", tone=tone, bold=True), T(f" {title}", bold=True))
+        if failed
+        else (T(f"! {title}", tone=tone, bold=True),)
     )
+    head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
     more = (Pre(rest),) if rest.strip() else ()
     next_line = (Row((T(after, tone="muted"),)),) if after else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
@@ -86,7 +92,7 @@ def card(state: ErrorCard, context: Context) -> Node:
         else ()
     )
     parts = (head, *more, *next_line, *raw)
-    return Stack(parts) if state.soft else Box(parts, tone=tone)
+    return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)
 
 
 def _spell(code: str) -> str:

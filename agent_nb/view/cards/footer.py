@@ -1,14 +1,18 @@
-"""The last line of a run: its size, its pace, and the variable that has the rest."""
+"""The last line of a run: how quick it was; it opens to its id, its size, and the variable with it.
+
+Rule: what only developers need is not on the line.
+"""
 
 from __future__ import annotations
 
 from ..format import count_noun, format_count, format_duration, join_parts
-from ..nodes import Node, Row, T
+from ..nodes import Fold, Node, Row, T
 from ..state.fold import RunView
 from .base import Context
 
 MEASURED = 0.001  # seconds to the first token; below it no model was asked (a script, a recording)
-PACED = 0.1  # seconds of answering below which a pace would mean nothing
+# seconds of answering and written tokens below which a pace would mean nothing
+PACED, WROTE = 0.5, 20
 
 
 def card(state: RunView, context: Context) -> Node | None:
@@ -21,9 +25,11 @@ def card(state: RunView, context: Context) -> Node | None:
         if total.ttft is not None and total.ttft >= MEASURED
         else ""
     )
+    # of estimated tokens, or of rows that are asked at once, it is no pace of the model
+    paced = not state.usage.estimated and state.maps.card is None and total.output >= WROTE
     pace = (
         f"{total.output / total.duration:.0f} tok/s"
-        if total.output and total.duration and total.duration >= PACED
+        if paced and total.duration and total.duration >= PACED
         else ""
     )
     cached = f"{format_count(total.cached)} cached" if total.cached else ""
@@ -31,14 +37,12 @@ def card(state: RunView, context: Context) -> Node | None:
         f"{format_count(total.cache_written)} written to the cache" if total.cache_written else ""
     )
     reasoning = f"{format_count(total.reasoning)} reasoning" if total.reasoning else ""
-    about = join_parts(
-        f"run {state.run[:12]}" if state.run else "",
-        count_noun(state.events, "event"),
-        first,
-        pace,
-        cached,
-        written,
-        reasoning,
+    left = (
+        T("ℹ", tone="muted", label="About this run"),
+        T(f"  {join_parts(first, pace, cached, written, reasoning)}".rstrip(), tone="muted"),
     )
+    run = f"run {state.run[:12]}" if state.run else ""
+    size = T(join_parts(run, count_noun(state.events, "event")), tone="muted")
     where = "_map.frame" if state.maps.here else "_agent.to_frame()"
-    return Row((T(about, tone="muted"),), (T(where, tone="muted", mono=True),))
+    details = Row((size,), (T(where, tone="muted", mono=True),))
+    return Fold((Row(left),), (details,), title="About this run")

@@ -4,7 +4,8 @@ Rules
 - The first line says the plan, and at the end the outcome; it opens to details of the plan.
 - A limit that will end the map before its last row is announced while there is time to stop it.
 - The estimate made before the first request is shown until there is a forecast from answered rows.
-- The table shows the latest rows, at the end a sample; of their texts the beginnings, on one line.
+- The table shows the latest rows, at the end a sample; of their texts the beginnings, on one
+  line that the width of the page cuts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .base import Context
 
 SHOWN = 12  # rows of the table
 KINDS = 6  # kinds of failures that are named
-WORDS = 60  # characters of a prompt or an answer
+WORDS = 160  # characters of a prompt or an answer; the width of the page cuts them before
 # what prompts have in common at their beginning is left out if it is of so many letters and there
 # are so many prompts
 WORTH, FEW = 12, 3
@@ -206,7 +207,9 @@ def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
     whose = "a sample" if counts.sample else "the latest"
     note = f"{whose} of {_asked(state)}" if left > 0 else ""
     columns = ("row", "prompt", "answer", "status", "time")
-    return Table(columns, tuple(_row(line, same) for line in shown), note, figures=(0, 4))
+    return Table(
+        columns, tuple(_row(line, same) for line in shown), note, figures=(0, 4), cut=(1, 2)
+    )
 
 
 def _common_beginning(prompts: list[str]) -> int:

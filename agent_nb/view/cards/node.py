@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from ..format import chip, count_noun, format_duration
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
-from ..state.cards import CardList, NodeCard
+from ..state.cards import CallCard, CardList, NodeCard
 from .base import Context, shown
 
 
@@ -37,9 +39,14 @@ def card(state: NodeCard, context: Context) -> Node | None:
     return Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")
 
 
-def nested(views: list[CardList], context: Context) -> tuple[Node, ...]:
-    """Return the runs inside a call, one after the other."""
-    return tuple(part for view in views for part in steps(view, context))
+def nested(call: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return the runs inside a call, one after the other.
+
+    A prompt that is an argument of the call stands there already.
+    """
+    texts = (text for text in call.args.values() if isinstance(text, str))
+    inner = structs.replace(context, above=max(texts, key=len, default=""))
+    return tuple(part for view in call.children for part in steps(view, inner))
 
 
 def steps(view: CardList, context: Context) -> tuple[Node, ...]:

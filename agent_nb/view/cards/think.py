@@ -34,8 +34,9 @@ def card(state: ThinkCard, context: Context) -> Node | None:
 def _title(state: ThinkCard) -> str:
     if not state.done:
         return "Thinking…"
-    took = f" for {format_duration(state.seconds)}" if state.seconds >= 0.05 else ""
-    return f"Thought{took}{' (cut off)' if state.incomplete else ''}"
+    seconds = state.seconds  # 0 in a log without times
+    words = format_duration(seconds) if seconds >= 1 else f"{max(0.1, seconds):.1f} s"
+    return f"Thought{f' for {words}' if seconds else ''}{' (cut off)' if state.incomplete else ''}"
 
 
 def _attributes(state: ThinkCard) -> tuple[Node, ...]:

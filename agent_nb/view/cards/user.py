@@ -1,6 +1,8 @@
 """The user's prompt: one line, which opens if the prompt is longer.
 
-Rule: the line has the text before the first block of code, or the code if there is none.
+Rules
+- A prompt that the reader has just read, in the cell above the page, is not shown again.
+- The line has the text before the first block of code, or the code if there is none.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ LINE = 140  # characters
 def card(state: UserCard, context: Context) -> Node | None:
     """Return the prompt as a line (a fold if it is long), with its images."""
     lines = state.text.strip().splitlines()
-    if not lines and not state.attachments:
+    said = not lines or state.text.strip() == context.above.strip()
+    if said and not state.attachments:
         return None
     words = list(takewhile(lambda line: not line.lstrip().startswith("```"), lines)) or lines
     left = (T("❯ ", tone="muted", label="You:"), T(clip_text(" ".join(words), LINE), tone="muted"))

@@ -74,7 +74,7 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     """Return the cells of a row; of two sides, a changed line is coloured."""
     if not node.sides:
         return [
-            f"<td{style(theme.CELL, _alignment(node, n), _breadth(c))}>{text(c)}</td>"
+            f"<td{style(theme.CELL, _alignment(node, n), _breadth(node, n, c))}>{text(c)}</td>"
             for n, c in enumerate(row)
         ]
     colours = ("", "deleted", "inserted") if row[0] == SideBySide.CHANGED else ("",) * len(row)
@@ -84,8 +84,10 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _breadth(cell: str) -> str:
+def _breadth(node: nodes.Table, column: int, cell: str) -> str:
     """Return the style that keeps a short cell (a date, say) on one line and a long one wide."""
+    if column in node.cut:
+        return theme.CUT
     return theme.SHORT if len(cell) <= (WORDS if " " in cell else WORD) else theme.LONG
 
 
@@ -96,7 +98,7 @@ def _alignment(node: nodes.Table, column: int) -> str:
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _breadth(c))}>{text(c)}</th>'
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _breadth(node, n, c))}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
@@ -105,17 +107,12 @@ def table(node: nodes.Table) -> str:
         if node.note
         else ""
     )
-    inner = (
-        f"<table{style(theme.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
-    scrolls = (
-        ' tabindex="0"'
-        if len(node.rows) > LINES // 2
-        or any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
-        else ""
-    )
+    inner = f"<table{style(theme.TABLE, 'width:100%' if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
+    stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
     height = "" if _short(node) else theme.HEIGHT
-    return f"<div{style('overflow:auto', height)}{scrolls}>{inner}</div>{note}"
+    edge = theme.EDGE if wide and not node.cut else ""
+    return f"<div{style('overflow:auto', height, edge)}{stop}>{inner}</div>{note}"
 
 
 def _short(node: nodes.Table) -> bool:

@@ -126,7 +126,9 @@ def page(node: nodes.Page) -> str:
 
 def pre(node: nodes.Pre) -> str:
     """Return preformatted text."""
-    wrap = "white-space:pre-wrap;overflow-wrap:break-word" if node.wrap else "white-space:pre"
+    # front ends break the lines of outputs anywhere, unless told not to
+    breaks = "white-space:pre-wrap;overflow-wrap:break-word;word-break:normal"
+    wrap = breaks if node.wrap else "white-space:pre"
     text_ = visible.show_output(node.text).rstrip("\n")
     return f"<pre{style(theme.PRE, theme.HEIGHT, wrap, theme.ink(node.tone))}{tab_stop(text_, wrap=node.wrap)}>{escape(text_)}</pre>"
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
+from itertools import takewhile
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -261,7 +262,25 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
         )
     else:
         html = escape(formula) if formulas is None else formulas.put(formula)
-    return f'<p style="margin:{_SPACE}">{html}</p>\n' if block else f"<span>{html}</span>"
+    if not block:
+        return f"<span>{html}</span>"
+    return f'<p style="margin:{_SPACE}{_scrolling(len(formula))}>{html}</p>\n'
+
+
+def _scrolling(letters: int) -> str:
+    """Return the end of a style attribute, and a tab stop, of a block that may be too wide."""
+    across = ";overflow-x:auto;overflow-y:hidden"
+    return f'{across};{theme.EDGE}" tabindex="0"' if letters > theme.SCROLLS // 2 else f'{across}"'
+
+
+def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Return the begin of a table, in a block that scrolls: its longest row may be too wide."""
+    rows, letters = [0], 0
+    for token in takewhile(lambda token: token.type != "table_close", tokens[index:]):
+        letters = 0 if token.type == "tr_open" else letters + len(token.content)
+        rows.append(letters)
+    start = self.renderToken(tokens, index, options, env)
+    return f'<div style="margin:0{_scrolling(max(rows))}>{start}'
 
 
 def bare(formula: str) -> str:
@@ -296,6 +315,8 @@ _RULES: dict[str, Any] = {
     "code_inline": _code_inline,
     "math_block": _math,
     "math_inline": _math,
+    "table_open": _table,
+    "table_close": lambda *_: "</table></div>\n",
     "text": _text,
     "image": _image,
 }

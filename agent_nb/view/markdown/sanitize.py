@@ -34,7 +34,7 @@ REMOVED = "script style svg math iframe object embed template noscript title tex
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
-    "pre": {"tabindex"},
+    **{tag: {"tabindex"} for tag in ("pre", "div", "p")},
     "img": {"src", "alt", "width", "height"},
     "ol": {"start"},
     "td": {"colspan", "rowspan", "align"},
@@ -78,7 +78,7 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
         ("border border-top border-bottom border-left border-right", _BORDER),
         ("border-width border-radius border-spacing", _LENGTHS),
         ("border-style", _KEYWORD),
-        ("width max-width min-width height max-height", _LENGTH),
+        ("width max-width min-width height max-height", rf"{_LENGTH}|fit-content"),
     )
     for name in names.split()
 }

@@ -73,9 +73,10 @@ class ThinkCard(Card):
         self.seconds = 0.0
         self.incomplete = False
 
-    def cut_off(self) -> None:
+    def cut_off(self, now: float) -> None:
         """Close a thought that the end of the run cut off."""
         self.incomplete = self.done = True
+        self.seconds = max(0.0, round(now - self.started, 3)) if self.started else 0.0
 
 
 class RespondCard(Card):

@@ -323,7 +323,7 @@ class RunView:
         self._calls.end()
         self._plans.end()
         self.maps.end()
-        self._thoughts.end()
+        self._thoughts.end(event.ts)
 
     def cut_off(self, event: e.End) -> None:
         """Close a span that is still open at the end of its run."""

@@ -36,11 +36,11 @@ class ThinkCards:
         card.incomplete, card.done = event.incomplete, True
         self._cards.touch(card)
 
-    def end(self) -> None:
-        """Close the thoughts that the end of the run cut off."""
+    def end(self, now: float) -> None:
+        """Close the thoughts that the end of the run, at the time `now`, cut off."""
         for card in self._cards.cards:
             if isinstance(card, ThinkCard) and not card.done:
-                card.cut_off()
+                card.cut_off(now)
                 self._cards.touch(card)
 
     def _card(self, event: Delta | Think) -> ThinkCard:
