@@ -113,6 +113,7 @@ class Basis(msgspec.Struct, frozen=True):
             fallback_models=tuple(others),
             fallback_dialect=self.fallback_dialect,
             tools=agent.tools.specs,
+            default_tools=agent.tools.is_default,
             runner=_runner(agent, approver, log, redaction),
             limits=agent.limits,
             redaction=redaction,

@@ -14,7 +14,7 @@ import copy
 import inspect
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..errors import UsageError, unknown_name
@@ -63,7 +63,7 @@ class Configuration(Unpicklable):
     def __init__(
         self,
         model: Model | str | Sequence[Model | str] | None = None,
-        tools: Sequence[Any] = (),
+        tools: Iterable[Any] = (),
         *,
         system: str | None = None,
         dialect: str | None = None,

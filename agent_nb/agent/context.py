@@ -114,20 +114,26 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What one run sends beside its prompt.
 
-    `system`: lines for the system message. `text`: what stands before the prompt. `described`: the
-    variables that it can name. `cells`: how many cells the text shows. `mentions`: what the user
-    pointed it at. `changed`: why a record was not played, in words.
+    `system`: a line for the system message, `about_tools`: one about tools of the run. `text`: what
+    stands before the prompt. `described`: the variables that it can name. `cells`: how many cells
+    the text shows. `mentions`: what the user pointed it at. `changed`: why a record was not played,
+    in words.
     """
 
     MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)
 
     mode: Mode = "none"
     system: str = ""
+    about_tools: str = ""
     text: str = ""
     described: Mapping[str, Described] = {}
     cells: int = 0
     mentions: tuple[Mention, ...] = ()
     changed: tuple[str, ...] = ()
+
+    def system_text(self, *, tools: bool = True) -> str:
+        """Return the lines for the system message of a request, with `tools` or without."""
+        return " ".join(filter(None, (self.system, self.about_tools if tools else "")))
 
     @property
     def tokens(self) -> int:

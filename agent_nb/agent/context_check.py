@@ -5,6 +5,8 @@ Why: a frame of another shape makes a recorded answer wrong without changing a w
 Rules
 - A run used what its prompt names, what its code read before assigning it (`code_names`), what
   functions of the notebook read for it, and what it asked `variables` for.
+- A plain word of the prompt, such as `text`, may or may not mean the variable: it counts if a tool
+  of the run shares the variables, and never for a variable that is gone. In backticks it counts.
 - What it assigned before reading does not count, nor does what did not exist when it was recorded.
   So Run All may follow Run All.
 - What an `@name` of the prompt meant when the run began counts as used (`Mention`), not what it
@@ -69,7 +71,8 @@ class Changes(msgspec.Struct, frozen=True):
         looks = _recorded_looks(tape.events)
         if not looks:
             return cls(changed)
-        names, variables = find_used(tape, toolset, namespace), dict(text_entries(namespace))
+        used, perhaps = find_used(tape, toolset, namespace)
+        variables = dict(text_entries(namespace))
         secrets = collect_secrets()
 
         def clean(text: str) -> str:
@@ -80,9 +83,9 @@ class Changes(msgspec.Struct, frozen=True):
             if name in variables:
                 change = recorded.change(Look.of(describe_variable(name, variables[name], clean)))
             else:
-                change = "is gone" if name in names else ""
+                change = "is gone" if name in used else ""
             if change:
-                differences[name in names].append(one_line(f"`{name}` {change}", LONGEST))
+                differences[name in used | perhaps].append(one_line(f"`{name}` {change}", LONGEST))
         return cls((*differences[True], *changed), tuple(differences[False]))
 
     def list_used(self) -> str:
@@ -94,20 +97,25 @@ class Changes(msgspec.Struct, frozen=True):
         return _list_first(self.others)
 
 
-def find_mentioned(prompt: str) -> list[str]:
-    """Return the words of a prompt that may name variables, in order; in backticks any name."""
+def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
+    """Return the words of a prompt that may name variables, in order; in backticks any name.
+
+    `plain`: also those outside backticks.
+    """
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):
         quoted = word.strip("`")
         if quoted != word:
             names |= dict.fromkeys(re.findall(r"\w+", quoted))
-        elif word not in _SHORT_WORDS:
+        elif plain and word not in _SHORT_WORDS:
             names[word] = None
     return list(names)
 
 
-def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
-    """Return the names of the variables that a recorded run used before it assigned them."""
+def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """Return the names of the variables that a recorded run used before it assigned them, and the
+    plain words of its prompt that may name others.
+    """
     names, variables = CodeNames(), dict(text_entries(namespace))
     for call in tape.finished_calls():
         args = tape.arguments(call)
@@ -120,10 +128,12 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[st
             names.uses([wanted])
         elif (tool := tape.tool_of(call, toolset)) is not None:
             names.uses(find_used_variables(tool.invoke))
-    prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
     own = names.assigned - names.read.keys()
+    prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
     pointed = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
-    return {*names.read, *find_mentioned(prompt), *pointed} - own
+    used = {*names.read, *find_mentioned(prompt, plain=False), *pointed} - own
+    shared = any(Tape.shares_variables(tool) for tool in toolset)
+    return used, ({*find_mentioned(prompt)} - own if shared else set())
 
 
 def _list_written(tape: Tape) -> set[str]:

@@ -73,6 +73,14 @@ class ModelChoice:
             for model, name in zip(known, self._names, strict=False)
         )
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the model is offered tools that the user did not choose.
+
+        Raises UsageError if its name is unknown.
+        """
+        return bool(getattr(self.model, "takes_tools", self.model.dialect == "native"))
+
     def portable(self) -> str:
         """Return the name that makes the same models in another process.
 

@@ -55,9 +55,16 @@ class Prompt:
             output and redact_schema(output, plan.redaction), plan.model, plan.tools
         )
 
-    def use_fallback_dialect(self) -> None:
-        """Continue in the fallback dialect, since the server accepts no tools."""
+    def send_no_tools(self) -> str:
+        """Continue without native tools, which the server refuses; return how, in words.
+
+        Tools that the user chose are described in the fallback dialect, those of a default go.
+        """
+        if self._plan.default_tools and self._tools:
+            self._tools = []
+            return "without tools"
         self.dialect = self._plan.fallback_dialect
+        return f"with the {self.dialect.name} dialect"
 
     def omit_pictures(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; see `Vision.omit`."""
@@ -66,7 +73,7 @@ class Prompt:
     def repeat_fallback(self, error: events.Error) -> None:
         """Build requests as the run that is resumed did after this error."""
         if error.code == "no_tools":
-            self.use_fallback_dialect()
+            self.send_no_tools()
         elif error.code == "no_images":
             self.omit_pictures()
         elif error.code == "no_schema":
@@ -174,7 +181,7 @@ class Prompt:
     def _opening(self) -> list[Message]:
         plan = self._plan
         summary = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
-        texts = (plan.context.system, plan.system, summary)
+        texts = (plan.context.system_text(tools=bool(self._tools)), plan.system, summary)
         return write_opening(
             self.dialect, self._tools, self.output_way, texts, shots=plan.model.shots
         )

@@ -4,9 +4,10 @@ Why separate from the loop: the decision is made here, the request there.
 
 Rules
 - A request is repeated only before the first part of its answer.
-- If the server accepts no tools, the run continues in a text dialect; if it accepts no pictures,
-  with words in their place; if it accepts no schema of the answer, with a final tool; if it finds
-  the request too long, with a shorter history; all without a wait.
+- If the server accepts no tools, the run continues in a text dialect, or without them if the user
+  chose none; if it accepts no pictures, with words in their place; if it accepts no schema of the
+  answer, with a final tool; if it finds the request too long, with a shorter history; all without a
+  wait.
 - A transient fault is retried after `Plan.retry_delay`. A refusal shared with other requests
   (`ModelError.shared`) is not counted as an attempt: the endpoint's limiter waits for all of them.
   A server that fails with the same words again and again is given up (`Failures`).
@@ -59,10 +60,7 @@ def choose_retry(
     the next request; adds advice to the message of a fault that is final.
     """
     if fault.code == "no_tools" and prompt.dialect.native:
-        prompt.use_fallback_dialect()
-        return Retry(
-            0.0, "no_tools", f"{fault} Going on with the {prompt.dialect.name} dialect.", fault.raw
-        )
+        return Retry(0.0, "no_tools", f"{fault} Going on {prompt.send_no_tools()}.", fault.raw)
     if fault.code == "no_images" and prompt.omit_pictures(f"{fault} {fault.raw}"):
         message = f"{fault} Going on with words in place of the pictures."
         return Retry(0.0, "no_images", message, fault.raw)

@@ -24,7 +24,8 @@ from .typed.output_type import OutputType
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one run.
 
-    `fallback_dialect`: used if the server accepts no tools. `retry_delay`: seconds to wait after a
+    `fallback_dialect`: used if the server accepts no tools. `default_tools`: the user chose none of
+    the tools; then such a server gets none. `retry_delay`: seconds to wait after a
     fault of attempt number n; None: do not retry. `memory`: how a long conversation is shortened,
     one of `compaction.STRATEGIES`. `start`: the fields of the `run_start` event. `notes`: remarks
     on the conversation. `warnings`: remarks on the policy. `context`: what is sent beside the
@@ -41,6 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     fallback_dialect: Dialect
     tools: Sequence[ToolSpec]
+    default_tools: bool = False
     runner: ToolRunner
     limits: Limits
     redaction: Redaction

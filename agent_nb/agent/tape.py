@@ -114,6 +114,17 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), None)
         return start.settings.get(name) if start is not None else None
 
+    def choose_tools(self, toolset: Toolset) -> Toolset:
+        """Return the tools of a replay where `toolset` stands for a live run.
+
+        They are those of the record if the user chose none, neither here nor there.
+        """
+        inputs = self.setting("inputs")
+        if not toolset.by_default or not isinstance(inputs, Mapping) or inputs.get("tools"):
+            return toolset
+        start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), RunStart())
+        return Toolset.unasked(start.tools)
+
     def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in start order."""
         return [
@@ -130,6 +141,20 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         return tool.uses_kernel or (
             not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
+        )
+
+    @classmethod
+    def shares_variables(cls, tool: Tool, *, hosted: bool = True) -> bool:
+        """Return whether a tool uses the user's variables, or a sub-agent has such a tool.
+
+        Not `hosted`: the tool `python` has a namespace of its own.
+        """
+        if tool.agent is not None:
+            return any(cls.shares_variables(inner, hosted=hosted) for inner in tool.agent.tools)
+        return (
+            cls.must_rerun(tool)
+            if hosted
+            else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
         )
 
     def reruns(self, tool: Tool) -> bool:

@@ -14,7 +14,8 @@ Rules
   of loading weights (`agent.readiness`); `limiter` is that of the endpoint (`http.limiter`);
   `tariff` says how requests are priced (`tariff`); `vision` whether the model sees pictures (they
   are sent until a ModelError has the code `no_images`); `takes_output(output)` whether the schema
-  of an answer may be sent (a tool takes the answer); `check_dialect(native=…)` raises UsageError
+  of an answer may be sent (a tool takes the answer); `takes_tools` whether a cell offers it tools
+  that its user did not choose (if `dialect` is native); `check_dialect(native=…)` raises UsageError
   for a dialect the model cannot use; `withheld()` returns the offer of a key that the user has not
   allowed; `models()`, awaited, lists the server's models; `address` and `access` say where the
   server is and where the key comes from.

@@ -61,6 +61,7 @@ class Scripted:
     grammar = False
     shots = False
     context = 0
+    takes_tools = True
     tariff = Tariff(reports=True)  # the script says what an answer costs
 
     def __init__(

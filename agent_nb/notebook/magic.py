@@ -41,7 +41,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     model = Unicode(
         "", help="The model as provider/name; empty: AGENT_NB_MODEL, then what is there."
     ).tag(config=True)
-    tools = List(Unicode(), help="Tools by name, for every cell.").tag(config=True)
+    tools = List(
+        Unicode(), help="Tools by name; empty: python and add_cell; ['none']: no tools."
+    ).tag(config=True)
     dialect = Unicode(
         "", help="How the model writes its turns; empty: as its provider suggests."
     ).tag(config=True)
@@ -181,7 +183,9 @@ def _load_ahead() -> None:
 
         LiveView.import_widgets()
         from . import presenter  # noqa: F401
-        from .cell import run  # noqa: F401
+        from .cell import cell_tools, run  # noqa: F401
+
+        cell_tools.load_default_tools()
 
 
 def unload_magics(shell: Any) -> None:

@@ -19,6 +19,7 @@ from ..rows import MapOptions, OnError
 from ..tools import Compare
 
 DEFAULT_CONVERSATION = "main"
+NO_TOOLS = "none"  # as the only name of `-t`
 VIEWS = ("auto", "widgets", "html", "text")
 Thoughts = Literal["show", "collapse", "hide"]
 MEMORIES = ("window", "summary")
@@ -64,8 +65,7 @@ OPTIONS = (
         "--tools",
         metavar="TOOLS",
         action="append",
-        help="tools by name, separated by commas: "
-        "built-in, installed, functions of the notebook, or mcp:SERVER",
+        help="tools by name, separated by commas: built-in, installed, functions of the notebook, or mcp:SERVER; none: no tools (default: python, which asks before each call, and add_cell)",
     ),
     _value(
         "-d",
@@ -124,7 +124,7 @@ OPTIONS = (
     _value(
         "--context",
         choices=Context.MODES,
-        help="what the model is given about the notebook: auto (the default): the variables without their values, if a tool shares them; vars: also first rows of tables; cells: also the cells above; none: nothing",
+        help="what the model is given about the notebook: auto (the default): the variables without their values; vars: also first rows of tables; cells: also the cells above; none: nothing",
     ),
     _value(
         "--max-turns", type=int, metavar="N", help=f"limit: model turns (default: {Limits().turns})"

@@ -22,7 +22,7 @@ from ..models import collect_secrets
 from ..rows import MapOptions
 from ..tools import Compare
 from ..wire import redact_text
-from .option_table import DEFAULT_CONVERSATION, OPTIONS, Expect, Thoughts
+from .option_table import DEFAULT_CONVERSATION, NO_TOOLS, OPTIONS, Expect, Thoughts
 
 LATEST = "_agent"  # the variable of the latest run
 
@@ -36,6 +36,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     model_source: str = ""  # where `model` comes from, if not from the option
     tools: tuple[str, ...] = ()
+    own_tools: bool = False  # the line itself chooses `tools`
     dialect: str | None = None
     output: str = LATEST
     kind: str = ""  # the type of the answer, as an expression
@@ -115,12 +116,15 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
         values.pop("context", None)
     values |= {k: v for k, v in vars(parsed).items() if v is not None}
     return _build_options(
-        values, "from %config" if parsed.model is None and values.get("model") else ""
+        values,
+        "from %config" if parsed.model is None and values.get("model") else "",
+        own_tools=parsed.tools is not None,
     )
 
 
-def _build_options(values: Mapping[str, Any], model_source: str) -> Options:
-    """Return options from values under the parser's names; `model_source`: see `Options`.
+def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: bool) -> Options:
+    """Return options from values under the parser's names; `model_source` and `own_tools`: see
+    `Options`.
 
     Raises UsageError for an invalid variable name and for options that do not fit together.
     """
@@ -130,6 +134,9 @@ def _build_options(values: Mapping[str, Any], model_source: str) -> Options:
     if not values.get("source") and (values.get("codec") or values.get("follow")):
         raise UsageError("--codec and --follow belong to --from FILE|URL.")
     _check_map(values)
+    tools = split_names(values.get("tools", ()))
+    if NO_TOOLS in tools and len(tools) > 1:
+        raise UsageError(f"-t {NO_TOOLS} stands alone: it chooses no tools.")
     copied = {k: values[k] for k in COPIED if k in values}
     if "conversation" in copied:  # the name is stored in records and journals, and shown in lists
         copied["conversation"] = redact_text(copied["conversation"], collect_secrets())
@@ -137,7 +144,8 @@ def _build_options(values: Mapping[str, Any], model_source: str) -> Options:
         **copied,
         model_source=model_source,
         output=output,
-        tools=split_names(values.get("tools", ())),
+        tools=tools,
+        own_tools=own_tools and bool(tools),
         approve=values.get("approve"),
         record=not values.get("no_record", False),
         limits={to: values[k] for k, to in LIMITS.items() if k in values},

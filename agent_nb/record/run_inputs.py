@@ -132,7 +132,7 @@ def _describe_model(inputs: RunInputs, start: RunStart, user: User) -> Iterator[
 def _describe_tools(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     requested = start.settings.get("asked_tools")
     old = [str(name) for name in requested] if isinstance(requested, list | tuple) else start.tools
-    yield f"tools: {', '.join(old) or 'none'} → {', '.join(inputs.tools) or 'none'}"
+    yield f"tools: {', '.join(old) or 'not chosen'} → {', '.join(inputs.tools) or 'not chosen'}"
 
 
 def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:

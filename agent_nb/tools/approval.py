@@ -149,7 +149,8 @@ class Approver:
 
 def _denied_unasked(name: str, why: str) -> str:
     how = (
-        why or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml)"
+        why
+        or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml); -t none offers no tools"
     )
     return f"{name} needs approval and there is nobody to ask. {how}"
 

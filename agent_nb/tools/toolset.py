@@ -9,6 +9,8 @@ Rules
 - A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
   file of tools, an installed entry point.
 - A toolset is immutable; the combinators return a new one.
+- Tools that the user did not choose are no input of a run (`unasked`): a record is found
+  whatever they are, and a replay takes those of its record.
 - Tools of MCP servers stand in it as references until a run starts (`mcp.opening`).
 """
 
@@ -37,11 +39,20 @@ _ROOM = "tools"  # of the plug-ins
 class Toolset:
     """An ordered collection of tools with unique names.
 
-    `late`: references to tools that are known when a run starts. Raises UsageError if two different
-    tools have the same name.
+    `late`: references to tools that are known when a run starts. `inputs`: the names that count as
+    an input of a run (None: those of the tools and the references). `by_default`: the prompt itself
+    chooses no tools. Raises UsageError if two different tools have the same name.
     """
 
-    def __init__(self, tools: Iterable[Tool] = (), late: Iterable[Reference] = ()) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        late: Iterable[Reference] = (),
+        *,
+        inputs: tuple[str, ...] | None = None,
+        by_default: bool = False,
+    ) -> None:
+        self._inputs, self.by_default = inputs, by_default
         self.late = tuple({reference.key: reference for reference in late}.values())
         self._tools: dict[str, Tool] = {}
         for tool in tools:
@@ -52,13 +63,20 @@ class Toolset:
 
     @classmethod
     def resolve(
-        cls, wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None
+        cls,
+        wanted: Iterable[Any] | str,
+        namespace: Mapping[str, Any] | None = None,
+        *,
+        by_default: bool = False,
     ) -> Toolset:
         """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
         A text may hold several names with commas. `namespace`: where functions are looked up by
-        name. Raises UsageError for an unknown name, with suggestions.
+        name. A Toolset is returned as it is. Raises UsageError for an unknown name, with
+        suggestions.
         """
+        if isinstance(wanted, Toolset):
+            return wanted
         items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else list(wanted)
         tools: list[Tool] = []
         late: list[Reference] = []
@@ -73,7 +91,18 @@ class Toolset:
             else:
                 late.extend(item.late if isinstance(item, Toolset) else ())
                 tools.extend(_tools(item))
-        return cls(tools, late)
+        return cls(tools, late, by_default=by_default)
+
+    @classmethod
+    def unasked(cls, names: Iterable[Any] = ()) -> Toolset:
+        """Return the built-in tools of these names as tools that the user did not choose.
+
+        Names that are no built-in tool are left out: a record may name anything.
+        """
+        builtin = list_builtin(_ROOM)
+        known = [str(name) for name in names if str(name).replace("_", "-") in builtin]
+        tools = [tool for name in known for tool in cls.of_plugin(name) if tool.name == name]
+        return cls(tools, inputs=(), by_default=True)
 
     @staticmethod
     def of_plugin(name: str) -> list[Tool]:
@@ -130,7 +159,7 @@ class Toolset:
         return Toolset([*self, *other], [*self.late, *other.late])
 
     def __repr__(self) -> str:
-        return f"Toolset({', '.join(self.asked)})"
+        return f"Toolset({', '.join(self._names_and_references)})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,9 +167,18 @@ class Toolset:
         return tuple(self._tools)
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The names, then the references: what was asked for, whether or not it is known."""
+    def _names_and_references(self) -> tuple[str, ...]:
         return (*self._tools, *(reference.name for reference in self.late))
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What was asked for, whether or not it is known: the names, then the references."""
+        return self._names_and_references if self._inputs is None else self._inputs
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the user chose no tools, neither for the prompt nor by configuration."""
+        return self.by_default and not self.asked
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

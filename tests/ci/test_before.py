@@ -10,6 +10,7 @@ replays for everybody.
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from agent_nb.agent.tape import Tape
@@ -37,6 +38,12 @@ SCORED = {
 }
 TRUSTED = ("kernel", "variables", "figure")
 VERSIONS = {"unnumbered": RUNS, "numbered": RUNS, "scored": RUNS | SCORED}
+# twelve of them, with and without `-t`; `dialects` and `failures` have cells of both kinds
+WITHOUT_TOOLS = ("answers", "conversation", "dialects", "failures", "picture", "templates")
+WITH_TOOLS = (
+    "dialects", "failures", "figure", "kernel", "limits", "pure_tools", "sub_agents", "variables",
+)  # fmt: skip
+OTHER_DEFAULT = 'c.AgentMagics.tools = ["list", "shell"]\n'
 NOTEBOOKS = [(version, name) for version, runs in VERSIONS.items() for name in runs]
 
 
@@ -61,6 +68,36 @@ def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
     report = check_notebook(path, CheckOptions(trust=name in TRUSTED, timeout=60))
     assert report.problems == ()
     assert (report.runs, report.scripted, report.skipped) == (VERSIONS[version][name], 0, "")
+    assert path.read_bytes() == before
+
+
+def lines_of(version, name):
+    """Return the first lines of the agent cells of a notebook."""
+    cells = nbformat.read(BEFORE / version / f"{name}.ipynb", 4).cells
+    return [c.source.partition("\n")[0] for c in cells if c.source.startswith("%%agent")]
+
+
+def test_twelve_have_cells_with_and_without_tools():
+    assert len({*WITHOUT_TOOLS, *WITH_TOOLS}) >= 12
+    for names, chosen in ((WITHOUT_TOOLS, False), (WITH_TOOLS, True)):
+        for name in names:
+            assert any((" -t " in line) is chosen for line in lines_of("scored", name)), name
+
+
+@pytest.mark.kernel
+@pytest.mark.few("answers", "failures")
+@pytest.mark.parametrize("name", sorted({*WITHOUT_TOOLS, *WITH_TOOLS}))
+def test_a_notebook_replays_beside_another_default_of_tools(copied, tmp_path, monkeypatch, name):
+    """A user whose configuration names tools for every cell replays what others recorded."""
+    profile = tmp_path / "ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipython_config.py").write_text(f"c = get_config()\n{OTHER_DEFAULT}")
+    monkeypatch.setenv("IPYTHONDIR", str(profile.parent))
+    path = copied("scored", name)
+    before = path.read_bytes()
+    report = check_notebook(path, CheckOptions(trust=name in TRUSTED, timeout=60))
+    assert report.problems == ()
+    assert (report.runs, report.scripted) == (VERSIONS["scored"][name], 0)
     assert path.read_bytes() == before
 
 

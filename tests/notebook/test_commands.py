@@ -113,7 +113,7 @@ def test_config_shows_what_counts_where_nothing_is_set(ask, monkeypatch):
         "approve": "'ask'",
         "rerun": "'auto'",
         "view": "'auto'",
-        "tools": "none",
+        "tools": "python and add_cell",
         "model": "'lab/qwen' (from AGENT_NB_MODEL)",
     }
     assert {name: shown[f"AgentMagics.{name}"] for name in expected} == expected

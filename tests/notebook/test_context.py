@@ -41,11 +41,13 @@ def test_auto_names_types_shapes_and_dtypes_and_no_values(agent, frame):
     assert "Rome" not in str(found)
 
 
-def test_without_a_tool_that_shares_the_variables_auto_gives_none(agent, frame):
+@pytest.mark.parametrize("tools", ["", "-t none", "-t read"])
+def test_auto_gives_a_cell_the_variables_whatever_its_tools_are(agent, frame, tools):
     model = Asked(["ok"])
-    run = agent("-m model", "Hello", model=model, df=frame)
-    assert model.said() == [("system", model.system()), ("user", "Hello")]
-    assert given(run) == {}
+    run = agent(f"-m model {tools}", "What columns does df have?", model=model, df=frame)
+    assert f"df: pandas.DataFrame 2×2 (city: {frame.dtypes['city']}, n: int64)" in model.prompt()
+    assert "Rome" not in model.prompt()
+    assert given(run)["variables"]["df"]["shape"] == [2, 2]
 
 
 def test_none_sends_what_was_sent_before_there_was_a_context(agent, frame):
@@ -106,20 +108,23 @@ def test_the_variables_that_the_prompt_names_come_first(agent):
         ("helper", True),
     ],
 )
-def test_auto_asks_whether_a_tool_shares_the_variables(agent, loaded, tools, shared):
+def test_an_awaited_run_is_given_the_variables_if_a_tool_shares_them(loaded, run, tools, shared):
     model = Asked(["ok"])
     loaded.run_cell("base = 1\ndef uses():\n    'Use.'\n    return base\ndef pure():\n    'None.'")
     helper = Agent(Asked(["x"]), ["python"], name="helper").as_tool(description="Helps.")
-    run = agent(f"-m model -t {tools}", "Hello", model=model, helper=helper)
+    loaded.user_ns.update(model=model, helper=helper, Agent=Agent)
+    named = tools if tools in loaded.user_ns else repr(tools)
+    code = f"r = await Agent(model, [{named}])('Hello', view=None)"
+    run(loaded.run_cell_async(code, transformed_cell=code)).raise_error()
     assert ("base: int" in model.prompt()) is shared
-    assert bool(given(run)) is shared
+    assert bool(given(loaded.user_ns["r"])) is shared
 
 
 def test_the_system_text_says_only_what_holds_and_is_the_same_each_time(agent):
     model = Asked(["1", "2", "3"])
-    agent("-m model", "Hello", model=model)
-    agent("-m model -t python", "Hello", x=1)
-    agent("-m model -t python", "Again", y=1)
+    agent("-m model -t none", "Hello", model=model)
+    agent("-m model", "Hello", x=1)
+    agent("-m model", "Again", y=1)
     first, *others = (model.system(n) for n in range(3))
     assert "python" not in first
     assert "shares the user's variables" in others[0]

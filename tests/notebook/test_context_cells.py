@@ -172,7 +172,7 @@ def test_fix_asks_about_the_cell_that_failed_last(notebook):
     notebook.plain("1 / 0", "a")
     notebook.plain("x = 1\nx + 'text'", "b")
     notebook.plain("fine = 1", "d")
-    run = notebook.cell("It worked yesterday.", "-m model --fix", model=model)
+    run = notebook.cell("It worked yesterday.", "-m model --fix --context none", model=model)
     prompt = model.prompt()
     error = "TypeError: unsupported operand type(s) for +: 'int' and 'str'"
     code = "```python\nx = 1\nx + 'text'\n```"
@@ -297,12 +297,13 @@ def test_the_command_shows_exactly_what_would_be_sent(notebook, capsys):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("context", "no tool of the cell uses them"),
+        ("context", "x: int"),
+        ("context -t none", "x: int"),
         ("context --context none", "Nothing about the notebook is sent"),
         ("context -t python", "x: int"),
     ],
 )
-def test_the_command_says_why_nothing_is_sent(notebook, capsys, line, words):
+def test_the_command_says_what_is_sent(notebook, capsys, line, words):
     notebook.shell.user_ns["x"] = 1
     notebook.command(line)
     assert words in capsys.readouterr().out

@@ -145,7 +145,7 @@ def test_what_is_sent_in_a_conversation_of_three_turns(ask):
 
 
 def test_with_none_the_request_is_the_one_of_a_script(api, ask, monkeypatch):
-    body = ask("Question?", "--context none", tools="")
+    body = ask("Question?", "--context none", tools="-t none")
     _, model, asked = api
     monkeypatch.delitem(sys.modules, "IPython")  # as where no notebook is
     Agent(model).run_sync("Question?")
@@ -153,12 +153,27 @@ def test_with_none_the_request_is_the_one_of_a_script(api, ask, monkeypatch):
     assert "notebook" not in json.dumps(body).lower()
 
 
-def test_without_a_tool_only_our_line_of_the_system_text_is_added(ask):
-    bare = said(ask("Question?", "--context none --new", tools=""))
-    log = said(ask("Question?", "--new", tools=""))
-    ours = "You answer in an IPython session. Be brief."
-    assert [m for m in log if m[0] != "system"] == [m for m in bare if m[0] != "system"]
-    assert ours in log[0][1]
+def test_without_a_tool_our_line_and_the_variables_are_added(ask):
+    bare = said(ask("Question?", "--context none --new", tools="-t none"))
+    log = said(ask("Question?", "--new", tools="-t none"))
+    context = CONTEXT.format(dtype=pd.DataFrame({"city": ["Rome"]}).dtypes["city"])
+    assert [m for m in log if m[0] != "system"] == [
+        (role, f"{context}{text}" if (role, text) == bare[-1] else text)
+        for role, text in bare
+        if role != "system"
+    ]
+    assert "You answer in an IPython session. Be brief." in log[0][1]
+    assert "The tool `python`" not in log[0][1]
+
+
+def test_a_cell_without_options_sends_columns_and_offers_tools(api, ask):
+    body = ask("What columns does df have?", tools="")
+    assert (
+        CONTEXT.format(dtype=pd.DataFrame({"city": ["Rome"]}).dtypes["city"]) in said(body)[-1][1]
+    )
+    tools = [t.get("name") or t["function"]["name"] for t in body.get("tools", ())]
+    assert tools == ([] if api[0] == "local" else ["python", "add_cell"])
+    assert ("The tool `python`" in json.dumps(body)) is (api[0] != "local")
 
 
 def test_limits_are_kept_beside_hostile_objects(api, ask, tmp_path):

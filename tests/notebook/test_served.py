@@ -64,7 +64,7 @@ def events(http, run):
 
 
 def test_a_cell_that_ran_before_and_one_that_runs_now_are_published(kernel, http):
-    kernel.run("%%agent -m quick\nhi", cell="one")
+    kernel.run("%%agent -m quick --context none\nhi", cell="one")
     run = newest(http, "ok")
     assert [e["type"] for e in events(http, run) if e["type"] not in ("delta", "metric")] == [
         "run_start",

@@ -66,7 +66,8 @@ def recorded(given, **settings):
             "tools",
             ["tools: read → read, write"],
         ),
-        ({"tools": ("read",)}, {}, "tools", ["tools: read → none"]),
+        ({"tools": ("read",)}, {}, "tools", ["tools: read → not chosen"]),
+        ({}, {"tools": ("none",)}, "tools", ["tools: not chosen → none"]),
         (
             {"settings": {"sampling": {"seed": 1}}},
             {"settings": {"sampling": {"seed": 2, "top_p": 0.5}}},

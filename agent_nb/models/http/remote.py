@@ -62,6 +62,8 @@ _NO_SCHEMAS = re.compile(
     r"|unknown (field|param|arg|name)|unrecogni[sz]ed|unexpected (field|keyword|param|arg)|extra (inputs|fields)",
     re.IGNORECASE,
 )
+# (base URL, model) of those that refused tools; only tools that nobody chose are left out for it
+_TAKE_NO_TOOLS: set[tuple[str, str]] = set()
 _encode = msgspec.json.Encoder().encode
 # a picture in a body; in a text of the body the quotes would be escaped
 _IMAGES = (b'"type":"image', b'"type":"input_image"')
@@ -129,6 +131,18 @@ class Remote(Unpicklable):
         self._refused_schemas: set[bytes] = set()
         endpoint = f"{options.label} {self._http.base_url}"
         self.limiter = limiter_of(endpoint, self._http.host, options.rpm, options.concurrency)
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether a cell offers it tools that its user did not choose.
+
+        False if it takes none by its configuration, or refused some in this process.
+        """
+        return self.dialect == "native" and self._place not in _TAKE_NO_TOOLS
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return self._http.base_url, self.model
 
     @property
     def address(self) -> str:
@@ -307,6 +321,8 @@ class Remote(Unpicklable):
                     slot.note_refusal(fault)
                     raise
         except ModelError as fault:
+            if fault.code == "no_tools":
+                _TAKE_NO_TOOLS.add(self._place)
             if fault.status == 404 and fault.code == "provider":
                 raise await self._suggest_models(fault) from None
             raise

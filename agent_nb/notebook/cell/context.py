@@ -4,9 +4,9 @@ Why: a data scientist asks about this frame and that error. Gathering must cost 
 nothing, and the user must be able to see the result: `%agent context` shows it.
 
 Rules
-- `auto`: the variables by name, type, shape and dtypes, without values, if a tool of the run shares
-  them. `vars`: always, and the first rows of exact pandas and polars frames. `cells`: also the
-  cells above (`context_cells`). `none`: nothing at all.
+- `auto`: the variables by name, type, shape and dtypes, without values; for runs of Python code
+  only if a tool of the run shares them. `vars`: always, and the first rows of exact pandas and
+  polars frames. `cells`: also the cells above (`context_cells`). `none`: nothing at all.
 - Modules, and functions and classes that were imported, do not count as variables here. The tool
   `variables` lists them, too, since a replay compares its list with the record.
 - No code of the described objects runs (`tools.describe`).
@@ -21,6 +21,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ...agent import Context, Mode, Tape, find_mentioned
 from ...models import collect_secrets
 from ...tools import (
@@ -28,7 +30,6 @@ from ...tools import (
     count_tokens,
     describe_variable,
     describe_variables,
-    find_used_variables,
     user_variables,
 )
 from ...wire import redact_text
@@ -57,19 +58,21 @@ def build_context(
     prompt: str,
     *,
     hosted: bool = True,
+    always: bool = False,
     above: Callable[[], Sequence[RanCell]] = tuple,
     pointed: Pointed = NOTHING,
 ) -> Context:
     """Return the context of a run with these tools and this prompt.
 
-    `hosted`: the tool `python` runs in the kernel, not in a namespace of the run. `above` returns
-    the cells that the mode `cells` may show. `pointed`: what the user points the run at.
+    `hosted`: the tool `python` runs in the kernel, not in a namespace of the run. `always`: the
+    mode `auto` lists the variables whatever the tools are. `above` returns the cells that the mode
+    `cells` may show. `pointed`: what the user points the run at.
     """
     tools = list(tools)
-    system = "" if mode == "none" else _system_text(shell, tools, hosted=hosted)
-    shared = _is_shared(mode, tools, hosted=hosted)
+    bare = _describe_place(shell, tools, hosted=hosted) if mode != "none" else Context()
+    shared = _is_shared(mode, tools, hosted=hosted, always=always)
     if not shared and not pointed.mentions:
-        return Context(mode=mode, system=system)
+        return msgspec.structs.replace(bare, mode=mode)
     secrets = collect_secrets()
 
     def clean(text: str) -> str:
@@ -91,9 +94,9 @@ def build_context(
         unnamed = [c for c in above() if not pointed.names_cell(c)]
         others, cells = context_cells.format_cells(unnamed, clean, left)
     text = "\n\n".join(filter(None, (*pointed.texts, listed, others)))
-    return Context(
+    return msgspec.structs.replace(
+        bare,
         mode=mode,
-        system=system,
         text=f"{_ABOUT}\n{text}" if text else "",
         described=described,
         cells=cells + pointed.cell_count,
@@ -136,31 +139,18 @@ def of_running_cell(
     return build_context(shell, mode or magics.context, tools, prompt, hosted=hosted, above=above)
 
 
-def _system_text(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> str:
+def _describe_place(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> Context:
+    """Return a context with the lines about the notebook and its tools."""
     where = _TERMINAL if getattr(shell, "kernel", None) is None else _NOTEBOOK
     shared = hosted and any(t.name == "python" and t.effect == "kernel" for t in tools)
-    return f"{where} {_PYTHON}" if shared else where
+    return Context(system=where, about_tools=_PYTHON if shared else "")
 
 
-def _is_shared(mode: Mode, tools: Iterable[Tool], *, hosted: bool) -> bool:
+def _is_shared(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool) -> bool:
     """Return whether a run is given the list of the variables."""
     if mode != "auto":
         return mode in _WITH_ROWS
-    return any(_shares_variables(tool, hosted=hosted) for tool in tools)
-
-
-def _shares_variables(tool: Tool, *, hosted: bool) -> bool:
-    """Return whether a tool uses the user's variables; a sub-agent does if one of its tools does.
-
-    Not `hosted`: the tool `python` has a namespace of its own.
-    """
-    if tool.agent is not None:
-        return any(_shares_variables(inner, hosted=hosted) for inner in tool.agent.tools)
-    return (
-        Tape.must_rerun(tool)
-        if hosted
-        else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
-    )
+    return always or any(Tape.shares_variables(tool, hosted=hosted) for tool in tools)
 
 
 def _order(variables: Mapping[str, Any], first: Iterable[str]) -> list[str]:

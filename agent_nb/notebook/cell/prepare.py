@@ -23,6 +23,7 @@ from ..identity import Cell
 from ..options import Options
 from ..output_option import wanted_type
 from ..session import Session
+from .cell_tools import choose_tools
 from .context import build_context
 from .context_cells import cells_above
 from .failed_cell import CellPrompt, failure_prompt
@@ -172,6 +173,7 @@ def gather_context(
         options.context,
         agent.tools,
         prompt.text,
+        always=not options.map,  # a row is asked alone
         above=above,
         pointed=attached.joined(targets.resolve(prompt.written, prompt.text)),
     )
@@ -193,7 +195,7 @@ def make_agent(
     """
     return Agent(
         options.model,
-        options.tools,
+        choose_tools(options, session.shell.user_ns),
         system=options.system,
         dialect=options.dialect,
         approve=options.approve,

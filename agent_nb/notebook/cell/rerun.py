@@ -129,6 +129,10 @@ def decide_replay(
     # runs that code in the cell began or followed have no conversation
     own = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
     matched = _match_inputs(own, inputs, ("ok",) if mode == "auto" else None)
+    if mode == "replay" and matched.record is None and agent.tools.by_default:
+        unasked = msgspec.structs.replace(inputs, tools=())
+        equal = _match_inputs(own, unasked, None)
+        matched = equal if equal.record is not None else matched
     if matched.record is None:
         if mode == "replay":
             newest = events_of(own[0]) if matched.changed else []
@@ -144,14 +148,15 @@ def decide_replay(
             raise NotReplayed(" ".join(sentences), differences)
         return ReplayChoice(matched)
     tape = Tape.of(matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True)
+    tools = tape.choose_tools(agent.tools)
     changes = (
-        Changes.since(tape, agent.tools, namespace, compare) if namespace is not None else Changes()
+        Changes.since(tape, tools, namespace, compare) if namespace is not None else Changes()
     )
     if changes.used and mode == "replay":
         raise changed_variables_error(changes)
     if changes.used:
         return ReplayChoice(Match(status="stale", changed=("variables",)), changes=changes)
-    if not can_ask and tape.foreign_calls(agent.tools):
+    if not can_ask and tape.foreign_calls(tools):
         raise UsageError(Tape.NOT_TRUSTED)
     return ReplayChoice(matched, tape, matched.record, changes)
 

@@ -46,6 +46,7 @@ from ..runner_options import RunnerOptions
 from ..session import Session
 from . import trusting
 from .capture import show_progress_bars
+from .cell_tools import add_default_tools
 from .controls import Controls
 from .display import Display, UntilDrift
 from .driver import Driver, Work
@@ -200,15 +201,14 @@ class CellRun:
             ask=self._controls.approval_source(driver, self._caught_up),
             secrets=self._secrets,
         )
-        self._context = gather_context(
-            session, cell, options, agent, prompt, attached=self._attached
-        )
         self._choice = choice = self._choose(agent, conversation)
         if choice.match.status == "tampered":
             print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
         if choice.tape is None:
-            self._context = msgspec.structs.replace(self._context, changed=choice.why_live)
             return self._start(driver, None)
+        self._agent = agent = agent.equipped(choice.tape.choose_tools(agent.tools))
+        if choice.tape.live:  # before the calls of the replay change the variables
+            self._gather_context(agent)
         if choice.tape.all_calls_to_rerun(agent.tools):
             self._ask_permissions(agent, live=False)
         replay = self._inputs.replay(agent, choice.tape, replay_strictness(cell, options.compare))
@@ -261,6 +261,9 @@ class CellRun:
             inputs.foreign, trust=trusted_records(self.cell), can_ask=self._controls.can_ask
         )
         self._ask_permissions(agent, live=True)
+        if resume is None:
+            self._agent = agent = add_default_tools(agent)
+            self._gather_context(agent)
         live = agent.within(
             host=driver.host, ask=self._controls.approval_source(driver, self._caught_up)
         )
@@ -270,6 +273,18 @@ class CellRun:
             self._until_end.callback(self._journal.close)
         replayed = len(resume.events) if resume is not None else 0
         return self._open(driver, stream, live, replayed=replayed)
+
+    def _gather_context(self, agent: Agent) -> None:
+        assert self._inputs is not None
+        context = gather_context(
+            self.session,
+            self.cell,
+            self._options,
+            agent,
+            self._inputs.prompt,
+            attached=self._attached,
+        )
+        self._context = msgspec.structs.replace(context, changed=self._choice.why_live)
 
     def _open(
         self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", replayed: int = 0

@@ -156,7 +156,8 @@ def _judge(
         changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
         return matched.status, "; ".join(filter(None, (changed, matched.problem)))
     tape = Tape.of(matched.record, checked=True)
-    if changes := Changes.since(tape, agent.tools, namespace, compare).list_used():
+    tools = tape.choose_tools(agent.tools)
+    if changes := Changes.since(tape, tools, namespace, compare).list_used():
         return "stale", changes
     failed = count_failed_rows(tape.events)
     return matched.status, (

@@ -30,11 +30,12 @@ def make_agent(session: Session, options: Options) -> Agent:
     nothing.
     """
     from ...rows import Agent
+    from ..cell.cell_tools import choose_tools
     from ..output_option import wanted_type
 
     return Agent(
         options.model,
-        options.tools,
+        choose_tools(options, session.shell.user_ns),
         system=options.system,
         dialect=options.dialect,
         settings=options.settings,

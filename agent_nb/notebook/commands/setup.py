@@ -12,6 +12,7 @@ import asyncio
 import shlex
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...agent import Limits
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MOST = 1_000  # models that are listed
 UNSET = {  # the effect of an option that is not set, in words
     "approve": "'ask'",
+    "tools": "python and add_cell",
     "rerun": "'auto'",
     "dialect": "as the model's provider suggests",
     "temperature": "as the provider sets it",
@@ -92,7 +94,10 @@ def show_tools(session: Session, _: list[str]) -> None:
             ]
         except AgentError as fault:
             rows.append((plugin, "", str(fault)))
-    print_text(f"{format_table(rows)}\nAlso any function of this notebook: -t my_function")
+    default = "Without -t, and without %config AgentMagics.tools, a cell has python and add_cell; with -t none it has no tools."
+    print_text(
+        f"{format_table(rows)}\nAlso any function of this notebook: -t my_function\n{default}"
+    )
 
 
 def show_config(session: Session, _: list[str]) -> None:
@@ -141,31 +146,32 @@ def show_context(session: Session, arguments: list[str]) -> None:
     """[OPTIONS]: what a cell with these options would send about the notebook beside its prompt,
     word for word, and about how many tokens that is
     """
+    from ..cell.cell_tools import add_default_tools
     from ..cell.failed_cell import CellPrompt
     from ..cell.prepare import gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
     agent = make_agent(session, options)
     cell = session.cells.current(session.shell, "context", "")
-    try:
+    size = 0
+    with suppress(UsageError):  # no model is configured yet
         size = agent.model.context
-    except UsageError:  # no model is configured yet
-        size = 0
+        agent = add_default_tools(agent)
     fitted = gather_context(session, cell, options, agent, CellPrompt("")).fitted(size)
     print_text("\n\n".join(_context_parts(fitted)))
 
 
 def _context_parts(context: Context) -> list[str]:
     """Return a context as paragraphs."""
-    if not (context.system or context.text):
+    system = context.system_text()
+    if not (system or context.text):
         return ["Nothing about the notebook is sent (--context none)."]
-    size = count_tokens(context.system)
-    parts = [f"In the system message, about {size} tokens:", context.system]
+    size = count_tokens(system)
+    parts = [f"In the system message, about {size} tokens:", system]
     if context.text:
         size = context.tokens
         return [*parts, f"Before the prompt ({context.mode}), about {size:,} tokens:", context.text]
-    why = "no tool of the cell uses them" if context.mode == "auto" else "there are none"
-    return [*parts, f"No variables are sent ({context.mode}): {why}. Try: %agent context -t python"]
+    return [*parts, f"No variables are sent ({context.mode}): there are none."]
 
 
 def manage_keys(session: Session, arguments: list[str]) -> None:

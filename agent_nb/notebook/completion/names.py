@@ -38,7 +38,7 @@ from ...tools import (
 from ..cell.offered_cells import list_offers
 from ..cell.ran_cells import ran_cells_of
 from ..mentions import CELL, is_path
-from ..option_table import DEFAULT_CONVERSATION
+from ..option_table import DEFAULT_CONVERSATION, NO_TOOLS
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -84,7 +84,7 @@ def provider_names(session: Session, prefix: str) -> list[str]:
 def tool_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield tools of the notebook (functions, agents, servers), built-in and installed ones.
 
-    Last come the MCP servers of the folder.
+    Then come the MCP servers of the folder, last the word for no tools.
     """
     yield from (name for name, value in _variables(session) if _can_be_tool(value))
     builtin = list_builtin("tools")
@@ -92,6 +92,7 @@ def tool_names(session: Session, prefix: str) -> Iterator[str]:
     yield from (name for name in list_plugins("tools") if name not in builtin)
     with suppress(AgentError):  # the file is faulty, which its use reports
         yield from read_servers().references
+    yield NO_TOOLS
 
 
 def server_names(session: Session, prefix: str) -> list[str]:

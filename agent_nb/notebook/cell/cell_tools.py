@@ -1,0 +1,52 @@
+"""The tools of an agent cell: those of its line (`-t`), else those of `%config AgentMagics.tools`,
+else `DEFAULT`.
+
+Why a default: the first question is about the user's own data, and a model without tools can only
+guess at values.
+
+Rules
+- The default is no input of a run, so that it may change, and a record without tools stays valid: a
+  replay takes the tools of its record (`Tape.choose_tools`).
+- `-t none` chooses no tools, which is an input like any other choice.
+- The rows of a map get no default; nor does a model that takes no tools (`ModelChoice`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...rows import Agent
+from ...tools import Toolset
+from ..option_table import NO_TOOLS
+from ..options import Options
+
+DEFAULT = ("python", "add_cell")
+
+
+def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
+    """Return the tools that the options of a cell choose; without a choice none yet.
+
+    `namespace`: where functions are looked up. Raises UsageError for an unknown name.
+    """
+    by_default = not (options.own_tools or options.map)
+    if options.tools == (NO_TOOLS,):
+        return Toolset(inputs=options.tools, by_default=by_default)
+    if by_default and not options.tools:
+        return Toolset.unasked()
+    return Toolset.resolve(options.tools, namespace, by_default=by_default)
+
+
+def add_default_tools(agent: Agent) -> Agent:
+    """Return the agent of a live run: with the default tools if its user chose none.
+
+    Raises UsageError if its model is unknown.
+    """
+    if not agent.tools.is_default or not agent.choice.takes_tools:
+        return agent
+    return agent.equipped(load_default_tools())
+
+
+def load_default_tools() -> Toolset:
+    """Return the default tools."""
+    return Toolset.unasked(DEFAULT)
