@@ -116,6 +116,17 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[
     """Return the names of the variables that a recorded run used before it assigned them, and the
     plain words of its prompt that may name others.
     """
+    code = _read_calls(tape, toolset, namespace)
+    own = code.assigned - code.read.keys()
+    prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
+    pointed = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
+    used = {*code.read, *find_mentioned(prompt, plain=False), *pointed} - own
+    shared = any(Tape.shares_variables(tool) for tool in toolset)
+    return used, ({*find_mentioned(prompt)} - own if shared else set())
+
+
+def _read_calls(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
+    """Return the names in the code of a recorded run's calls, and those that its tools read."""
     names, variables = CodeNames(), dict(text_entries(namespace))
     for call in tape.finished_calls():
         args = tape.arguments(call)
@@ -128,12 +139,7 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[
             names.uses([wanted])
         elif (tool := tape.tool_of(call, toolset)) is not None:
             names.uses(find_used_variables(tool.invoke))
-    own = names.assigned - names.read.keys()
-    prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
-    pointed = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
-    used = {*names.read, *find_mentioned(prompt, plain=False), *pointed} - own
-    shared = any(Tape.shares_variables(tool) for tool in toolset)
-    return used, ({*find_mentioned(prompt)} - own if shared else set())
+    return names
 
 
 def _list_written(tape: Tape) -> set[str]:

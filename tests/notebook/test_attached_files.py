@@ -55,7 +55,8 @@ def test_a_table_is_a_frame_and_its_description_is_sent(agent, loaded, folder):
     assert model.prompt() == (
         f"{ABOUT}File city-sizes.csv: read into `city_sizes`.\n\n"
         "Variables in the kernel, without their values:\n"
-        f"city_sizes: pandas.DataFrame 2×2 (city: {text}, n: int64)\n\nWhat is in it?"
+        f"city_sizes: pandas.DataFrame 2×2 (city: {text}, n: int64)\n"
+        "model: helpers.asked_models.Asked\n\nWhat is in it?"
     )
     assert [(m.kind, m.name) for m in Mention.read_all(list(run.log))] == [
         ("file", "city-sizes.csv"),
@@ -136,7 +137,7 @@ def test_each_sheet_is_a_frame(agent, loaded, folder):
         ("a.csv", b"", "is empty"),
         ("a.csv", bytes(range(256)) * 50, "not text"),
         ("a.csv", b"a,b\n1,2\n1,2,3,4\n", "cannot be read as a table"),
-        ("a.csv.gz", gzip.compress(CSV)[:-8], "cannot be unpacked"),
+        ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-8], "cannot be unpacked"),
         ("a.parquet", b"junk", "cannot be read as a table"),
         ("a.xlsx", b"junk", "cannot be read as a table"),
         ("a.xlsx", workbook(one=[]), "is empty"),
