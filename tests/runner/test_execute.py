@@ -431,3 +431,23 @@ def test_a_test_whose_secret_was_lost_goes_live_no_more_than_any(notebook, capsy
     told = capsys.readouterr().out
     assert status == int("clear" in lost)
     assert ("Nothing to replay" in told) is ("clear" in lost)
+
+
+def test_what_a_prompt_points_at_is_compared_in_a_test(notebook, tmp_path, capsys):
+    (tmp_path / "visits.csv").write_text("day;guests\nMon;1\n")
+    (tmp_path / "notes.md").write_text("one")
+    agent = AGENT.replace("\nHow", " --attach visits.csv\nRead @notes.md and @cell:2. How")
+    path = notebook("x = 1", agent, "visits.shape")
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    changed = read(path)
+    changed["cells"].insert(1, {**changed["cells"][1], "id": "new", "source": "pass"})
+    path.write_text(json.dumps(changed))  # from now on the cell has the number 3
+    assert main(["test", str(path)]) == 0
+    (tmp_path / "notes.md").unlink()
+    (tmp_path / "visits.csv").write_text("day;guests\nMon;2\n")
+    changed["cells"][3]["source"] = "x = 2"
+    path.write_text(json.dumps(changed))
+    assert main(["test", str(path)]) == 1
+    out = capsys.readouterr().out
+    for change in ("`@notes.md` is gone", "`visits.csv` changed", "`@cell:2` was edited"):
+        assert change in out

@@ -176,7 +176,7 @@ def _match_inputs(
 
 def changed_variables_error(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
-    reason = f"Nothing to replay: variables that the run used have changed: {changes.list_used()}."
+    reason = f"Nothing to replay: what the run used has changed: {changes.list_used()}."
     return NotReplayed(f"{reason} {recording_advice()}", changes.used)
 
 
