@@ -191,7 +191,7 @@ def test_where_only_records_are_played_a_difference_is_a_failure(nb, how):
     nb.cell("Go.", LINE, model=asked("df.columns"), df=frame(120))
     line = f"{LINE} --rerun replay" if how == "cell" else LINE
     sent = {"rerun": "replay"} if how == "runner" else None
-    with pytest.raises(AgentCellError, match=r"variables .* have changed: `df` 120×1 → 121×1"):
+    with pytest.raises(AgentCellError, match="what the run used has changed: `df` 120×1 → 121×1"):
         nb.cell("Go.", line, sent=sent, df=frame(121))
     assert nb.last[1][METADATA_KEY]["differences"] == ["`df` 120×1 → 121×1"]
 
@@ -230,7 +230,7 @@ def test_the_exported_page_has_the_context(nb, tmp_path, monkeypatch):
     page = (tmp_path / "page.html").read_text()
     assert "<details" in page
     assert "context: 2 variables" in page
-    assert "df: pandas.DataFrame 120×1 (n: int64)" in page
+    assert "df: pandas.DataFrame 120×1 (n:\u00a0int64)" in page
 
 
 def test_context_is_no_key_of_the_record(nb):

@@ -13,6 +13,10 @@ from ..values import bounded
 from .base import Context
 
 LONGEST = 40_000  # characters of the text
+_TABLE = re.compile(
+    r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M
+)  # a described table; a file's code is not
+_COLUMN = re.compile(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ")
 
 
 def card(state: NoteCard, context: Context) -> Node | None:
@@ -30,7 +34,9 @@ def card(state: NoteCard, context: Context) -> Node | None:
 
 def _glued(text: str) -> str:
     """Return a list of variables that breaks between columns, not between one and its type."""
-    return re.sub(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ", lambda m: f"{m[0][:-1]}\u00a0", text)
+    return _TABLE.sub(
+        lambda line: _COLUMN.sub(lambda label: f"{label[0][:-1]}\u00a0", line[0]), text
+    )
 
 
 def _sizes(payload: dict[str, Any]) -> list[str]:
