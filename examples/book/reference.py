@@ -22,7 +22,7 @@ from functools import partial
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import agent_nb
 from agent_nb import errors, events
@@ -437,7 +437,7 @@ def _name_files(_app: Any, _page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Add the directive to Sphinx."""
+    """Add the directives to Sphinx."""
     from docutils import nodes
     from sphinx.util.docutils import SphinxDirective
 
@@ -452,6 +452,30 @@ def setup(app: Any) -> dict[str, bool]:
             parsed: list[nodes.Node] = self.parse_text_to_nodes(text, allow_section_headings=True)
             return parsed
 
+    class Card(SphinxDirective):
+        """Shows the picture of a card, on light and on dark ground, with its content as caption.
+
+        `tests/browser/test_book_cards.py` makes the pictures.
+        """
+
+        required_arguments = 1
+        option_spec: ClassVar = {"alt": str}
+        has_content = True
+
+        def run(self) -> list[nodes.Node]:
+            """Return the nodes of the pictures and the caption."""
+            pictures: list[nodes.Node] = [
+                nodes.image(
+                    uri=f"/book/cards/{self.arguments[0]}-{theme}.png",
+                    alt=self.options["alt"],
+                    classes=[f"only-{theme}"],
+                )
+                for theme in ("light", "dark")
+            ]
+            caption = self.parse_text_to_nodes("\n".join(self.content))
+            return [*pictures, *caption]
+
+    app.add_directive("card", Card)
     app.add_directive("reference", Reference)
     app.connect("autodoc-process-docstring", _as_rst)
     app.connect("source-read", _name_files)
