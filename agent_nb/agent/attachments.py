@@ -1,4 +1,5 @@
-"""The pictures of a prompt and of a result: as they are hashed, and as they are recorded and sent.
+"""The pictures of a prompt and what a result shows: as they are hashed,
+recorded and sent.
 
 Rules: the data behind a figure (`record.figure_data`) holds texts. So it is kept only with a
 function that removes secrets.
@@ -26,12 +27,15 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 
 
 def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
-    """Yield the pictures of a result as they are recorded; others are left out."""
-    from ..wire import clean_attachment
+    """Yield what a result shows as it is recorded; what is neither picture nor display is left
+    out.
+    """
+    from ..wire import Shown
 
     for attachment in attachments:
-        if (clean := clean_attachment(attachment)) is not None:
-            yield {**clean, **_redact_figure_data(attachment, hide)}
+        if (clean := Shown.clean(attachment)) is not None:
+            display = {Shown.DISPLAY: hide(clean_value(clean.display))} if clean.display else {}
+            yield {**clean, **display, **_redact_figure_data(attachment, hide)}
 
 
 def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
@@ -43,11 +47,11 @@ def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Pic
 
 
 def _picture(attachment: Any, hide: Hide | None) -> Picture:
-    from ..wire import clean_attachment
+    from ..wire import Shown
     from .images import image_block
 
     attachment = plain_value(attachment)
-    if isinstance(attachment, Mapping) and (clean := clean_attachment(attachment)) is not None:
+    if isinstance(attachment, Mapping) and (clean := Shown.clean_picture(attachment)) is not None:
         name = attachment.get("name")
         named = {"name": name} if isinstance(name, str) and name else {}
         return {**clean, **named, **_redact_figure_data(attachment, hide)}

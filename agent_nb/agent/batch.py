@@ -26,7 +26,7 @@ import msgspec
 from .. import events
 from ..events import EventLog, meaning
 from ..tools import Collector, Outcome, Update
-from ..wire import Console, Redaction, Redactor, clean_attachment, replace_surrogates
+from ..wire import Console, Redaction, Redactor, replace_surrogates
 from .attachments import recorded_pictures
 from .clean_json import clean_value
 
@@ -182,9 +182,10 @@ class Batch:
             self._log_output(call_id, output)
 
     def _announce_picture(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
-        """Announce a picture of a running call; its result will have it, also if it is stopped."""
+        """Announce what a running call shows; its result will have it, also if it is stopped."""
         self._shown += 1
-        clean, known = picture and clean_attachment(picture), self._pictures.get(call_id, [])
+        clean = next(recorded_pictures([picture], self._redaction.value), None)
+        known = self._pictures.get(call_id, [])
         self._pictures[call_id] = [*known[:index], clean, *known[index + 1 :]] if clean else []
         shown = msgspec.json.encode((index, clean)).decode()
         fields = {"origin": "tool", **self._position(call_id)}

@@ -79,7 +79,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a replay: its log, the first difference, and how to continue live.
 
-    `unrecorded`: pictures of calls that ran again, which an older record left in the cell's output.
+    `unrecorded`: what calls that ran again show, which an older record left in the cell's output.
     """
 
     log: EventLog

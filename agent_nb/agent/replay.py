@@ -56,6 +56,7 @@ from ..wire import Redaction, encode_canonical
 from . import result_pictures
 from .attachments import recorded_pictures
 from .clean_json import clean_value
+from .dependencies import is_built_in
 from .drift import Drift, Played, Resume
 from .history import read_printed
 from .replay_check import Checked, ReplayCheck, compares_pictures
@@ -248,6 +249,9 @@ class Player:
             return None
         tool, contents = self._tool_of(call_id), _recorded_contents(result)
         outcome = self._as_recorded(outcome)
+        named = tool is not None and is_built_in(tool)
+        outcome, below = result_pictures.split_cell_displays(result, outcome, named=named)
+        self._unrecorded += below
         # words about pictures and charts may differ where the pictures themselves are compared
         unify: list[Callable[[Any], Any]] = [without_chart_words]
         if result_pictures.is_before_pictures(result, outcome):

@@ -3,6 +3,8 @@
 Rules
 - Results are alike if they have as many pictures in the same order, each pair equal by the rules of
   `record.pictures`.
+- Records before charts left charts, tables and widgets that were displayed below the card, and all
+  that a function displayed: a replay shows them there, and compares the rest.
 - Older records, "before pictures": a result had no attachments, its pictures stood in the cell
   below the card, and its text names them as their library does
   (`<Figure size 700x300 with 1 Axes>`). Such a name and `[figure 1: 700×300 pixels]` of today are
@@ -15,9 +17,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ..events import Result, content_text
 from ..record import PictureComparison
 from ..tools import Outcome
+from ..wire import Shown
 
 # The names of pictures in an older result: of Matplotlib (repr and str), IPython and PIL, of
 # displays ("PNG 700 × 300 pixels"), and of mime bundles ("(image/png, 12,345 bytes)").
@@ -50,6 +55,27 @@ def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any]
     named = len(_OLD_NAME.findall(content_text(result.content)))
     displayed = 1 if _display_pictures(result.display) else 0
     return outcome.attachments[: max(0, named - displayed)]
+
+
+def split_cell_displays(
+    result: Result, outcome: Outcome, *, named: bool
+) -> tuple[Outcome, list[Shown]]:
+    """Return the outcome as an older version recorded it, and what it left below the card.
+
+    A record of today has displays among its attachments: it is compared whole. `named`: the tool
+    names in its text what it shows, so that its pictures were recorded earlier.
+    """
+    before = [Shown(one) for one in result.attachments]
+    if any(one.display for one in before):
+        return outcome, []
+    left, below = [], []
+    for shown in map(Shown, outcome.attachments):
+        moved = bool(shown.display) or (shown.was_below and not before and not named)
+        if moved and shown.was_below:
+            below.append(shown)
+        if not moved or (shown["data"] and shown.display):
+            left.append({k: v for k, v in shown.items() if k != Shown.DISPLAY})
+    return msgspec.structs.replace(outcome, attachments=tuple(left)), below
 
 
 def unify_names(content: Any) -> Any:

@@ -29,7 +29,7 @@ from ..models import (
     ResultBlock,
     TextBlock,
 )
-from ..wire import describe_picture, size_words
+from ..wire import Shown, describe_picture, size_words
 
 NEWEST = 20
 BLIND = "a picture the model cannot see"
@@ -90,8 +90,8 @@ class Vision:
 
     def _view_event(self, event: User | Result) -> Event:
         attachments = tuple(
-            self._view_picture(n, a, event) if a.get("data") else a
-            for n, a in enumerate(event.attachments, 1)
+            self._view_picture(n, a, event) if a.get("data") else dict(a)
+            for n, a in Shown.number_all(event.attachments)
         )
         return msgspec.structs.replace(event, attachments=attachments)
 
@@ -139,7 +139,7 @@ def replace_with_words(
         {**a, "data": "", WORDS: describe_picture(picture_name(n, a), a, why)}
         if a.get("data")
         else dict(a)
-        for n, a in enumerate(attachments, 1)
+        for n, a in Shown.number_all(attachments)
     )
 
 
@@ -165,7 +165,9 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
 
     For a picture that is not sent, the words in its place replace the caption.
     """
-    for number, attachment in enumerate(attachments, 1):
+    for number, attachment in Shown.number_all(attachments):
+        if not number and not attachment.get(WORDS):  # the text has a table and a widget in words
+            continue
         text = str(attachment.get(WORDS) or "")
         caption = _find_caption(number, content)
         if text and caption:
@@ -177,7 +179,7 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
 
 def _find_caption(number: int, content: str) -> str:
     """Return the caption of picture `number` as it stands in a text, or ""."""
-    match = re.search(rf"\[figure {number}(?:: \d+×\d+ pixels)?\]", content)
+    match = re.search(rf"\[figure {number}(?:: (?:\d+×\d+ pixels|an? \w+ chart))?\]", content)
     return match[0] if match else ""
 
 

@@ -6,8 +6,8 @@ cells, `signing` says who made a record and `countersign` who approved it, `inne
 the records inside a record, `recorded_calls` lists what a record can run again.
 
 Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, sides, ssh_signature
-< displays, journal, packed_events, pictures, signers, size_limit
-< journal_recovery, record
+< displays, journal, packed_events, signers, size_limit
+< journal_recovery, pictures, record
 < fingerprint, inner_records, nbdime_conflicts, signing, split_merge
 < match, ranking, recorded_calls, run_inputs, verify
 < countersign

@@ -8,6 +8,7 @@ Rules
 - Ids are replaced by numbers in the order of their first use, in tags, styles, scripts and charts.
   Ids are the values of `id`, UUIDs, and the names that Altair numbers. Text between tags is never
   an id.
+- The `config` of a Plotly chart is no part of what it shows.
 - Comments in markup, and the `<metadata>` of an SVG, are ignored.
 - Only MIME types that both displays have are compared; `uncompared_kinds` returns the others.
 - Text and pictures are compared elsewhere (`normalize`, `pictures`).
@@ -92,6 +93,8 @@ def _normalize(kind: str, content: Any) -> str:
     lines = isinstance(content, list) and kind in _NAMES and kind != "application/json"
     text = "".join(map(str, content)) if lines else content
     if not isinstance(text, str):
+        if DisplayPair.kind_name(kind) == "plotly chart" and isinstance(content, dict):
+            content = {key: value for key, value in content.items() if key != "config"}
         text = encode_canonical(content)
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))

@@ -186,6 +186,10 @@ class NotebookRuns:
             if not isinstance(data, dict):
                 continue
             live = numbers.get(RunNumbers.LIVE)
+            if RunNumbers.PART in numbers and WIDGET in data:  # its other forms stay
+                del data[WIDGET]
+                count += 1
+                continue
             over = live is not None and not going_on(str(live))
             if (RunNumbers.BUTTON in numbers or over) and data.keys() <= {WIDGET}:
                 _replace(cell, output)

@@ -24,6 +24,7 @@ class RunNumbers(dict[str, Any]):
     `run` is the id of the run; the other fields are numbers and texts for people and the runner.
     """
 
+    PART = "part"  # the id of the run whose page, divided at its charts, goes on in the output
     LIVE = "live"  # the id of the run in progress that the output shows
     BUTTON = "button"  # the id of the run that a button acts on; such outputs are never saved
     FORGET = "forget"  # the ids of runs that `%agent forget` removed

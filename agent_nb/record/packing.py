@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire import SAFE, dumps, encode_canonical
+from ..wire import SAFE, Shown, dumps, encode_canonical
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place
@@ -233,8 +233,12 @@ class Packer:
     def pack_pictures(self, pictures: Iterable[Any]) -> list[Any]:
         """Return the packed form of attachments: the base64 of each picture is a payload."""
         return [
-            {k: self._keep(v) if k == "data" else self.pack(v) for k, v in picture.items()}
-            if isinstance(picture, Mapping) and _is_picture(picture.get("data"))
+            {
+                k: self._keep(v) if k == "data" and _is_picture(v) else self.pack(v)
+                for k, v in picture.items()
+                if k != Shown.LIVE
+            }
+            if isinstance(picture, Mapping)
             else self.pack(picture)
             for picture in pictures
         ]

@@ -3,6 +3,7 @@
 Why: a figure that is drawn again is rarely the same file.
 
 Rules
+- Of charts and tables the JSON and the HTML are compared (`displays`), not the picture beside them.
 - Equal files are the same. If both figures carry data of what they show (`figure_data`), and the
   same version of a library drew them, these data are compared; if they are incomplete, the pixels
   are compared too.
@@ -24,7 +25,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..wire import measure_picture
+from ..wire import Shown, measure_picture
+from .displays import DisplayPair
 from .figure_data import FigureData, SameText, compare_figure_data
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # Pillow reads others with programs such as Ghostscript
@@ -71,7 +73,8 @@ class PictureComparison(msgspec.Struct, frozen=True):
         for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
             comparison = cls.of_pair(*pair, same_text)
             if comparison.difference:
-                return cls(f"figure {number}: {comparison.difference}", unseen, note)
+                noun = "display" if any(map(_is_display, pair)) else "figure"
+                return cls(f"{noun} {number}: {comparison.difference}", unseen, note)
             unseen, note = unseen or comparison.unseen, note or comparison.note
         return cls(unseen=unseen, note=note)
 
@@ -89,6 +92,12 @@ class PictureComparison(msgspec.Struct, frozen=True):
         `same_text` compares the texts of figures. `figure`: treat the pictures as figures, whether
         or not they carry data.
         """
+        charts = [Shown(side).display for side in (recorded, fresh) if isinstance(side, Mapping)]
+        # a chart or a table is compared by its JSON or HTML, not by the picture beside it
+        if any(charts):
+            if not all(charts) or len(charts) == 1:
+                return cls(f"it was {_say(recorded)}, and is {_say(fresh)}")
+            return cls(DisplayPair(*charts).difference(same_text))
         old, new = _data(recorded), _data(fresh)
         if old == new:
             return cls()
@@ -109,6 +118,18 @@ class PictureComparison(msgspec.Struct, frozen=True):
         if not figure:
             return comparison
         return msgspec.structs.replace(comparison, note=PIXELS.format(note))
+
+
+def _is_display(picture: Picture) -> bool:
+    return isinstance(picture, Mapping) and bool(Shown(picture).display)
+
+
+def _say(picture: Picture | None) -> str:
+    """Return what an attachment shows in a word or two."""
+    display = Shown(picture).display if isinstance(picture, Mapping) else {}
+    return next(
+        filter(None, map(DisplayPair.kind_name, display)), "text" if display else "a picture"
+    )
 
 
 def _data(picture: Picture | None) -> Any:

@@ -24,8 +24,8 @@ from nbclient.output_widget import OutputWidget
 
 from ..host import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
-from ..record import RECORD_MIME, NotebookRuns, Signer, cell_id
-from ..wire import nearest_json
+from ..record import METADATA_KEY, RECORD_MIME, NotebookRuns, RunNumbers, Signer, cell_id
+from ..wire import as_dict, nearest_json
 from .cell_failure import Failure, describe_failed_cell
 from .kernels import StartedKernel, use_own_launcher
 
@@ -155,7 +155,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         cell = self._cells_by_request.get(message["parent_header"].get("msg_id", ""))
         if cell is None or cell is self._cell or message["header"]["msg_type"] != "display_data":
             return
-        if RECORD_MIME in message["content"].get("data", {}):
+        numbers = as_dict(message["content"].get("metadata", {}).get(METADATA_KEY))
+        if RECORD_MIME in message["content"].get("data", {}) or RunNumbers.PART in numbers:
             cell.outputs.append(nbformat.v4.output_from_msg(message))
 
     def current_cell(self) -> tuple[int, Any]:

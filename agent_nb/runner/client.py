@@ -141,6 +141,7 @@ def execute_notebook(
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb)]
     if not options.strict:
+        NotebookRuns(nb).remove_widgets()
         NotebookRuns(nb).lift()
     if options.rerun == "live":
         NotebookRuns(nb).drop_unbegun({cell_id(cell) for cell in nb.cells[: client.reached]}, began)

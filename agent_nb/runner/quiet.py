@@ -99,10 +99,7 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
     shown = [str(run["run"]) for _, run in _shown_runs(cell)]
     if not all(name in runs and runs[name] in before for name in shown):
         return False
-    cell["outputs"] = [
-        before[runs[str(run["run"])]] if (run := _shown_run(output)) else output
-        for output in cell["outputs"]
-    ]
+    cell["outputs"] = _replace_outputs(cell, {name: before[runs[name]] for name in shown})
     if cell["outputs"] == old["outputs"]:
         cell["execution_count"] = old.get("execution_count")
     return True
@@ -113,7 +110,9 @@ def _restore_cell(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str
     shown, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
-        cell["outputs"] = [before.get(_replayed_run(output), output) for output in cell["outputs"]]
+        replayed = {str(n["run"]) for _, n in _shown_runs(cell) if _is_replayed(n)}
+        known = {name: outputs for name, outputs in before.items() if name in replayed}
+        cell["outputs"] = _replace_outputs(cell, known)
     elif (
         shown
         and shown.keys() == before.keys()
@@ -148,17 +147,28 @@ def _shown_run(output: Output) -> RunNumbers:
     return numbers if isinstance(numbers.get("run"), str) else RunNumbers()
 
 
-def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
-    """Yield (run id, output) for each output of a cell that shows a run."""
-    yield from ((str(numbers["run"]), output) for output, numbers in _shown_runs(cell))
+def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, list[Output]]]:
+    """Yield (run id, outputs) for each run that a cell shows: its page, or the parts of it."""
+    for output, numbers in _shown_runs(cell):
+        run = numbers["run"]
+        yield str(run), [output, *(o for o in list_outputs(cell) if _continued_run(o) == run)]
+
+
+def _replace_outputs(cell: Mapping[str, Any], known: Mapping[str, list[Output]]) -> list[Output]:
+    """Return the outputs of a cell with those in `known` for each run in it."""
+    outputs: list[Output] = []
+    for output in list_outputs(cell):
+        if _continued_run(output) in known:
+            continue  # its first part is replaced by all of them
+        outputs += known.get(str(_shown_run(output).get("run", "")), [output])
+    return outputs
+
+
+def _continued_run(output: Output) -> str:
+    """Return the id of the run whose page goes on in an output, "" for another output."""
+    return str(RunNumbers.of(output).get(RunNumbers.PART) or "")
 
 
 def _is_replayed(numbers: RunNumbers) -> bool:
     """Return whether a run was replayed without drift."""
     return bool(numbers.get("replayed")) and "drift" not in numbers
-
-
-def _replayed_run(output: Output) -> str:
-    """Return the id of the run that an output shows as replayed without drift, else ""."""
-    numbers = RunNumbers.of(output)
-    return str(numbers.get("run", "")) if _is_replayed(numbers) else ""

@@ -6,9 +6,10 @@ tools. Other rooms collect the tools of a run, run calls, and describe the varia
 Order: base, capture, chart_words, docstrings, figure_artists, offered_code, paths, safe_types,
   source_text, threads, values, variable_facts, wrappers
 < command_line, display, frames, plain_values, read_files, reads, text_excerpt
-< pictures, signature, source
+< charts, signature, source
+< pictures
 < kernel_permissions, project_source, results, schema
-< decorator, running_call
+< call_displays, decorator, running_call
 < add_cell, describe, execution, files, mcp, policy, python, shell
 < approval, policy_file, toolset, variables
 < policy_check, runner
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .base import Update as Update
     from .base import current_call as current_call
     from .base import enter_call as enter_call
+    from .call_displays import CallDisplays as CallDisplays
     from .capture import OutputCapture as OutputCapture
     from .chart_words import without_chart_words as without_chart_words
     from .decorator import as_tool as as_tool
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from .read_files import open_confined as open_confined
     from .reads import find_used_variables as find_used_variables
     from .results import convert_error as convert_error
-    from .results import convert_formatted as convert_formatted
     from .runner import ToolRunner as ToolRunner
     from .running_call import Job as Job
     from .safe_types import defines_name as defines_name
@@ -74,6 +75,7 @@ _HOMES = {
     "ADD_CELL": "offered_code",
     "ApprovalSource": "base",
     "Approver": "approval",
+    "CallDisplays": "call_displays",
     "Collector": "values",
     "Compare": "base",
     "Decision": "base",
@@ -98,7 +100,6 @@ _HOMES = {
     "as_tool": "decorator",
     "clean_name": "decorator",
     "convert_error": "results",
-    "convert_formatted": "results",
     "count_tokens": "variable_facts",
     "current_call": "base",
     "defines_name": "safe_types",

@@ -26,18 +26,31 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from ..wire import Redaction, Redactor
 
 Write = Callable[[Any], Any]
 
 
+class Displays(Protocol):
+    """What becomes of the displays of captured code (`call_displays`)."""
+
+    def format_value(self, value: Any, bundle: dict[str, Any]) -> dict[str, Any]:
+        """Return the MIME bundle of a formatted value, with a chart as JSON."""
+
+    def take(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
+        """Keep a display for the call; return what is displayed below the cards all the same."""
+
+    def clear(self) -> None:
+        """Forget what was shown."""
+
+
 class OutputCapture:
     """Sends what the entering context writes to stdout to `out`, to stderr to `err` (None: `out`).
 
     A context manager for one use. `through`: to the streams as well. `redaction`: the secret filter
-    for what goes there.
+    for what goes there. `displays`: what takes displays (None: they are shown as elsewhere).
     """
 
     def __init__(
@@ -47,7 +60,9 @@ class OutputCapture:
         *,
         through: bool = False,
         redaction: Redaction | None = None,
+        displays: Displays | None = None,
     ) -> None:
+        self.displays = displays
         self.out, self.err, self.open = out, err or out, True
         self.redaction = redaction
         self._through = through
@@ -70,6 +85,16 @@ class OutputCapture:
         """Return the open capture of the running context, None if there is none."""
         capture = _entered.get() or _of_threads.get(threading.current_thread())
         return capture if capture is not None and capture.open else None
+
+    @staticmethod
+    def hook(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace a method of a shell by `make(method)` while a capture is open.
+
+        Hooking twice changes nothing.
+        """
+        with _lock:
+            if not any(known is owner and name == other for known, other, _ in _hooks):
+                _hooks.append((owner, name, make))
 
     @staticmethod
     @contextmanager
@@ -134,6 +159,7 @@ _of_threads: weakref.WeakKeyDictionary[threading.Thread, OutputCapture] = (
 )
 _lock = threading.Lock()  # of the two lists
 _open: list[OutputCapture] = []
+_hooks: list[tuple[Any, str, Callable[[Any], Any]]] = []  # methods of shells that are replaced, too
 _restore: list[Callable[[], None]] = []  # puts back what `_replace` replaced, when none is open
 
 
@@ -144,6 +170,8 @@ def _install(capture: OutputCapture) -> None:
             _replace(threading.Thread, "start", _capturing_start)
             _replace(ThreadPoolExecutor, "submit", _capturing_submit)
         _open.append(capture)
+        for owner, name, make in _hooks:
+            _replace(owner, name, make)
         _replace(
             sys.stdout, "write", lambda write: _capturing_write(write, lambda capture: capture.out)
         )

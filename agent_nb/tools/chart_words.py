@@ -5,8 +5,9 @@ another package. Without a word it takes the text of the result for all there is
 
 Rules
 - A value counts by the module of its type, a display by its kinds; nothing is imported.
-- The words stand on a line of their own. A replay compares results without them: they depend on
-  what is installed (`without_chart_words`).
+- The words stand on a line of their own, and so does the name of a chart (`[figure 1: a Plotly
+  chart]`). A replay compares results without them: they depend on what is installed, and older
+  records do not name charts (`without_chart_words`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class _Chart(msgspec.Struct, frozen=True):
 
     `name`: in words. `types`: a regular expression of the modules of its types. `kinds`: one of the
     MIME types of its displays, "" for none. `module` and `package`: what must be installed for a
-    picture. `then`: the code that makes one.
+    picture. `then`: the code that makes one, "" if `charts` does.
     """
 
     name: str
@@ -33,7 +34,7 @@ class _Chart(msgspec.Struct, frozen=True):
     kinds: str
     module: str
     package: str
-    then: str
+    then: str = ""
 
 
 _CHARTS = (
@@ -43,7 +44,6 @@ _CHARTS = (
         r"application/vnd\.plotly\..*",
         "kaleido",
         "kaleido",
-        'plotly.io.renderers.default = "png"',
     ),
     _Chart(
         "an Altair chart",
@@ -51,7 +51,6 @@ _CHARTS = (
         r"application/vnd\.vega(?:lite)?\..*",
         "vl_convert",
         "vl-convert-python",
-        'altair.renderers.enable("png")',
     ),
     _Chart(
         "a Bokeh chart",
@@ -59,7 +58,7 @@ _CHARTS = (
         r"application/vnd\.bokehjs_.*",
         "selenium",
         "selenium",
-        "bokeh.io.export.get_screenshot_as_png(…)",
+        "the chart as the last line of the code",
     ),
     _Chart(
         "a styled table",
@@ -71,7 +70,11 @@ _CHARTS = (
     ),
 )
 _STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
-_LINE = re.compile(r"\n?^\[no picture of an? [^\n]*\]$", re.MULTILINE)
+_FAULT = " could not draw it]"
+_LINE = re.compile(
+    r"\n?^\[(?:no picture of an? |figure \d+: an? \w+ chart\b|an? \w+ chart is not kept)[^\n]*\]$",
+    re.MULTILINE,
+)
 
 
 def chart_words(value: Any) -> str:
@@ -95,8 +98,21 @@ def without_chart_words(content: Any) -> Any:
     return _LINE.sub("", content) if isinstance(content, str) else content
 
 
+def name_missing_picture(name: str) -> str:
+    """Return the words for a chart, named as `a Plotly chart`, of which there is no picture."""
+    return _words(next((chart for chart in _CHARTS if chart.name == name), None))
+
+
+def says_undrawn(text: str) -> bool:
+    """Return whether such words say that nothing is missing: a picture is still to be drawn."""
+    return text.endswith(_FAULT)
+
+
 def _words(chart: _Chart | None) -> str:
     if chart is None:
         return ""
-    install = "" if find_library(chart.module) else f"pip install {chart.package}, then "
-    return f"[no picture of {chart.name}: {install}{chart.then} makes one]"
+    missing = not find_library(chart.module)
+    how = [*([f"pip install {chart.package}"] if missing else []), *filter(None, [chart.then])]
+    if not how:
+        return f"[no picture of {chart.name}: {chart.package}{_FAULT}"
+    return f"[no picture of {chart.name}: {', then '.join(how)} makes one]"

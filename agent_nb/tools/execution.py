@@ -28,6 +28,7 @@ from ..host import mark_foreign
 from ..wire import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
+from .call_displays import CallDisplays
 from .capture import OutputCapture
 from .decorator import is_async
 from .threads import Caught, Worker, catch_outcome
@@ -52,8 +53,22 @@ async def call_tool(
     """
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
-    finish = partial(results.convert_result, limit=limit, render=tool.render)
     prints = _PrintedOutput(context, redaction or Redaction(), through=not OutputCapture.is_shown())
+    finish = partial(
+        results.convert_result, limit=limit, render=tool.render, figures=prints.displays.figures
+    )
+    outcome = await _call_to_end(tool, call, context, finish, prints)
+    return prints.displays.add_to(outcome)
+
+
+async def _call_to_end(
+    tool: Tool,
+    call: Callable[[], Any],
+    context: ToolContext,
+    finish: partial[Outcome],
+    prints: _PrintedOutput,
+) -> Outcome:
+    """Call a tool and return its outcome; `finish` converts what it returned."""
     try:
         if tool.thread == "loop" or is_async(tool.invoke):
             with prints.captured():
@@ -92,13 +107,16 @@ async def _run_in_worker(function: Callable[[], Any], name: str) -> Caught:
 
 
 class _PrintedOutput:
-    """Reports what one call prints as its progress."""
+    """Reports what one call prints and displays as its progress."""
 
     def __init__(self, context: ToolContext, redaction: Redaction, *, through: bool) -> None:
         self._context = context
         self._redaction = redaction
         self._through = through
         self._room = SHOWN
+        self.displays = CallDisplays(
+            partial(self._report, True), self._announce, redaction.value, through=through
+        )
 
     def captured(self) -> OutputCapture:
         """Capture what this context prints; entered where the tool runs, so that an abandoned
@@ -109,7 +127,12 @@ class _PrintedOutput:
             partial(self._report, False),
             through=self._through,
             redaction=self._redaction,
+            displays=self.displays,
         )
+
+    def _announce(self, index: int, shown: dict[str, Any] | None) -> None:
+        with suppress(Cancelled):
+            self._context.progress(Update(picture=(index, shown)))
 
     def _report(self, out: bool, text: str) -> None:
         if self._room < 0:
@@ -170,7 +193,8 @@ async def _finish_on_loop(value: Any, context: ToolContext, finish: partial[Outc
         value = await _exhaust_async(value, context)
     elif inspect.isawaitable(value):
         value = await value
-    if isinstance(value, _CHEAP) and finish.keywords["render"] is None:
+    plain = finish.keywords["render"] is None and not finish.keywords["figures"].has_chart
+    if isinstance(value, _CHEAP) and plain:
         return finish(value)
     caught = await _run_in_worker(partial(finish, value), "tool result")
     if caught.error is not None:

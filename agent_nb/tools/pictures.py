@@ -1,4 +1,4 @@
-"""The pictures of a result: figures, PIL images and files in memory, as attachments.
+"""What a result shows: figures, PIL images and files in memory, charts, tables; as attachments.
 
 Why: a model that can see reads a plot better than the words `<Figure size 700x300>`, and people
 want it in the card of the call that drew it.
@@ -8,7 +8,9 @@ Rules
 - Only PNG, JPEG, GIF and WebP count, by their first bytes; a PNG loses the text in it.
 - A result keeps at most `MOST` pictures of at most `LARGEST` bytes; a larger one is scaled down.
 - A figure brings the data of what it shows (`figure_artists`), which a replay compares.
-- In the text of a result each picture is named, so that a reader without eyes knows of it.
+- In the text of a result each picture and chart is named, so that a reader without eyes knows of
+  it.
+- A chart is kept as JSON (`wire.Shown`); its picture is drawn when the call ends (`draw_charts`).
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ from typing import Any
 
 from ..models import FittedPicture
 from ..record import FigureData
-from ..wire import clean_attachment, describe_picture
+from ..wire import Shown, as_dict, describe_picture
 from . import display
-from .chart_words import display_words
+from .chart_words import display_words, name_missing_picture, says_undrawn
+from .charts import draw_chart
 from .figure_artists import figure_data, is_figure
 
 Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
+IN_CELL = "[shown in the cell]"  # of a display without text
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
 MOST = 30
 LARGEST = 3_000_000  # bytes
@@ -34,7 +38,7 @@ _METHODS = ("_repr_png_", "_repr_jpeg_")
 
 
 class Figures:
-    """The pictures of one call, in the order in which they were shown first.
+    """The pictures, charts and tables of one call, in the order in which they were shown first.
 
     A picture that is shown again counts once: a figure is often displayed, and the last expression
     too. One with a `key` (the id of a display) is replaced by the next one with that key.
@@ -55,30 +59,99 @@ class Figures:
 
     def add(self, picture: Picture, key: str = "") -> str:
         """Keep a picture and return the words for it in the text of the result."""
-        data = picture["data"]
-        again = next((n for n, p in enumerate(self.all, 1) if p["data"] == data), 0)
-        if again and key not in self._pictures:
-            return describe_picture(again, picture)
-        number = (
-            list(self._pictures).index(key) + 1
-            if key in self._pictures
-            else len(self._pictures) + 1
-        )
-        text = describe_picture(number, picture)
-        if number > MOST:
-            return f"{text[:-1]}; not kept, a result has at most {MOST}]"
+        again = next((known for known, p in self._pictures.items() if _is_same(p, picture)), None)
+        if again is not None and key not in self._pictures:
+            return self._describe(again, picture)
         small = fit_size(picture)
+        known, place = key or object(), len(self._pictures)
+        text = self._describe(known, picture)
+        if place >= MOST and known not in self._pictures:
+            return f"{text[:-1]}; not kept, a result has at most {MOST}]"
         if small is None:
             return f"{text[:-1]}; not kept, it is too large]"
-        self._pictures[key or object()] = small
-        self._on_change(number - 1, small)
+        self._pictures[known] = small
+        self._on_change(list(self._pictures).index(known), small)
         return text
+
+    def _describe(self, key: Any, picture: Picture) -> str:
+        """Return the caption of a figure under its key, which may be new; "[shown]" of a table."""
+        number = 1
+        for known, before in self._pictures.items():
+            if known == key:
+                break
+            number += Shown(before).is_figure
+        shown = Shown(picture)
+        if not shown.is_figure:
+            return "[shown]"
+        if shown.chart_name and not picture["data"]:
+            return f"[figure {number}: {shown.chart_name}]"
+        return describe_picture(number, picture)
+
+    def add_display(
+        self, bundle: Mapping[str, Any], key: str = "", *, below: bool = True
+    ) -> tuple[bool, str]:
+        """Keep a MIME bundle without secrets; return whether it is kept, and words for a figure.
+
+        `below`: code displayed it (`Shown.was_below`).
+        """
+        picture = self.find_picture(bundle)
+        if _needs_cell(bundle):
+            # its picture is kept all the same
+            return False, f"{self.add(picture, key)}\n" if picture else ""
+        kind, chart = Shown.find_chart(bundle)
+        refusal, missing = _explain_chart(kind, chart, picture)
+        if refusal and picture is None:
+            picture = self._draw_refused(kind, chart)
+        live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
+        note = (refusal or missing).strip("[]")
+        attachment = Shown.clean(
+            {**(picture or {}), Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note}
+        )
+        if attachment is None:
+            return bool(refusal) or not bundle.keys() - {"text/plain"}, _lines(refusal)
+        drawing = {k: v for k, v in (picture or {}).items() if k == FigureData.KEY}
+        caption = self.add({**attachment, **drawing}, key)
+        if not attachment.is_figure:
+            return True, ""
+        if picture and not refusal:
+            return True, _lines(caption)
+        plain = str(bundle.get("text/plain", IN_CELL))
+        return True, _lines(plain, caption, refusal or ("" if says_undrawn(missing) else missing))
+
+    def _draw_refused(self, kind: str, chart: Any) -> Picture | None:
+        """Return the picture of a chart that is not kept as one, unless it would load something."""
+        try:
+            loads = Shown.loads_address(kind, chart)
+        except (ValueError, TypeError, RecursionError, AttributeError):
+            return None
+        return None if loads else self.draw(draw_chart(kind, chart))
+
+    def draw_charts(self) -> str:
+        """Draw the charts that have no picture; return words for those that could not be drawn."""
+        faults = []
+        for key, known in self._pictures.items():
+            shown = Shown(known)
+            if not shown.chart_name or shown["data"]:
+                continue
+            picture = self.draw(draw_chart(*shown.chart))
+            if picture is not None and (small := fit_size(picture)) is not None:
+                self._pictures[key] = {
+                    k: v for k, v in {**shown, **small}.items() if k != Shown.NOTE
+                }
+            elif says_undrawn(words := name_missing_picture(shown.chart_name)):
+                faults.append(words)
+        return "\n".join(faults)
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether one of them is a chart."""
+        return any(Shown(one).chart_name for one in self.all)
 
     @staticmethod
     def draw(source: Any) -> Picture | None:
         """Return bytes, a figure or an image as an attachment; None if it is neither."""
         if isinstance(source, bytes | bytearray | memoryview):
-            return clean_attachment({"data": bytes(source)})
+            return Shown.clean_picture({"data": bytes(source)})
         kind = type(source)
         if hasattr(kind, "savefig"):
             return _with_figure_data(_attach(display.draw_figure(source)), source)
@@ -97,7 +170,7 @@ class Figures:
         and the text that a tool gets for it if it stays in the cell.
         """
         data = clean(display.without_hidden(bundle))
-        lines = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
+        lines = [data.get("text/plain", IN_CELL), display_words(data)]
         return data, "".join(f"{text}\n" for text in lines if text)
 
     def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
@@ -126,6 +199,36 @@ class Figures:
         self._on_change(0, None)
 
 
+def _is_same(one: Picture, other: Picture) -> bool:
+    """Return whether both show the same picture or chart; tables and widgets are never the same."""
+    shown, fresh = Shown(one), Shown(other)
+    if not (shown.is_figure and fresh.is_figure):
+        return False
+    return bool(shown.chart == fresh.chart if fresh.chart[0] else one["data"] == other["data"])
+
+
+def _lines(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _explain_chart(kind: str, chart: Any, picture: Picture | None) -> tuple[str, str]:
+    """Return why a chart is not kept as one, and the words if it has no picture; "" for neither."""
+    if not kind:
+        return "", ""
+    name = Shown.CHARTS[kind]
+    why = Shown.explain_refusal(kind, chart)
+    refusal = f"[{name} is not kept as one: {why}]" if why else ""
+    return refusal, name_missing_picture(name) if picture is None else ""
+
+
+def _needs_cell(bundle: Mapping[str, Any]) -> bool:
+    """Return whether only a script, or an extension of the front end, shows a display."""
+    if Shown.find_chart(bundle)[0]:
+        return False
+    foreign = (k for k in bundle if str(k).startswith("application/vnd.") and k != Shown.WIDGET)
+    return "application/javascript" in bundle or any(foreign)
+
+
 def fit_size(picture: Picture) -> Picture | None:
     """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
     if len(picture["data"]) * 3 // 4 <= LARGEST:
@@ -141,7 +244,7 @@ def picture_of(source: Any) -> Picture | None:
     Never raises.
     """
     if isinstance(source, Mapping):
-        return clean_attachment(source)
+        return Shown.clean_picture(source)
     return Figures.draw(source) or picture_of_bundle(display.read_rich_bundle(source) or {})
 
 
@@ -155,7 +258,7 @@ def _attach(image: Any) -> Picture | None:
     """Return what a `_repr_png_` or a mime bundle holds, base64 or bytes, as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
-    return clean_attachment({"data": image})
+    return Shown.clean_picture({"data": image})
 
 
 def _is_axes(kind: type) -> bool:

@@ -22,10 +22,11 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled, ToolError
-from ..wire import dumps, replace_surrogates
+from ..wire import Shown, dumps, replace_surrogates
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
-from .chart_words import chart_words
+from .chart_words import chart_words, without_chart_words
+from .charts import chart_bundle
 from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 
 # the file name that ipykernel invents for a cell
@@ -38,6 +39,7 @@ _OURS = {
     for name in (
         "execution.py",
         "threads.py",
+        "call_displays.py",
         "decorator.py",
         "runner.py",
         "running_call.py",
@@ -88,31 +90,62 @@ def convert_result(
         shown = display.clean_bundle(value.display) or None
         return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
     if isinstance(value, Pictured):
-        return _convert_pictured(value, limit, render)
+        return _convert_pictured(value, limit, render, figures)
     figures = pictures.Figures() if figures is None else figures
     content, bundle = _convert(value, limit, figures)
+    if chart := chart_bundle(value):
+        content = _join_lines(without_chart_words(content), _caption(figures, chart))
+        bundle = None
+    content = _join_lines(content, figures.draw_charts())
     if render is not None:
         bundle = _rendered(render, value, content)
     return Outcome("ok", content, bundle, attachments=figures.all)
+
+
+def _caption(figures: pictures.Figures, bundle: Mapping[str, Any]) -> str:
+    """Keep a chart or widget that is a value; return the words for it, without its text."""
+    plain = str(bundle.get("text/plain", pictures.IN_CELL))
+    return figures.add_display(bundle, below=False)[1].removeprefix(f"{plain}\n")
+
+
+def _join_lines(content: Any, more: str) -> Any:
+    """Return a content with more lines; unchanged if there are none."""
+    if not more.strip():
+        return content
+    text = content if isinstance(content, str) else dumps(content)
+    return f"{text}\n{more.rstrip()}"
 
 
 def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
     """Convert the value of an expression, which the shell has formatted as a mime bundle, to the
     outcome of its cell; all `figures` are its pictures.
     """
+    if isinstance(value, Outcome | Pictured):
+        return convert_result(value)
     shown: dict[str, Any] = {}
-    if (picture := figures.find_picture(bundle)) is not None:
+    interactive = Shown.find_chart(bundle)[0] or Shown.WIDGET in bundle
+    if not interactive and (picture := figures.find_picture(bundle)) is not None:
         outcome = Outcome("ok", figures.add(picture))
     else:
-        outcome, shown = convert_result(value, figures=figures), display.clean_bundle(bundle)
-    rich = shown if shown.keys() - {"text/plain"} else outcome.display
-    return msgspec.structs.replace(outcome, display=rich, attachments=figures.all)
+        # a chart that has displayed itself is there already
+        content, rich = _convert(value, LIMIT, figures)
+        shown = {} if interactive else display.clean_bundle(bundle)
+        if interactive or figures.has_chart:
+            content, rich = without_chart_words(content), None
+        if interactive:
+            content = _join_lines(content, _caption(figures, bundle))
+        outcome = Outcome("ok", content, shown if shown.keys() - {"text/plain"} else rich)
+    content = _join_lines(outcome.content, figures.draw_charts())
+    return msgspec.structs.replace(outcome, content=content, attachments=figures.all)
 
 
 def _convert_pictured(
-    value: Pictured, limit: int, render: Callable[[Any], dict[str, Any]] | None
+    value: Pictured,
+    limit: int,
+    render: Callable[[Any], dict[str, Any]] | None,
+    figures: pictures.Figures | None,
 ) -> Outcome:
-    outcome = convert_result(value.content, limit, render)
+    outcome = convert_result(value.content, limit, render, figures)
     try:
         attachments, missing = pictures.collect_pictures(value.pictures)
     except Exception:  # of a foreign iterable

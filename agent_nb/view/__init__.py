@@ -6,7 +6,7 @@ Read `nodes` first: what every card is made of. `state` folds events into the st
 write counts and prices like the view (`format`).
 
 Order: display, nodes, theme, views, visible
-< format, presses
+< format, parts, presses
 < call_line, state, values
 < markdown, progress_words, renderer, typed_answer, waterfall
 < cards, timeline

@@ -7,12 +7,15 @@ widgets and without a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..events import Event
+from ..wire import Shown
 from .cards.base import Context, Thoughts
 from .draw import html, markdown, text
 from .layout import page
-from .nodes import Page
+from .nodes import Interactive, Page, Section, Stack
+from .parts import split_page
 from .state.fold import RunView
 
 
@@ -32,6 +35,35 @@ def make_bundle(
     """
     view = RunView(badge=badge).extend(events)
     return page_forms(page(view, Context(thoughts=thoughts, above=above)), typeset=typeset)
+
+
+def make_parts(
+    events: Iterable[Event],
+    *,
+    badge: str = "",
+    thoughts: Thoughts = "collapse",
+    above: str = "",
+    most: int = 0,
+) -> list[dict[str, Any]]:
+    """Return the mime bundles of a run's events, each for an output of its own, in order.
+
+    They are parts of the page (see `make_bundle`), and the charts and widgets between them. `most`:
+    how many there may be, 0 for any number; the last one has the rest, with charts as pictures.
+    """
+    whole = page(RunView(badge=badge).extend(events), Context(thoughts=thoughts, above=above))
+    return [
+        page_forms(part) if isinstance(part, Page) else _output_of(part)
+        for part in split_page(whole, most)
+    ]
+
+
+def _output_of(drawn: Interactive) -> dict[str, Any]:
+    """Return the mime bundle of a chart or widget, with forms for where it is not drawn."""
+    still = page_forms(Page("", (Section("chart", Stack(drawn.still)),)))
+    forms = {"text/plain": still["text/plain"]}
+    if Shown.WIDGET in drawn.data:  # the widget is gone with its kernel
+        forms = still
+    return {**forms, **drawn.data}
 
 
 def page_forms(node: Page, *, typeset: bool = False) -> dict[str, str]:

@@ -14,12 +14,14 @@ Rules
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError
+from ..events import Event
+from .bundle import make_parts
 from .cards.base import Thoughts
 from .display import Publish, new_display
 from .painters import DisplayPainter, HtmlPainter, WidgetPainter
@@ -168,6 +170,11 @@ class LiveView:
             return
         if data := self._painter.follow(recovery):
             self._publish(data, recovery.metadata, self._display, True)
+
+    @staticmethod
+    def make_parts(events: Iterable[Event], **options: Any) -> list[dict[str, Any]]:
+        """Return the mime bundles that stay of a run, each for one output; see `bundle`."""
+        return make_parts(events, **options)
 
     @staticmethod
     def import_widgets() -> None:

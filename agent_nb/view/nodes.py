@@ -234,6 +234,17 @@ class Image(Node, frozen=True, eq=False):
     alt: str = "image"
 
 
+class Interactive(Node, frozen=True, eq=False):
+    """What a front end draws from its MIME bundle `data`: a chart, or a widget of this kernel.
+
+    `still`: what stands where it is not drawn (text forms, exports, folds). In the page that stays,
+    it is an output of its own (`parts`).
+    """
+
+    data: Any  # a dict
+    still: tuple[Node, ...] = ()
+
+
 class Diff(Node, frozen=True, eq=False):
     """A unified diff."""
 

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..wire import size_words
+from ..wire import Shown, size_words
 from .format import clip_text, count_noun, join_parts
-from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
+from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
 # SVG is not one of these: of a tool it is not drawn, of a cell as an <img> (`display_nodes`)
@@ -212,18 +212,46 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 
 
 def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[Node, ...]:
-    """Return attachments as images, those after `OPEN_PICTURES` in a fold.
+    """Return attachments as images, charts and tables; images after `OPEN_PICTURES` in a fold.
 
     `of`: the tool that they come from. An attachment that cannot be drawn becomes a line that says
     its type.
     """
-    drawn = [_attached(n, a, of) for n, a in enumerate(attachments, 1)]
-    more = drawn[OPEN_PICTURES:]
+    drawn = [node for n, a in Shown.number_all(attachments) for node in _shown(n, a, of)]
+    images = [node for node in drawn if isinstance(node, Image)]
+    more = tuple(images[OPEN_PICTURES:])
     if not more:
         return tuple(drawn)
     title = count_noun(len(more), "more picture")
-    fold = Fold((Row((T(title, tone="muted"),)),), tuple(more), title=title)
-    return (*drawn[:OPEN_PICTURES], fold)
+    fold = Fold((Row((T(title, tone="muted"),)),), more, title=title)
+    return (*(node for node in drawn if node not in more), fold)
+
+
+def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
+    """Return an attachment as a picture, a chart, a widget or the nodes of its display."""
+    note = attachment.get(Shown.NOTE)
+    notes = (
+        (Row((T(clip_text(note, 300), tone="muted"),), wrap=True),) if isinstance(note, str) else ()
+    )
+    picture = (_attached(number, attachment, of),) if attachment.get("data") else ()
+    if not attachment.display:
+        return picture + notes if picture else (_attached(number, attachment, of),)
+    kind, chart = attachment.chart
+    if attachment.model_id:
+        view = {"version_major": 2, "version_minor": 0, "model_id": attachment.model_id}
+        still = picture or value_nodes(None, attachment.display)
+        return (Interactive({Shown.WIDGET: view}, still),)
+    if not kind:
+        return picture or value_nodes(None, attachment.display)
+    if Shown.explain_refusal(kind, chart):  # of a forged record
+        return picture or (_attached(number, attachment, of),)
+    caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
+    words = f"{caption}. {notes[0].left[0].text}" if notes else caption
+    still = picture or (Row((T(words, tone="muted"),), wrap=True),)
+    data = {kind: chart, "text/plain": caption if picture else words}
+    if picture and isinstance(picture[0], Image):
+        data[picture[0].media_type] = picture[0].data
+    return (Interactive(data, still),)
 
 
 def _attached(number: int, attachment: Mapping[str, Any], of: str) -> Node:

@@ -8,6 +8,7 @@ Order: compression, console, exif, gif, hidden_characters, key_forms, picture_si
   plain_values, sse, surrogates, text_limits, unpicklable
 < jpeg, json_text, key_search, webp
 < media, redact
+< charts
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..host.door import open_door
 
 if TYPE_CHECKING:
+    from .charts import Shown as Shown
     from .compression import FileDecompressor as FileDecompressor
     from .compression import decompress_body as decompress_body
     from .compression import read_unzipped as read_unzipped
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from .json_text import nearest_json as nearest_json
     from .key_forms import environment_secrets as environment_secrets
     from .media import base64_without_text as base64_without_text
-    from .media import clean_attachment as clean_attachment
     from .media import media_type as media_type
     from .picture_size import describe_picture as describe_picture
     from .picture_size import measure_picture as measure_picture
@@ -65,12 +66,12 @@ _HOMES = {
     "Redactor": "redact",
     "SAFE": "json_text",
     "SSEDecoder": "sse",
+    "Shown": "charts",
     "SurrogatePairs": "surrogates",
     "Unpicklable": "unpicklable",
     "as_dict": "json_text",
     "as_list": "json_text",
     "base64_without_text": "media",
-    "clean_attachment": "media",
     "cut_end": "text_limits",
     "cut_middle": "text_limits",
     "decompress_body": "compression",

@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Size = tuple[int, int]
-_CAPTIONS = re.compile(r"^\[figure \d+(?:: \d+×\d+ pixels)?\](?:\n|\Z)", re.MULTILINE)
+_CAPTIONS = re.compile(
+    r"^\[figure \d+(?:: (?:\d+×\d+ pixels|an? \w+ chart))?\](?:\n|\Z)", re.MULTILINE
+)
 _JPEG = b"\xff\xd8\xff"
 _HEAD = 88  # base64 characters that hold the size of every kind but JPEG
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})  # JPEG markers in the range of frames that are none

@@ -30,7 +30,7 @@ SHOWN = {
     "a chart of Altair": (
         f"import altair\n{FRAME}altair.Chart(frame).mark_bar().encode(x='a', y='b')",
         ["altair"],
-        "its HTML differs",
+        "display 1: its vegalite chart differs",
     ),
     "a chart of Plotly": (
         PLOTLY,

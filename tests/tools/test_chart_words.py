@@ -31,8 +31,8 @@ def bokeh():
 
 
 CHARTS = {
-    plotly: "[no picture of a Plotly chart: pip install kaleido, then ",
-    altair: "[no picture of an Altair chart: pip install vl-convert-python, then ",
+    plotly: "[no picture of a Plotly chart: pip install kaleido makes one]",
+    altair: "[no picture of an Altair chart: pip install vl-convert-python makes one]",
     styler: "[no picture of a styled table: pip install dataframe-image, then ",
     bokeh: "[no picture of a Bokeh chart: pip install selenium, then ",
 }

@@ -31,7 +31,7 @@ from ..option_table import VIEWS
 from ..options import Options
 from . import executions
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run_actions
-from .capture import is_capturing, show_progress_bars
+from .capture import is_capturing, show_in_cards
 from .display import Display, show_unrecorded, warn_of_faults
 from .event_file import write_events
 from .frontend import can_click, may_click
@@ -132,7 +132,7 @@ class AwaitedRun(CellScreen):
         write_events(self._cell, stream.log)
         self._display.open(stream.log)
         self._open_until_close = ExitStack()
-        self._open_until_close.enter_context(show_progress_bars(shell))
+        self._open_until_close.enter_context(show_in_cards(shell))
 
     def _approval_source(self) -> ApprovalSource:
         """Return the source for questions to the user, by buttons where clicks arrive."""

@@ -7,13 +7,11 @@ expression and errors become its result.
 Rules
 - A job is one run of a tool's code. Only output in its context is captured: a context variable
   marks it. Other tasks and threads write as before.
-- Pictures (figures, images, displays with a PNG or JPEG) belong to the call: they stand in its
-  card, not below it. Other explicit displays stay in the cell's output, redacted; the tool receives
-  their plain text. In a terminal a display is printed, and so captured as text.
-- The picture of an interactive display (HTML, a widget, a chart) belongs to the call, and the
-  display stays in the cell too.
-- The data of a figure are kept when it is formatted: `plt.show()` displays it and closes it.
-- `clear_output` of captured code forgets its pictures; it does not clear the card.
+- What any tool displays in a kernel belongs to its call (`tools.CallDisplays`): it stands in its
+  card. In a terminal a display is printed, and so captured as text.
+- The data of a figure, and the JSON of a chart, are read when it is formatted:
+  `plt.show()` displays a figure and closes it.
+- `clear_output` of captured code forgets what it showed; it does not clear the card.
 - Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
   hook stays in the chain and passes everything through.
 - A bar of `tqdm.notebook` (`tqdm.auto` in a kernel) is a widget. Inside a tool it is not displayed;
@@ -28,19 +26,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...tools import (
-    Figures,
-    Outcome,
-    OutputCapture,
-    convert_formatted,
-)
+from ...tools import CallDisplays, Outcome, OutputCapture
 from .publish import is_publishing
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-# displays that are more than their picture
-INTERACTIVE = frozenset({WIDGET, "text/html", "application/javascript"})
 TQDM = ("tqdm.notebook", "TqdmHBox")  # module and class of the widget of a bar
-_runs_with_bars = 0  # runs within `show_progress_bars` now
+_runs_with_bars = 0  # runs within `show_in_cards` now
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
     "agent_nb_capture", default=None
 )
@@ -49,15 +39,13 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 class Capture:
     """The output of one job, while it is `open`.
 
-    `on_text` receives text at once, `figures` the pictures. `value`: that of the last expression
-    which was not None.
+    `displays` takes what it shows. `value`: that of the last expression which was not None.
     """
 
-    def __init__(self, shell: Any, on_text: Callable[[str], None], figures: Figures) -> None:
-        self.on_text = on_text
+    def __init__(self, shell: Any, displays: CallDisplays) -> None:
         self.value: Any = None
-        self.figures = figures
         self.open = True
+        self._displays = displays
         self._shell = shell
 
     def show(self, value: Any) -> None:
@@ -66,29 +54,11 @@ class Capture:
             self.value = value
 
     def outcome(self) -> Outcome:
-        """Return the value as text, JSON or a mime bundle, bounded, and all pictures.
-
-        A widget is also displayed in the cell.
-        """
+        """Return the value as text, JSON or a mime bundle, bounded, and all that was shown."""
         data: dict[str, Any] = {}
         if self.value is not None:
-            data, metadata = self._shell.display_formatter.format(self.value)
-            if WIDGET in data:
-                self._shell.display_pub.publish(data=data, metadata=metadata)
-        return convert_formatted(self.value, data, self.figures)
-
-    def show_picture(self, data: dict[str, Any], display_id: str, *, update: bool) -> bool:
-        """Keep the picture of a mime bundle for the call; return whether there is one.
-
-        `update`: the display with this id shows another picture; only one of the call is kept.
-        """
-        picture = self.figures.find_picture(data)
-        if picture is None or (update and not self.figures.has(display_id)):
-            return False
-        name = self.figures.add(picture, display_id)
-        if not update:
-            self.on_text(f"{name}\n")
-        return True
+            data, _ = self._shell.display_formatter.format(self.value)
+        return self._displays.convert_value(self.value, data)
 
 
 def _open_capture() -> Capture | None:
@@ -107,38 +77,30 @@ def capture_job(
     shell: Any,
     on_text: Callable[[str], None],
     after: Callable[[], None],
-    clean: Callable[[Any], Any] = lambda data: data,
-    figures: Figures | None = None,
+    displays: CallDisplays,
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread, within the context.
 
-    `on_text` receives printed text, `figures` the pictures. `after` is called after each write.
-    `clean` returns a displayed mime bundle without secrets.
+    `on_text` receives printed text, `displays` what is displayed. `after` is called after each
+    write.
     """
 
     def write(text: str) -> None:
         on_text(text)
         after()
 
-    capture = Capture(shell, on_text, Figures() if figures is None else figures)
-    formatter = shell.display_formatter
+    capture = Capture(shell, displays)
     token = _current.set(capture)
+    hook_displays(shell)
     # IPython sets its own display hook on the first entry only: ours goes above it.
-    with OutputCapture(write), shell.display_trap:
+    with OutputCapture(write, displays=displays), shell.display_trap:
         replace = OutputCapture.replace_attribute
         undo = [
             replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
-            replace(formatter, "format", _wrap_format(formatter.format)),
             # The second alone would do; the first saves a tenth of a second of formatting.
             replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
             replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
-        if hasattr(shell, "kernel"):
-            publisher = shell.display_pub
-            undo += [
-                replace(publisher, "publish", _wrap_publish(publisher.publish, clean)),
-                replace(publisher, "clear_output", _wrap_clear_output(publisher.clear_output)),
-            ]
         try:
             yield capture
         finally:
@@ -148,12 +110,21 @@ def capture_job(
                 put_back()
 
 
+def hook_displays(shell: Any) -> None:
+    """Give what a tool displays to its call, from now on; in a terminal do nothing."""
+    OutputCapture.hook(shell.display_formatter, "format", _wrap_format)
+    if hasattr(shell, "kernel"):
+        OutputCapture.hook(shell.display_pub, "publish", _wrap_publish)
+        OutputCapture.hook(shell.display_pub, "clear_output", _wrap_clear_output)
+
+
 @contextmanager
-def show_progress_bars(shell: Any) -> Iterator[None]:
-    """Within the context, show the progress of a tqdm bar inside a tool on the card of its call."""
+def show_in_cards(shell: Any) -> Iterator[None]:
+    """Within the context, show what a tool displays on the card of its call, and tqdm bars too."""
     global _runs_with_bars  # noqa: PLW0603  (runs overlap: the last one to end removes the formatter)
     formatter = shell.display_formatter.ipython_display_formatter
     _runs_with_bars += 1
+    hook_displays(shell)
     formatter.for_type_by_name(*TQDM, lambda box: _show_bar(box, shell))
     try:
         yield
@@ -190,15 +161,21 @@ def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
     return show
 
 
+def _displays_here() -> Any:
+    """Return what takes the displays of this context (`CallDisplays`), None outside tools."""
+    capture = OutputCapture.current()
+    return None if capture is None or is_publishing() else capture.displays
+
+
 def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a `format` that keeps the data of figures for the open capture."""
+    """Return a `format` that has charts as JSON, and keeps the data of figures, inside a tool."""
 
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)
-        capture = _open_capture()
-        if capture is not None and formatted:
-            capture.figures.note_figure(value, formatted[0])
-        return formatted
+        displays = _displays_here()
+        if displays is None or not isinstance(formatted, tuple) or not formatted:
+            return formatted
+        return (displays.format_value(value, formatted[0]), *formatted[1:])
 
     return format_value
 
@@ -213,40 +190,29 @@ def _wrap_showtraceback(original: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def _wrap_publish(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a `publish` that gives the open capture what is displayed, cleaned.
-
-    A picture that is not interactive is displayed on the card only.
-    """
+def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `publish` that gives a tool's displays to its call."""
 
     def publish(data: Any, *args: Any, **options: Any) -> Any:
-        capture = _open_capture()
-        if capture is not None and isinstance(data, dict) and not is_publishing():
-            (data, text), update = Figures.read_display(data, clean), bool(options.get("update"))
+        displays = _displays_here()
+        if displays is not None and isinstance(data, dict):
             display_id = str((options.get("transient") or {}).get("display_id") or "")
-            if capture.show_picture(data, display_id, update=update):
-                if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
-                    return None
-            elif not update:
-                capture.on_text(text)
+            data = displays.take(data, display_id, update=bool(options.get("update")))
+            if data is None:
+                return None
         return original(data, *args, **options)
 
     return publish
 
 
-def _is_chart(mime: str) -> bool:
-    """Return whether a MIME type is a vendor's own, as those of Plotly and Vega are."""
-    return str(mime).startswith("application/vnd.")
-
-
 def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
-    """Return a `clear_output` that forgets the pictures of the open capture instead."""
+    """Return a `clear_output` that forgets what a tool showed instead."""
 
     def clear(*args: Any, **options: Any) -> None:
-        capture = _open_capture()
-        if capture is None:
+        displays = _displays_here()
+        if displays is None:
             original(*args, **options)
         else:
-            capture.figures.clear()
+            displays.clear()
 
     return clear

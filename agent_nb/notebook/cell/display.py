@@ -5,6 +5,8 @@ alike.
 
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
+- A page with charts is divided at them (`view.make_parts`): each part is an output with the id of
+  the run. A page that takes the place of another has no more outputs than that one.
 - A text view has printed the run already: only a new record is published at its end, and a record
   alone shows nothing.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
@@ -19,9 +21,9 @@ from typing import Any
 
 from ...agent import Played, Stream
 from ...events import Event, EventLog
-from ...record import METADATA_KEY, RECORD_MIME, Journal
-from ...view import LiveView, ViewOptions, Views, make_bundle
-from ...wire import describe_picture
+from ...record import METADATA_KEY, RECORD_MIME, Journal, RunNumbers
+from ...view import LiveView, ViewOptions, Views
+from ...wire import Shown, describe_picture
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
@@ -29,6 +31,7 @@ from .frontend import is_headless, is_unshown, view_kind
 from .publish import publish_display
 
 NOTHING: dict[str, Any] = {"text/plain": ""}  # an output for its metadata alone
+_counts: dict[str, int] = {}  # by display id: how many outputs a divided page has
 Actions = Mapping[str, Callable[..., Any]]
 
 
@@ -55,12 +58,13 @@ class Display:
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
         self._above = above
         self._view: LiveView | None = None
+        self._shown_in = replaces  # the display id of a page that was not opened live
         self._empty_journal: Journal | None = None  # says to other processes that the run goes on
 
     @property
     def id(self) -> str:
         """The display id, "" while there is no display."""
-        return self._view.display_id if self._view is not None else self._replaces
+        return self._view.display_id if self._view is not None else self._shown_in
 
     @property
     def opened(self) -> bool:
@@ -89,6 +93,7 @@ class Display:
         if is_unshown(self.cell):
             return
         self._mark_as_running(log, journal)
+        self._publish_parts([], log.run)
         self._view = LiveView.open(
             log,
             ViewOptions(
@@ -139,31 +144,50 @@ class Display:
             if numbers:
                 publish_display(NOTHING, metadata, {}, False)
             return
-        page = self._page(log, badge) | data
+        first, *rest = self._parts(log, badge)
+        run = next((event.run for event in log if event.run), "")
         if self._view is not None:
-            self._view.close(page, metadata)
+            self._view.close(first | data, metadata)
         elif self.kind != "text":
-            transient = {"display_id": self._replaces} if self._replaces else {}
-            publish_display(page, metadata, transient, bool(transient))
+            # the outputs below name this one, for a run that takes its place
+            if rest and not self._shown_in:
+                self._shown_in = f"agent-nb-{run}"
+            transient = {"display_id": self._shown_in} if self._shown_in else {}
+            publish_display(first | data, metadata, transient, bool(self._replaces))
+        self._publish_parts(rest, run)
         if self.kind == "text" and self.cell.kernel and data and numbers and numbers["recorded"]:
             publish_display(data, metadata, {}, False)
 
-    def _page(self, log: Sequence[Event], badge: str) -> dict[str, Any]:
+    def _parts(self, log: Sequence[Event], badge: str) -> list[dict[str, Any]]:
+        """Return the bundles of the page, each for one output."""
         if self.kind == "text":
-            return {}
-        return dict(
-            make_bundle(log, thoughts=self.options.thoughts, badge=badge, above=self._above)
+            return [{}]
+        most = _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
+        return LiveView.make_parts(
+            log, thoughts=self.options.thoughts, badge=badge, above=self._above, most=most
         )
+
+    def _publish_parts(self, bundles: Sequence[dict[str, Any]], run: str) -> None:
+        """Publish the outputs below the first one; those of the page before become empty."""
+        before = _counts.get(self.id, 1) if self.id else 1
+        empty = [NOTHING] * (before - 1 - len(bundles))
+        for number, bundle in enumerate([*bundles, *empty], 2):
+            transient = {"display_id": f"{self.id}-{number}"}
+            metadata = {METADATA_KEY: {RunNumbers.PART: run}}
+            publish_display(bundle, metadata, transient, number <= before)
+        if bundles:
+            _counts[self.id] = max(before, 1 + len(bundles))
 
 
 def show_unrecorded(played: Played) -> None:
-    """Show the pictures of calls that a replay ran again, below the card.
+    """Show the pictures and displays of calls that a replay ran again, below the card.
 
     Records of older versions do not hold them; a replay that goes on live records them.
     """
-    for picture in played.unrecorded if played.resume is None else ():
-        kind, data = str(picture["media_type"]), picture["data"]
-        publish_display({kind: data, "text/plain": describe_picture(1, picture)}, {}, {}, False)
+    for shown in map(Shown, played.unrecorded if played.resume is None else ()):
+        picture = {str(shown["media_type"]): shown["data"]} if shown["data"] else {}
+        words = {"text/plain": describe_picture(1, shown)} if picture else {}
+        publish_display({**words, **shown.display, **picture}, {}, {}, False)
 
 
 def warn_of_faults(log: EventLog) -> None:

@@ -30,8 +30,8 @@ import msgspec
 
 from ...errors import Cancelled, ToolError
 from ...tools import (
+    CallDisplays,
     Collector,
-    Figures,
     Outcome,
     convert_error,
     current_call,
@@ -131,10 +131,11 @@ class MainThread:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(on_picture, index, picture)
 
-        figures = Figures(show)
+        write = _on_loop(loop, take)
+        displays = CallDisplays(write, show, self._clean)
 
         async def work(job: Job) -> tuple[Any, Fault]:
-            cell = self._cell(code, _on_loop(loop, take), figures)
+            cell = self._cell(code, write, displays)
             return await self._interrupts.guard_async(job, cell)
 
         start = time.perf_counter()
@@ -146,14 +147,16 @@ class MainThread:
                 if _is_stop(fault)
                 else Outcome("error", self._format_traceback(fault))
             )
-            outcome = msgspec.structs.replace(failed, attachments=figures.all)
+            outcome = displays.add_to(failed)
         duration = round(time.perf_counter() - start, 3)
         return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
 
-    async def _cell(self, code: str, on_text: Callable[[str], None], figures: Figures) -> Outcome:
+    async def _cell(
+        self, code: str, on_text: Callable[[str], None], displays: CallDisplays
+    ) -> Outcome:
         """Run code as a cell with its output captured. Raises what the code raises."""
         shell, after = self._shell, self._interrupts.checkpoint
-        with capture_job(shell, on_text, after, self._clean, figures) as capture:
+        with capture_job(shell, on_text, after, displays) as capture:
             transformed = shell.transform_cell(code)
             result = None
             try:

@@ -45,7 +45,7 @@ from ..options import Options
 from ..runner_options import RunnerOptions
 from ..session import Session
 from . import trusting
-from .capture import show_progress_bars
+from .capture import show_in_cards
 from .cell_tools import add_default_tools
 from .controls import Controls
 from .display import Display, UntilDrift
@@ -139,7 +139,7 @@ class CellRun:
 
         Raises AgentCellError if the run could not start, or ended in an error that fails the cell.
         """
-        with self._until_end, OutputCapture.mark_shown(), show_progress_bars(self.session.shell):
+        with self._until_end, OutputCapture.mark_shown(), show_in_cards(self.session.shell):
             try:
                 log = await self._drive(interrupts)
                 output = self._agent.output if self._agent is not None else None

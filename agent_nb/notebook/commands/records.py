@@ -109,7 +109,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     them back; `others`: those of other notebooks
     """
     from ...agent import Run
-    from ...view import make_bundle
+    from ...view import LiveView
     from ..cell.publish import publish_display
     from ..cell.summary import summarize_run
     from ..files.recovery import choose_journals, journal_table
@@ -133,8 +133,11 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
-        data = {**make_bundle(log, badge=f"recovered, ended {one.status}"), RECORD_MIME: record}
-        publish_display(data, {METADATA_KEY: summarize_run(run)}, {}, False)
+        first, *rest = LiveView.make_parts(log, badge=f"recovered, ended {one.status}")
+        numbers = {METADATA_KEY: summarize_run(run)}
+        publish_display({**first, RECORD_MIME: record}, numbers, {}, False)
+        for part in rest:
+            publish_display(part, {METADATA_KEY: {RunNumbers.PART: run.id}}, {}, False)
 
 
 def _listing(lost: LostRuns, *, others: bool) -> list[Rows | str]:

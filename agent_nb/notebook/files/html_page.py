@@ -88,7 +88,9 @@ def _find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
         data = as_dict(output.get("data"))
         if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
             record = as_dict(data.get(RECORD_MIME))
-            card = str(RunNumbers.of(output).get("run") or record.get("id") or card)
+            numbers = RunNumbers.of(output)
+            named = numbers.get("run") or record.get("id") or numbers.get(RunNumbers.PART)
+            card = str(named or card)
         elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
             yield {
                 mime: "".join(value) if isinstance(value, list) else value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...wire import without_captions
+from ...wire import Shown, without_captions
 from .. import values
 from ..call_line import CODE, describe_call, find_language
 from ..format import (
@@ -24,6 +24,7 @@ from ..format import (
     short,
 )
 from ..nodes import Bar, Code, Diff, Fold, Json, Node, Pre, Row, Stack, T, Tone
+from ..parts import take_out
 from ..progress_words import progress_words
 from ..state.cards import CallCard, RespondCard
 from ..values import bounded
@@ -38,6 +39,8 @@ FEW = 5  # lines of output that are not folded away
 TRACEBACK = "Traceback (most recent call last):"
 # statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
+CELLS = ("python",)  # tools whose code runs as a cell
+IN_CELL = "[shown in the cell]\n"  # stands for a display without text
 
 
 def card(state: CallCard, context: Context) -> Node:
@@ -140,24 +143,28 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
 def _closed(state: CallCard, context: Context) -> Node:
     """Return an ended call. What its line says, or its output, is not repeated in its body."""
     pictures = values.pictures(state.attachments, state.name)
-    inside = _answered_inside(state)
+    answered = _answered_inside(state)
+    figures = sum(Shown(one).is_figure for one in state.attachments)
     about = (
         gist(str(state.content), 60)
-        if inside
-        else values.gist(state.content, state.display, pictures=len(state.attachments))
+        if answered
+        else values.gist(state.content, state.display, pictures=figures)
         if state.status == "ok"
         else ""
     )
     took = format_duration(state.duration) if state.duration else ""
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
     result = _result(state, context)
-    repeated = inside or (about and short_text(result) == about)
+    repeated = answered or (about and short_text(result) == about)
     new_result = () if repeated else result
     output = () if beyond_output(state, context) is not None else _output(state)
+    inside, charts = take_out(nested(state, context))
+    if shows_last_value(state):
+        new_result, pictures = (), (*pictures, *new_result)
     body = (
         *called_with(state, about),
         *_decision(state),
-        *nested(state, context),
+        *inside,
         *output,
         *new_result,
     )
@@ -167,7 +174,17 @@ def _closed(state: CallCard, context: Context) -> Node:
         open=state.status in FAILED,
         title=_title(state, about),
     )
-    return Stack((fold, *pictures)) if pictures else fold
+    return Stack((fold, *pictures, *charts)) if pictures or charts else fold
+
+
+def shows_last_value(state: CallCard) -> bool:
+    """Return whether the result of code is a display, which stands in the open as in any cell."""
+    return (
+        state.name in CELLS
+        and state.status == "ok"
+        and bool(state.display)
+        and any(kind in values.DISPLAY_TYPES for kind in state.display or ())
+    )
 
 
 def _answered_inside(state: CallCard) -> bool:
@@ -297,7 +314,7 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 def _without_captions(state: CallCard, text: str) -> str:
     """Return a text without the lines that stand for pictures, if the pictures are shown."""
-    return without_captions(text) if state.attachments else text
+    return without_captions(text).replace(IN_CELL, "") if state.attachments else text
 
 
 def _failure(state: CallCard) -> tuple[Node, ...]:

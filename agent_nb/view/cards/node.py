@@ -6,6 +6,7 @@ from msgspec import structs
 
 from ..format import chip, count_noun, format_duration
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
+from ..parts import take_out
 from ..state.cards import CallCard, CardList, NodeCard
 from .base import Context, shown
 
@@ -36,7 +37,9 @@ def card(state: NodeCard, context: Context) -> Node | None:
     inside = steps(state.inside, context)
     if not state.done and context.live:
         return Stack((row, *inside))
-    return Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")
+    inside, charts = take_out(inside)
+    fold = Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")
+    return Stack((fold, *charts)) if charts else fold
 
 
 def nested(call: CallCard, context: Context) -> tuple[Node, ...]:

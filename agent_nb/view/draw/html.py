@@ -254,6 +254,7 @@ DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.Branch: branch,
     nodes.Table: table,
     nodes.Image: image,
+    nodes.Interactive: lambda node: draw_nodes(node.still),
     nodes.Diff: diff,
     nodes.Html: html,
     nodes.Button: nothing,

@@ -31,6 +31,7 @@ def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
 
     return {
         nodes.Stack: lambda node: each(pieces, node.children),
+        nodes.Interactive: lambda node: each(pieces, node.still),
         **dict.fromkeys((nodes.Step, nodes.Section), child),
         **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), hidden),
     }

@@ -17,7 +17,7 @@ from .kit import Kit, Press
 from .prose import Prose
 from .root import Root, Watch
 from .slots import Several, Slot, moves
-from .steps import Bar, Panel, Step, Thought
+from .steps import Bar, Drawn, Panel, Step, Thought
 
 # node type: the slot that shows it
 SLOTS: dict[type[Node], type[Slot]] = {
@@ -30,6 +30,7 @@ SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Bar: Bar,
     nodes.Buttons: Buttons,
     nodes.Editor: Editor,
+    nodes.Interactive: Drawn,
     nodes.Row: Head,
 }
 

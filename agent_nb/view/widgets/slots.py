@@ -76,6 +76,7 @@ class Several(Slot):
         """
         parts: list[tuple[object, Any]] = []
         static: list[Node] = []
+        drawn = 0
         for child in _with_labels(node.children):
             if not moves(child) and not isinstance(child, nodes.Image):
                 static.append(child)
@@ -83,6 +84,10 @@ class Several(Slot):
             if static:
                 parts.append(((len(parts), "still"), tuple(static)))
                 static = []
+            if isinstance(child, nodes.Interactive):  # it is not drawn again when rows come and go
+                drawn += 1
+                parts.append((("drawn", drawn), child))
+                continue
             # a picture has its own widget: it is not sent again when its neighbours change
             parts.append(((len(parts), type(child)), child if moves(child) else (child,)))
         return [*parts, *([((len(parts), "still"), tuple(static))] if static else [])]
@@ -126,7 +131,10 @@ def moves(node: Node) -> bool:
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
         return any(moves(child) for child in node.children)
-    return isinstance(node, nodes.Panel | nodes.Step | nodes.Bar | nodes.Buttons | nodes.Editor)
+    return isinstance(
+        node,
+        nodes.Panel | nodes.Step | nodes.Bar | nodes.Buttons | nodes.Editor | nodes.Interactive,
+    )
 
 
 def _with_labels(children: tuple[Node, ...]) -> list[Node]:

@@ -81,6 +81,24 @@ class Thought(Slot):
         self._open = node.open
 
 
+class Drawn(Slot):
+    """A chart or a widget, drawn by the front end from its MIME bundle.
+
+    The output is set by its trait: `with output:` would take what other code of the cell displays.
+    """
+
+    classes = ("agent-nb-drawn",)
+
+    def update(self, node: Any) -> None:
+        """Show the bundle."""
+        outputs = ({"output_type": "display_data", "data": node.data, "metadata": {}},)
+        if not self.widgets:
+            self.kit.sent += 1
+            output = w.Output(outputs=outputs, layout=self.kit.layout, _dom_classes=self.classes)
+            self.widgets = [output]
+        self.kit.set(self.widgets[0], "outputs", outputs)
+
+
 class Bar(Slot):
     """A progress bar; its label is in the static part below it (`slots`)."""
 

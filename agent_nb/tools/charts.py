@@ -1,0 +1,97 @@
+"""Charts of Plotly, Altair and Bokeh: their JSON from an object, and a picture of it.
+
+Why: an untrusted notebook and a model see a chart only as a picture, and each library makes one
+with the help of another package (`chart_words`).
+
+Rules
+- An object counts by the module of its type; a library is imported only if code has loaded it.
+- Nothing is drawn that loads data from an address (`wire.Shown`).
+- A library that fails costs the picture, not the result.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from ..host import find_library
+from ..wire import Shown, loads
+from .display import call_method
+
+PLOTLY, VEGA_LITE, VEGA = Shown.CHARTS
+_TEXT = "text/plain"
+
+
+def chart_bundle(value: Any) -> dict[str, Any]:
+    """Return the MIME bundle of a chart object, with its JSON; {} for any other value."""
+    library = next(
+        (m for c in type(value).__mro__ if (m := _library(c)) in ("altair", "plotly")), ""
+    )
+    if library == "altair":
+        # a long table is refused by the object itself, as in any cell
+        chart = call_method(value, "to_dict") if hasattr(type(value), "to_dict") else None
+        return {VEGA_LITE: chart, _TEXT: "alt.Chart(...)"} if _is_whole(chart, "$schema") else {}
+    if library == "plotly":
+        text = call_method(value, "to_json") if hasattr(type(value), "to_json") else None
+        chart = loads(text) if isinstance(text, str) else None
+        return {PLOTLY: chart, _TEXT: "Figure"} if _is_whole(chart, "data") else {}
+    return {}
+
+
+def _is_whole(chart: Any, key: str) -> bool:
+    """Return whether the JSON is that of a chart, and not of one of its parts."""
+    return isinstance(chart, dict) and key in chart
+
+
+def _library(kind: type) -> str:
+    return str(kind.__module__).partition(".")[0]
+
+
+def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a formatted value with the JSON of its chart in place of HTML and scripts.
+
+    A chart of Bokeh has a picture in addition, if one can be made.
+    """
+    if not bundle:  # it has displayed itself
+        return dict(bundle)
+    if chart := chart_bundle(value):
+        rest = {k: v for k, v in bundle.items() if k == _TEXT or k.startswith("image/")}
+        return {**chart, **rest}
+    if _library(type(value)) == "bokeh" and (picture := _draw_bokeh(value)):
+        return {"image/png": picture, **bundle}
+    return dict(bundle)
+
+
+def draw_chart(kind: str, chart: Any) -> bytes:
+    """Return a chart as PNG, b"" if its library, or what draws for it, is missing or fails."""
+    try:
+        if kind == PLOTLY:
+            return _draw_plotly(chart)
+        if find_library("vl_convert"):
+            vl_convert: Any = import_module("vl_convert")
+            draw = vl_convert.vega_to_png if kind == VEGA else vl_convert.vegalite_to_png
+            return bytes(draw(chart, allowed_base_urls=[]))
+    except Exception:  # foreign code
+        return b""
+    return b""
+
+
+def _draw_plotly(chart: Any) -> bytes:
+    if "plotly" not in sys.modules or not find_library("kaleido"):
+        return b""
+    return bytes(import_module("plotly.io").to_image(chart, format="png", validate=False))
+
+
+def _draw_bokeh(value: Any) -> bytes:
+    """Return what a browser shows of a Bokeh chart as PNG; Selenium drives it."""
+    if not find_library("selenium"):
+        return b""
+    target = io.BytesIO()
+    try:
+        import_module("bokeh.io.export").get_screenshot_as_png(value).save(target, "PNG")
+    except Exception:  # foreign code, and a browser
+        return b""
+    return target.getvalue()

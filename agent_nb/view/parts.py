@@ -1,0 +1,89 @@
+"""Divide a page at its charts and widgets, each of which becomes an output of its own.
+
+Why: HTML that is stored runs no script, so a chart inside it would be a picture. Beside it, as an
+output with its own MIME type, a front end draws it.
+
+Rules
+- Only what stands in the open divides a page: sections, panels, steps, stacks. A chart in a fold or
+  in a row of a map stays a picture there; cards take those of sub-agents out first (`take_out`).
+- The parts of a page are pages, in order; the first has the page's label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .nodes import Box, Interactive, Node, Page, Panel, Section, Stack, Step
+
+CONTINUED = " (continued)"
+
+
+def split_page(page: Page, most: int = 0) -> list[Page | Interactive]:
+    """Return the parts of a page in order: pages, and what an output of its own draws.
+
+    `most`: how many parts there may be (0: any number); the last one has the rest of the page.
+    """
+    parts = [part for part in _split(page) if isinstance(part, Page | Interactive)]
+    if not isinstance(parts[0], Page):
+        parts.insert(0, Page(page.label, ()))
+    if most and len(parts) > most:
+        return [page] if most < 3 else [*parts[: most - 1], _join(page.label, parts[most - 1 :])]
+    return [
+        Page(page.label + CONTINUED, part.sections) if isinstance(part, Page) and n else part
+        for n, part in enumerate(parts)
+    ]
+
+
+def _join(label: str, parts: Iterable[Page | Interactive]) -> Page:
+    """Return one page of several parts; charts are still in it."""
+    sections: list[Section] = []
+    for part in parts:
+        sections += part.sections if isinstance(part, Page) else [Section("chart", part)]
+    return Page(label + CONTINUED, tuple(sections))
+
+
+def take_out(children: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Interactive, ...]]:
+    """Return nodes without what stands in the open in them, and this."""
+    pieces = [piece for child in children for piece in _split(child)]
+    drawn = tuple(piece for piece in pieces if isinstance(piece, Interactive))
+    return tuple(piece for piece in pieces if not isinstance(piece, Interactive)), drawn
+
+
+def _split(node: Node) -> Iterator[Node]:
+    """Yield the pieces of a node, of its own type, and between them what divides it."""
+    if isinstance(node, Stack | Box):
+        yield from _group(node.children, lambda c: _with(node, children=c))
+    elif isinstance(node, Panel):
+        yield from _group(node.steps, Panel)
+    elif isinstance(node, Page):
+        yield from _group(node.sections, lambda sections: Page(node.label, sections))
+    elif isinstance(node, Step | Section):
+        for piece in _split(node.child):
+            yield piece if isinstance(piece, Interactive) else _with(node, child=piece)
+    else:
+        yield node
+
+
+def _with(node: Any, **fields: Any) -> Any:
+    """Return a node with other fields, or itself if they are the same."""
+    from msgspec.structs import replace
+
+    return (
+        node if all(getattr(node, k) == v for k, v in fields.items()) else replace(node, **fields)
+    )
+
+
+def _group(children: Iterable[Any], make: Callable[[tuple[Any, ...]], Node]) -> Iterator[Node]:
+    """Yield the pieces of children, those between two that divide them in one node of `make`."""
+    run: list[Node] = []
+    for piece in (piece for child in children for piece in _split(child)):
+        if not isinstance(piece, Interactive):
+            run.append(piece)
+            continue
+        if run:
+            yield make(tuple(run))
+            run = []
+        yield piece
+    if run:
+        yield make(tuple(run))

@@ -1,0 +1,223 @@
+"""What a call shows beside pictures: charts as JSON, tables as HTML; as entries of an attachment.
+
+An attachment of a result is a picture (`media`), a display, or both:
+
+    {"media_type": "image/png", "data": "<base64>", "display": {MIME type: content}}
+
+Why JSON: a front end draws a chart from it, and it runs no code. The HTML that chart libraries make
+is a script, which needs a network and does nothing in an untrusted notebook.
+
+Rules
+- A chart has one of the `CHARTS` types. JupyterLab draws no newer type of Vega, but it draws their
+  JSON under these.
+- A chart that loads anything from an address is refused: what a tool returned may be forged, and
+  opening the notebook would tell a stranger. A chart of more than `LARGEST` characters is refused
+  too. Instructions for the program that embeds a chart (`usermeta`, addresses in the `config` of
+  Plotly) are removed.
+- HTML that needs a script or a frame is not kept; other HTML is sanitised when it is drawn.
+- A widget lives in its kernel only: `LIVE` names it, and is never recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from .json_text import as_dict, dumps
+from .media import clean_attachment
+from .surrogates import replace_surrogates
+
+PLOTLY = "application/vnd.plotly.v1+json"
+VEGA_LITE = "application/vnd.vegalite.v5+json"
+VEGA = "application/vnd.vega.v5+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+CHARTS = {PLOTLY: "a Plotly chart", VEGA_LITE: "an Altair chart", VEGA: "a Vega chart"}
+LARGEST = 2_000_000  # characters of the JSON of a chart, or of a text
+_VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d[\d.]*[.+]json")
+_STILL = ("text/html", "image/svg+xml", "text/markdown", "text/latex", "application/json")
+# what draws something only as a script or in a frame; a sanitised page would be empty
+_ACTIVE = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas)\b", re.IGNORECASE)
+_MODEL_ID = re.compile(r"[\w-]{1,64}").fullmatch
+# keys of a Plotly figure that name what is loaded, and values that are no address of a stranger
+_LOADING = frozenset(
+    {
+        "source",
+        "style",
+        "geojson",
+        "tiles",
+        "url",
+        "topojsonURL",
+        "plotlyServerURL",
+        "plotlyServerUrl",
+    }
+)
+_ADDRESS = re.compile(r"\s*(?:[a-z][\w+.-]*:|[/\\]{2})", re.IGNORECASE)
+_INLINE = re.compile(r"\s*data:image/", re.IGNORECASE)
+_DEEPEST = 100  # levels of a chart
+_LONGEST_NOTE = 300  # characters
+
+
+class Shown(dict[str, Any]):
+    """An attachment of a result, as a copy: a picture, a display or both. It may be forged."""
+
+    DISPLAY: ClassVar = "display"  # the key of the MIME bundle
+    NOTE: ClassVar = "note"  # the key of a sentence for people, such as what makes a picture
+    LIVE: ClassVar = "live"  # the key of what only this kernel knows: `below`, `model_id`
+    WIDGET: ClassVar = WIDGET
+    CHARTS: ClassVar = CHARTS
+
+    @property
+    def display(self) -> dict[str, Any]:
+        """The MIME bundle, {} if it has none."""
+        return as_dict(self.get(self.DISPLAY))
+
+    @property
+    def chart(self) -> tuple[str, Any]:
+        """The MIME type and the JSON of the chart, ("", None) if it shows none."""
+        return self.find_chart(self.display)
+
+    @property
+    def chart_name(self) -> str:
+        """What it is in words, as `a Plotly chart`; "" if it shows no chart."""
+        return CHARTS.get(self.chart[0], "")
+
+    @property
+    def model_id(self) -> str:
+        """The id of the widget that it shows in this kernel, "" for none."""
+        name = as_dict(self.get(self.LIVE)).get("model_id")
+        return name if isinstance(name, str) and _MODEL_ID(name) else ""
+
+    @property
+    def was_below(self) -> bool:
+        """Whether code displayed it; runs of older versions have such displays below their page."""
+        return as_dict(self.get(self.LIVE)).get("below") is True
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it counts as a figure: a picture or a chart, not a table or a widget."""
+        return bool(self.get("data") or not self.display or self.chart[0])
+
+    @classmethod
+    def number_all(cls, attachments: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Shown]]:
+        """Yield attachments with their numbers among the figures, 0 for one that is none."""
+        number = 0
+        for attachment in map(cls, attachments):
+            number += attachment.is_figure
+            yield (number if attachment.is_figure else 0), attachment
+
+    @classmethod
+    def clean(cls, value: Any) -> Shown | None:
+        """Return what a call showed, from anywhere; None if it is nothing of the kind."""
+        if not isinstance(value, Mapping):
+            return None
+        own, picture = cls(value), clean_attachment(value)
+        live: dict[str, Any] = (
+            {cls.LIVE: dict(held)} if (held := as_dict(value.get(cls.LIVE))) else {}
+        )
+        if isinstance(note := value.get(cls.NOTE), str) and note:
+            live[cls.NOTE] = replace_surrogates(note[:_LONGEST_NOTE])
+        bundle = cls.clean_display(own.display)
+        if picture is not None:
+            chart = {cls.DISPLAY: bundle} if cls.find_chart(bundle)[0] else {}
+            return cls({**picture, **chart, **live})
+        if not bundle and own.model_id:
+            bundle = {"text/plain": str(own.display.get("text/plain", "a widget"))[:LARGEST]}
+        if not bundle:
+            return None
+        return cls({"media_type": next(iter(bundle)), "data": "", cls.DISPLAY: bundle, **live})
+
+    @staticmethod
+    def clean_picture(value: Any) -> dict[str, str] | None:
+        """Return the picture in `value` alone; see `clean_attachment`."""
+        return clean_attachment(value)
+
+    @staticmethod
+    def clean_display(bundle: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is kept of a displayed MIME bundle; {} if that is at most text."""
+        text = bundle.get("text/plain")
+        plain = {"text/plain": replace_surrogates(text[:LARGEST])} if isinstance(text, str) else {}
+        kind, chart = Shown.find_chart(bundle)
+        if not kind:
+            kept = {m: bundle[m] for m in _STILL if _may_stand(m, bundle.get(m))}
+        elif Shown.explain_refusal(kind, chart):
+            kept = {}
+        else:
+            kept = {kind: _without_instructions(kind, chart)}
+        return {**kept, **plain} if kept else {}
+
+    @staticmethod
+    def find_chart(bundle: Mapping[str, Any]) -> tuple[str, Any]:
+        """Return the chart of a MIME bundle under the type that is kept, else ("", None)."""
+        charts = ((_chart_kind(str(kind)), content) for kind, content in bundle.items())
+        return next(((kind, content) for kind, content in charts if kind), ("", None))
+
+    @staticmethod
+    def explain_refusal(kind: str, chart: Any) -> str:
+        """Return why a chart is not kept as JSON, "" if it is."""
+        try:
+            size = len(dumps(chart)) if isinstance(chart, dict) else 0
+            if size > LARGEST:
+                return f"its JSON has {size / 1e6:.1f} MB, at most {LARGEST / 1e6:.0f} MB are kept"
+            if size and Shown.loads_address(kind, chart):
+                return "it loads something from an address"
+        except (ValueError, TypeError, RecursionError, OverflowError):
+            size = 0
+        return "" if size else "it is not an object of JSON"
+
+    @staticmethod
+    def loads_address(kind: str, chart: dict[str, Any]) -> bool:
+        """Return whether a chart loads anything from an address. Raises what nesting raises."""
+        return next(_find_addresses(kind, _without_instructions(kind, chart), _DEEPEST), False)
+
+
+def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart without what tells an embedding program to load something."""
+    rest = {key: value for key, value in chart.items() if key != "usermeta"}
+    if kind == PLOTLY and (config := rest.pop("config", None)):
+        kept = {k: v for k, v in as_dict(config).items() if k not in _LOADING}
+        rest |= {"config": kept} if kept else {}
+    return rest
+
+
+def _chart_kind(kind: str) -> str:
+    """Return the MIME type under which a chart is kept, "" for another type."""
+    if (vega := _VEGA.fullmatch(kind)) is not None:
+        return VEGA_LITE if vega[1] else VEGA
+    return kind if kind in CHARTS else ""
+
+
+def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
+    """Yield True for each address from which a chart would load something."""
+    if not depth:
+        raise RecursionError
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        if kind == PLOTLY:
+            if key in _LOADING and _loads(inner):
+                yield True
+        elif key in ("values", "datasets"):  # data, in which an address is only a text
+            continue
+        elif key == "url":
+            yield True
+        if isinstance(inner, dict | list):
+            yield from _find_addresses(kind, inner, depth - 1)
+
+
+def _loads(value: Any) -> bool:
+    """Return whether one of these texts is an address that is not inline."""
+    texts = value if isinstance(value, list) else [value]
+    return any(
+        isinstance(t, str) and _ADDRESS.match(t) is not None and _INLINE.match(t) is None
+        for t in texts
+    )
+
+
+def _may_stand(kind: str, content: Any) -> bool:
+    if kind == "application/json":
+        return content is not None and len(dumps(content)) <= LARGEST
+    return (
+        isinstance(content, str)
+        and 0 < len(content) <= LARGEST
+        and not (kind == "text/html" and _ACTIVE.search(content))
+    )
