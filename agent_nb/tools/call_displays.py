@@ -74,6 +74,12 @@ class CallDisplays:
         """Forget what was shown."""
         self.figures.clear()
 
-    def convert_value(self, value: Any, bundle: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of a cell whose last expression has a value, formatted as `bundle`."""
-        return convert_formatted(value, self._clean(dict(bundle)), self.figures)
+    def convert_value(
+        self, value: Any, bundle: Mapping[str, Any], *, quiet: bool = False
+    ) -> Outcome:
+        """Return the outcome of a cell whose last expression has a value, formatted as `bundle`.
+
+        `quiet`: the code ends with a semicolon, so that only the model gets the value, as text.
+        """
+        outcome = convert_formatted(value, self._clean(dict(bundle)), self.figures)
+        return msgspec.structs.replace(outcome, display=None) if quiet else outcome

@@ -103,7 +103,7 @@ class Figures:
         if refusal and picture is None:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
-        note = (refusal or missing).strip("[]")
+        note = (refusal or missing.replace(Shown.CHARTS.get(kind, ""), "it")).strip("[]")
         attachment = Shown.clean(
             {**(picture or {}), Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note}
         )

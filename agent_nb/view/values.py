@@ -246,7 +246,7 @@ def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
     if Shown.explain_refusal(kind, chart):  # of a forged record
         return picture or (_attached(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
-    words = f"{caption}. {notes[0].left[0].text}" if notes else caption
+    words = f"{caption}; {notes[0].left[0].text}" if notes else caption
     still = picture or (Row((T(words, tone="muted"),), wrap=True),)
     data = {kind: chart, "text/plain": caption if picture else words}
     if picture and isinstance(picture[0], Image):

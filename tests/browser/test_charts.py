@@ -2,7 +2,9 @@
 end, in an untrusted notebook; in JupyterLab and Notebook 7, on light and on dark ground.
 """
 
+import nbformat
 import pytest
+from helpers.pictures import base64_of, png
 
 pytest.importorskip("plotly")
 pytest.importorskip("altair")
@@ -44,10 +46,11 @@ work = Scripted([
 ])
 """
 ASK = "%%agent -m work -t python -t sketch -t pause --approve auto\nHow long are the trips?"
+PICTURE = base64_of(png(300, 200))
 # what stands in the output of a cell, from top to bottom
 ORDER = """index => {
     const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
-    const kinds = {plotly: '.js-plotly-plot', altair: '.vega-embed', table: 'table', slider: '.widget-slider, .jupyter-widget-slider, .widget-hslider',
+    const kinds = {plotly: '.js-plotly-plot, .jp-RenderedPlotly', altair: '.vega-embed', table: 'table', slider: '.widget-slider, .jupyter-widget-slider, .widget-hslider',
                    picture: '.jp-RenderedImage img'};
     const found = Object.entries(kinds).flatMap(([kind, select]) => [...cell.querySelectorAll(select)]
         .filter(node => node.getBoundingClientRect().height > 20).map(node => [kind, node.getBoundingClientRect().top]));
@@ -87,6 +90,7 @@ def test_charts_stand_at_their_call_live_and_after(opened, app):
     (notebook.server.root / "charts-seen").touch()
     notebook.wait(cell)
     stands(notebook, cell, ENDED)
+    notebook.page.set_viewport_size({"width": 1200, "height": 2600})
     notebook.shot(f"charts-after-{app}", full_page=True)
     if app == "lab":
         notebook.theme("JupyterLab Dark")
@@ -101,5 +105,17 @@ def test_charts_stand_at_their_call_live_and_after(opened, app):
     notebook.close()
     notebook.server.end_kernels()
     notebook.open()
-    stands(notebook, cell, [kind for kind in ENDED if kind != "slider"])
+    still = [kind for kind in ENDED if kind != "slider"]
+    stands(notebook, cell, still)
     notebook.shot(f"charts-reopened-{app}", full_page=True)
+    notebook.close()
+    notebook.server.end_kernels()
+    saved.cells[0].source += "# changed by another program, so that the notebook is not trusted"
+    chart = saved.cells[cell].outputs[1]
+    chart.data["image/png"] = PICTURE  # as with kaleido
+    nbformat.write(saved, notebook.server.root / notebook.name)
+    notebook.open()
+    stands(notebook, cell, still)
+    trusted = "() => window.jupyterapp.shell.currentWidget.content.model.cells.get(1).trusted"
+    assert notebook.page.evaluate(trusted) is False
+    notebook.shot(f"charts-untrusted-{app}", full_page=True)

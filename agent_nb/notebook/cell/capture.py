@@ -53,12 +53,17 @@ class Capture:
         if value is not None:
             self.value = value
 
-    def outcome(self) -> Outcome:
-        """Return the value as text, JSON or a mime bundle, bounded, and all that was shown."""
+    def outcome(self, code: str) -> Outcome:
+        """Return the value as text, JSON or a mime bundle, bounded, and all that was shown.
+
+        A semicolon at the end of `code` keeps the value from being shown, as in any cell.
+        """
         data: dict[str, Any] = {}
-        if self.value is not None:
+        quiet = self._shell.displayhook.semicolon_at_end_of_expression(code)
+        # some values display themselves when they are formatted; a figure keeps its picture
+        if self.value is not None and not (quiet and not hasattr(type(self.value), "savefig")):
             data, _ = self._shell.display_formatter.format(self.value)
-        return self._displays.convert_value(self.value, data)
+        return self._displays.convert_value(self.value, data, quiet=quiet)
 
 
 def _open_capture() -> Capture | None:

@@ -170,7 +170,7 @@ class MainThread:
             fault = result.error_before_exec or result.error_in_exec
             if fault is not None:
                 raise fault
-            return capture.outcome()
+            return capture.outcome(transformed)
 
     async def _submit(
         self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]

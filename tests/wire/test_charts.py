@@ -1,0 +1,104 @@
+"""What is kept of a display: charts as JSON that loads nothing, tables, never a script."""
+
+import pytest
+from helpers.pictures import attached, png
+
+from agent_nb.wire.charts import LARGEST, PLOTLY, VEGA, VEGA_LITE, Shown
+
+BARS = {"mark": "bar", "data": {"values": [{"a": 1, "url": "https://a.example"}]}, "encoding": {}}
+FIGURE = {"data": [{"type": "bar", "x": [1], "y": [2]}], "layout": {"title": {"text": "http://a"}}}
+ADDRESS = "https://stranger.example/seen"
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"),
+    [
+        ("application/vnd.vegalite.v6.json", VEGA_LITE),
+        ("application/vnd.vegalite.v6+json", VEGA_LITE),
+        ("application/vnd.vegalite.v5.20.1+json", VEGA_LITE),
+        ("application/vnd.vega.v6+json", VEGA),
+    ],
+)
+def test_a_newer_type_of_vega_is_kept_as_one_that_is_drawn(kind, kept):
+    assert Shown.clean_display({kind: BARS, "text/plain": "x"}) == {kept: BARS, "text/plain": "x"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "chart"),
+    [
+        (VEGA_LITE, {"data": {"url": ADDRESS}, "mark": "bar"}),
+        (VEGA_LITE, {"data": {"url": "data/cars.csv"}, "mark": "bar"}),
+        (VEGA_LITE, {**BARS, "layer": [{"mark": {"type": "image", "url": ADDRESS}}]}),
+        (VEGA_LITE, {**BARS, "mark": "image", "encoding": {"url": {"field": "url"}}}),
+        (VEGA, {"data": [{"name": "t", "url": {"signal": "'https://a'"}}]}),
+        (VEGA, {"marks": [{"type": "image", "encode": {"enter": {"url": {"value": ADDRESS}}}}]}),
+        (PLOTLY, {"data": [], "layout": {"images": [{"source": ADDRESS}]}}),
+        (PLOTLY, {"data": [], "layout": {"images": [{"source": " //stranger.example/a.png"}]}}),
+        (PLOTLY, {"data": [], "layout": {"map": {"style": ADDRESS}}}),
+        (PLOTLY, {"data": [{"type": "choropleth", "geojson": ADDRESS}], "layout": {}}),
+        (PLOTLY, {"data": [], "layout": {"mapbox": {"layers": [{"source": [ADDRESS]}]}}}),
+    ],
+)
+def test_a_chart_that_loads_from_an_address_is_not_kept(kind, chart):
+    assert Shown.explain_refusal(kind, chart) == "it loads something from an address"
+    assert Shown.clean_display({kind: chart}) == {}
+
+
+def test_addresses_among_the_data_and_inline_pictures_load_nothing():
+    inline = {"data": [], "layout": {"images": [{"source": "data:image/png;base64,iVBORw0K"}]}}
+    for kind, chart in ((VEGA_LITE, BARS), (PLOTLY, FIGURE), (PLOTLY, inline)):
+        assert Shown.clean_display({kind: chart}) == {kind: chart}
+
+
+def test_instructions_for_what_embeds_a_chart_are_removed():
+    embed = {"embedOptions": {"config": ADDRESS, "loader": {}, "sourceHeader": "<script>"}}
+    assert Shown.clean_display({VEGA_LITE: {**BARS, "usermeta": embed}}) == {VEGA_LITE: BARS}
+    config = {"plotlyServerURL": "https://plot.ly", "topojsonURL": ADDRESS, "scrollZoom": True}
+    kept = Shown.clean_display({PLOTLY: {**FIGURE, "config": config}})
+    assert kept == {PLOTLY: {**FIGURE, "config": {"scrollZoom": True}}}
+
+
+@pytest.mark.parametrize("chart", ["<script>", [], None, 7])
+def test_what_is_no_object_of_json_is_no_chart(chart):
+    assert Shown.clean_display({PLOTLY: chart}) == {}
+
+
+def test_a_chart_that_is_nested_without_end_is_not_kept():
+    chart: dict = {}
+    chart["data"] = chart
+    deep: dict = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    for one in (chart, deep):
+        assert "not an object of JSON" in Shown.explain_refusal(VEGA_LITE, one)
+
+
+def test_a_huge_chart_is_not_kept_and_the_reason_names_its_size():
+    chart = {"data": [{"x": ["x" * 1000] * (LARGEST // 1000)}]}
+    assert Shown.explain_refusal(PLOTLY, chart) == "its JSON has 2.0 MB, at most 2 MB are kept"
+
+
+@pytest.mark.parametrize("html", ["<b>a</b><script>x</script>", '<IFRAME src="a">', "<canvas>"])
+def test_html_that_needs_a_script_or_a_frame_is_not_kept(html):
+    assert Shown.clean_display({"text/html": html, "text/plain": "x"}) == {}
+
+
+def test_an_attachment_keeps_its_picture_beside_its_chart_but_not_beside_html():
+    picture = attached(png())
+    chart = Shown.clean({**picture, "display": {PLOTLY: FIGURE}, "other": 1})
+    assert chart == {**picture, "display": {PLOTLY: FIGURE}}
+    assert Shown.clean({**picture, "display": {"text/html": "<b>a</b>"}}) == picture
+
+
+def test_tables_and_widgets_have_no_number_among_the_figures():
+    table = {"media_type": "text/html", "data": "", "display": {"text/html": "<table>"}}
+    chart = {"media_type": PLOTLY, "data": "", "display": {PLOTLY: FIGURE}}
+    listed = [attached(png()), table, chart]
+    assert [number for number, _ in Shown.number_all(listed)] == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "live", [{"model_id": "<b>"}, {"model_id": 7}, "x", {"model_id": "a" * 99}]
+)
+def test_only_an_id_names_a_widget(live):
+    assert Shown({"live": live}).model_id == ""
