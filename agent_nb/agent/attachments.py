@@ -35,6 +35,8 @@ def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Pictur
     for attachment in attachments:
         if (clean := Shown.clean(attachment)) is not None:
             display = {Shown.DISPLAY: hide(clean_value(clean.display))} if clean.display else {}
+            if clean.get(Shown.NOTE):
+                display[Shown.NOTE] = hide(clean[Shown.NOTE])
             yield {**clean, **display, **_redact_figure_data(attachment, hide)}
 
 

@@ -62,7 +62,7 @@ class Shown(dict[str, Any]):
     """An attachment of a result, as a copy: a picture, a display or both. It may be forged."""
 
     DISPLAY: ClassVar = "display"  # the key of the MIME bundle
-    NOTE: ClassVar = "note"  # the key of a sentence for people, such as what makes a picture
+    NOTE: ClassVar = "chart_note"  # the key of a sentence for people, such as what makes a picture
     LIVE: ClassVar = "live"  # the key of what only this kernel knows: `below`, `model_id`
     WIDGET: ClassVar = WIDGET
     CHARTS: ClassVar = CHARTS

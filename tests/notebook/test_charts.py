@@ -84,7 +84,7 @@ def outputs(nb):
 
 
 def kinds(nb):
-    """Return what each output of the agent's cell is: the type of a chart, or a part of the page."""
+    """Return what each output of the cell is: the type of a chart, or a part of the page."""
     charts = (PLOTLY, VEGA_LITE)
     return [next((k for k in charts if k in o["data"]), "page") for o in outputs(nb)]
 

@@ -66,7 +66,7 @@ def test_a_displayed_chart_has_its_text_its_name_and_what_to_install(displays):
 [no picture of a Plotly chart: pip install kaleido makes one]
 """
     ]
-    assert displays.all[0]["note"] == "no picture of it: pip install kaleido makes one"
+    assert displays.all[0]["chart_note"] == "no picture of it: pip install kaleido makes one"
 
 
 def test_what_draws_a_chart_gives_its_picture_at_the_end(displays, monkeypatch):
@@ -78,7 +78,7 @@ def test_what_draws_a_chart_gives_its_picture_at_the_end(displays, monkeypatch):
     (shown,) = map(Shown, outcome.attachments)
     assert shown["media_type"] == "image/png"
     assert shown.chart == (PLOTLY, FIGURE)
-    assert "note" not in shown
+    assert "chart_note" not in shown
 
 
 def test_a_library_that_cannot_draw_is_named_in_the_result(displays, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_huge_chart_is_a_picture_with_a_sentence(displays, monkeypatch):
     (shown,) = map(Shown, displays.all)
     assert not shown.display
     assert (
-        shown["note"]
+        shown["chart_note"]
         == "a Plotly chart is not kept as one: its JSON has 2.0 MB, at most 2 MB are kept"
     )
     assert displays.text[0].splitlines()[1:] == ["[figure 1: 30×20 pixels]", f"[{shown['note']}]"]

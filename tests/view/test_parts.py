@@ -13,7 +13,7 @@ CHART = {
     "media_type": PLOTLY,
     "data": "",
     "display": {PLOTLY: FIGURE},
-    "note": "no picture of it: pip install kaleido makes one",
+    "chart_note": "no picture of it: pip install kaleido makes one",
 }
 DRAWN = {**attached(png()), "display": {PLOTLY: FIGURE}}
 
@@ -123,4 +123,5 @@ def test_the_last_value_of_code_stands_in_the_open_as_in_any_cell():
     for name, before in (("python", True), ("draw", False)):
         events = [msgspec.structs.replace(x, name=name) if hasattr(x, "name") else x for x in log]
         page = make_bundle(events)["text/html"]
-        assert (page.rindex("</details>") < page.index("seven")) is before
+        call_page = page[page.index("<details") : page.index("The end.")]
+        assert (call_page.rindex("</details>") < call_page.index("seven")) is before

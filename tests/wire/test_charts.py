@@ -83,7 +83,7 @@ def test_html_that_needs_a_script_or_a_frame_is_not_kept(html):
     assert Shown.clean_display({"text/html": html, "text/plain": "x"}) == {}
 
 
-def test_an_attachment_keeps_its_picture_beside_its_chart_but_not_beside_html():
+def test_a_picture_stays_beside_a_chart_and_alone_beside_html():
     picture = attached(png())
     chart = Shown.clean({**picture, "display": {PLOTLY: FIGURE}, "other": 1})
     assert chart == {**picture, "display": {PLOTLY: FIGURE}}
