@@ -115,7 +115,9 @@ THOUGHT = f"font-size:{BASE};line-height:1.5"
 TABLE = f"border-collapse:collapse;margin:4px 0;font-size:{SMALL};border:0"
 CELL = f"padding:2px 10px 2px 0;border:0;border-bottom:{HAIR};text-align:left;vertical-align:top"
 SHORT = "white-space:nowrap"  # dates, numbers, names: a table scrolls
-CUT = "width:50%;min-width:110px;max-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+# a table whose texts share the room that the other columns leave; in a narrow page it scrolls
+SHARED = "table-layout:fixed;width:100%;min-width:440px"
+CUT = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 # what is wide hugs its content: an edge at the end of the page says that it goes on
 EDGE = f"width:fit-content;max-width:100%;border-right:{LINE}"
 LONG = "min-width:150px"  # so that the short cells beside it do not make it a column of words

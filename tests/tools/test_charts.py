@@ -107,7 +107,10 @@ def test_a_huge_chart_is_a_picture_with_a_sentence(displays, monkeypatch):
         shown["chart_note"]
         == "a Plotly chart is not kept as one: its JSON has 2.0 MB, at most 2 MB are kept"
     )
-    assert displays.text[0].splitlines()[1:] == ["[figure 1: 30×20 pixels]", f"[{shown['chart_note']}]"]
+    assert displays.text[0].splitlines()[1:] == [
+        "[figure 1: 30×20 pixels]",
+        f"[{shown['chart_note']}]",
+    ]
 
 
 def test_a_replay_does_not_compare_what_depends_on_packages(displays):

@@ -272,3 +272,20 @@ def test_the_terminal_prints_plan_quarters_and_outcome_once():
     assert said == "".join(once)
     assert said.index("about $0.021") < said.index("100 of 200 rows · 10 rows/s")
     assert said.index("160 of 200 rows") < said.index("190 of 200 rows answered")
+
+
+def test_the_texts_of_the_table_share_the_width_of_the_page_and_are_cut_by_it(tape):
+    planned(tape)
+    line = {
+        "place": 1,
+        "status": "ok",
+        "said": "word " * 28,
+        "answered": "and " * 30,
+        "seconds": 1.5,
+    }
+    tape(e.State(kind="map", payload={"total": 1, "done": 1, "ok": 1, "sample": [line]}))
+    drawn = html.draw_html(page(RunView().extend(tape.log)))
+    assert ("word " * 28).strip() in drawn
+    assert drawn.count("text-overflow:ellipsis;white-space:nowrap") >= 4  # two columns, two rows
+    assert "table-layout:fixed" in drawn
+    assert drawn.count('px">✓ ok<') == 1  # a column with a width of its own

@@ -88,6 +88,9 @@ def _breadth(node: nodes.Table, column: int, cell: str) -> str:
     """Return the style that keeps a short cell (a date, say) on one line and a long one wide."""
     if column in node.cut:
         return theme.CUT
+    if node.cut:
+        letters = max(len(row[column]) for row in (node.columns, *node.rows))
+        return f"{theme.SHORT};width:{7 * letters + 26}px"
     return theme.SHORT if len(cell) <= (WORDS if " " in cell else WORD) else theme.LONG
 
 
@@ -107,7 +110,7 @@ def table(node: nodes.Table) -> str:
         if node.note
         else ""
     )
-    inner = f"<table{style(theme.TABLE, 'width:100%' if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    inner = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
     height = "" if _short(node) else theme.HEIGHT
