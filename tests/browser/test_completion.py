@@ -83,12 +83,13 @@ def test_a_chosen_name_goes_on_with_the_prompt(front):
     )
     front.start(cell)
     front.wait(cell)
-    front.sees(cell, "context: 1 variable, 1 file, ")
+    front.sees(cell, " variables, 1 file, ")
     front.output(cell).locator("summary", has_text="context: ").click()
     front.output(cell).get_by_text("File remarks.md, 1 line").wait_for()
     front.shot(f"{front.app}-mentions-card")
     front.theme("JupyterLab Dark")
     front.shot(f"{front.app}-mentions-card-dark")
+    offered(front, "%%agent -m model\n@", "mentions-dark")
     front.theme("JupyterLab Light")
 
 

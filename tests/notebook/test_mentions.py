@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -13,6 +14,8 @@ from agent_nb import Agent
 from agent_nb.agent.context import Mention, find_context
 from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
+from agent_nb.notebook.cell.staleness import list_cell_states
+from agent_nb.notebook.commands.output import make_agent
 from agent_nb.notebook.mentions import find_begun, find_written
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
 from agent_nb.record.signing import sign_record, user_key
@@ -334,3 +337,20 @@ def test_rows_and_python_code_take_it_literally(nb, loaded):
     assert model.prompt() in ("@df 0", "@df 1")
     Agent(model).run_sync("@df?")
     assert model.prompt() == "@df?"
+
+
+def test_the_state_of_a_cell_names_what_it_points_at(notebook, folder):
+    (folder / "notes.md").write_text("one")
+    (folder / "data.txt").write_text("one")
+    line = f"{LINE} --attach data.txt"
+    notebook.save(("c1", f"%%agent {line}\nExplain @notes.md and @df"))
+    notebook.cell("Explain @notes.md and @df", line, model=Asked(["ok"]), df=frame(2))
+    session = notebook.shell.magics_manager.registry["AgentMagics"].session
+    make = partial(make_agent, session)
+    assert [state.state for state in list_cell_states(session, make)] == ["recorded"]
+    (folder / "notes.md").write_text("two")
+    (folder / "data.txt").write_text("two")
+    notebook.shell.user_ns["df"] = frame(3)
+    [state] = list_cell_states(session, make)
+    assert state.state == "stale"
+    assert state.why == "`df` 2×1 → 3×1, `@notes.md` changed, `data.txt` changed"
