@@ -2,6 +2,7 @@
 
 import json
 
+import nbformat
 import pandas as pd
 import pytest
 from helpers.asked_models import Asked
@@ -10,12 +11,14 @@ from helpers.scripts import batch, calling
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.tape import Tape
+from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.events import Error, RunStart
 from agent_nb.host import launch
 from agent_nb.notebook.cell import cell_tools
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY
+from agent_nb.record.signing import sign_record
 from agent_nb.tools import Toolset
 
 DEFAULT = ["python", "add_cell"]
@@ -339,3 +342,33 @@ def test_an_unknown_tool_is_a_mistake_as_before(nb):
         nb.cell("Go.", "-m model -t pyton", model=Scripted(["ok"]))
     with pytest.raises(UsageError):
         Agent(Scripted(["ok"]), ["none"])
+
+
+def test_code_of_a_strangers_record_does_not_run_without_trust(nb, offline):
+    nb.cell("Go.", "-m model --approve auto", model=Asked([calling("python", code="a = 1"), "ok"]))
+    del nb.shell.user_ns["a"]
+    listed = nb.shell.magics_manager.registry["AgentMagics"].session.library._records["c1"]
+    listed[0] = sign_record(listed[0], b"a key of another user" * 2)
+    offline()
+    with pytest.raises(AgentCellError, match=Tape.FOREIGN):
+        nb.cell("Go.", "-m model --approve auto")
+    assert "a" not in nb.shell.user_ns
+
+
+@pytest.mark.kernel
+def test_a_new_record_replays_in_another_environment(tmp_path, monkeypatch, capsys):
+    setup = f"""%load_ext agent_nb
+from agent_nb import Scripted
+model = Scripted([{calling("python", code="made = 1")!r}, 'Made.'])"""
+    sources = (setup, "%%agent -m model --approve auto\nMake it.", "assert made == 1")
+    monkeypatch.chdir(tmp_path)
+    cells = [nbformat.v4.new_code_cell(text, id=f"c{n}") for n, text in enumerate(sources)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), "made.ipynb")
+    assert main(["run", "--live", "--inplace", "made.ipynb"]) == 0
+    profile = tmp_path / "ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipython_config.py").write_text("get_config().AgentMagics.tools = ['list']")
+    monkeypatch.setenv("IPYTHONDIR", str(profile.parent))
+    before = (tmp_path / "made.ipynb").read_bytes()
+    assert main(["test", "made.ipynb"]) == 0, capsys.readouterr()
+    assert (tmp_path / "made.ipynb").read_bytes() == before
