@@ -157,6 +157,15 @@ def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
         read_tables("a.xlsx", workbook(one=[["x" * 30_000]] * 60), "pandas")
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_small_parquet_file_of_many_values_is_refused(monkeypatch, library):
+    raw = io.BytesIO()
+    pd.DataFrame({"a": [1] * 1_000_000}).to_parquet(raw)
+    monkeypatch.setattr(table_files, "VALUES", 999_999)
+    with pytest.raises(UsageError, match="more than 999,999 values"):
+        read_tables("a.parquet", raw.getvalue(), library)
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(UsageError, match="pip install openpyxl"):

@@ -6,7 +6,8 @@ separator are found as people expect, and the size is bounded before a library s
 Rules
 - pandas, or polars where the notebook uses polars and not pandas. What is missing is said with the
   `pip install` line.
-- At most `LARGEST` bytes (unpacked, too), `COLUMNS` columns and, in Excel, `CELLS` cells.
+- At most `LARGEST` bytes (unpacked, too), `COLUMNS` columns, in Excel `CELLS` cells and in
+  Parquet `VALUES` values.
 - A sheet of Excel is a frame; empty sheets are left out.
 - Every fault of a library is a UsageError with its first line: what a broken file raises is open.
 """
@@ -29,6 +30,7 @@ ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/inter
 LARGEST = 200_000_000  # bytes
 COLUMNS = 10_000
 CELLS = 5_000_000  # of an Excel file
+VALUES = 200_000_000  # of a Parquet file
 SHEETS = 20
 _LONGEST_HEADER = 1_000_000  # characters
 _SEPARATORS = ",;\t|"
@@ -55,7 +57,7 @@ def read_tables(name: str, data: bytes, library: Library) -> dict[str, Any]:
         if lower.endswith(_EXCEL):
             return _read_excel(name, data, library)
         if lower.endswith(_PARQUET):
-            return {"": _require(library, name).read_parquet(io.BytesIO(data))}
+            return {"": _read_parquet(name, data, library)}
         return {"": _read_text(name, data, library)}
     except UsageError:
         raise
@@ -128,6 +130,22 @@ def _find_separator(header: str) -> str:
     """Return the separator that stands most often in the first line, outside of quotes."""
     plain = "".join(header.split('"')[::2])
     return max(_SEPARATORS, key=plain.count)
+
+
+def _read_parquet(name: str, data: bytes, library: Library) -> Any:
+    """Return the frame of a Parquet file; a small file may hold billions of equal values."""
+    module = _require(library, name)
+    if library == "polars":
+        width = len(module.read_parquet_schema(io.BytesIO(data)))
+        height = module.scan_parquet(io.BytesIO(data)).select(module.len()).collect().item()
+    else:
+        from pyarrow import parquet
+
+        metadata = parquet.read_metadata(io.BytesIO(data))
+        width, height = metadata.num_columns, metadata.num_rows
+    if width > COLUMNS or width * height > VALUES:
+        raise UsageError(f"{name} has more than {VALUES:,} values or {COLUMNS:,} columns.")
+    return module.read_parquet(io.BytesIO(data))
 
 
 def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
