@@ -75,7 +75,7 @@ _CALLS = _table(
     ("args", "object", "The arguments, as approved, nested."),
     ("content", "object", "The result, nested."),
     ("display", "object", "What was shown of the result: a mime bundle."),
-    ("attachments", "object", "The pictures of the result, in base64."),
+    ("attachments", "object", "What the result shows: pictures in base64, charts and tables."),
 )
 _TURNS = _table(
     "turns",

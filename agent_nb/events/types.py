@@ -161,8 +161,9 @@ class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
     `content` is what the model reads (text or a JSON value), `display` a mime bundle for people,
-    `duration` seconds, `attachments` the pictures, as in User. A tool that printed something has
-    it, bounded, as `printed` in `extra`: the model reads it beside the content.
+    `duration` seconds, `attachments` what it shows: pictures, as in User, and charts and tables as
+    their `display`. A tool that printed something has it, bounded, as `printed` in `extra`: the
+    model reads it beside the content.
     """
 
     type: ClassVar[str] = "result"

@@ -232,6 +232,7 @@ def test_an_export_has_the_parts_as_one_page_and_no_display_twice(folder):
     assert "figure 1 of python: a Plotly chart" in text.read_text(encoding="utf-8")
 
 
+@pytest.mark.extra
 def test_displays_of_older_records_are_shown_below_as_then(tmp_path, monkeypatch):
     for library in ("plotly", "altair", "PIL"):
         pytest.importorskip(library)
