@@ -197,6 +197,10 @@ class Stream(InProgress):
         """Let this run, which has not begun, end with an error that says `why`."""
         self._make_driver = lambda _: RefusedRun(self.log, self.request, why)
 
+    async def run_here(self) -> None:
+        """Run to the end in the current task, for a caller that shows and announces the run."""
+        await self._drive()
+
     async def _drive(self) -> None:
         display.enter_run(self._host)
         self._driver = self._make_driver(anyio.CancelScope())

@@ -156,6 +156,9 @@ class EventLog(Sequence[Event]):
     def __getitem__(self, index: int | slice) -> Event | list[Event]:
         return self._events[index]
 
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)  # also of those that come meanwhile
+
     def __len__(self) -> int:
         return len(self._events)
 

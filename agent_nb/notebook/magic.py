@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Coroutine
@@ -22,6 +23,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
 from ..agent import Context
+from ..host import read_launch
 from . import option_table, options, transform
 from .cell import executions, kernel_interrupts, publish, ran_cells
 from .completion import registration as completion
@@ -176,16 +178,34 @@ def _load_ahead() -> None:
     """Import what an agent cell needs while the user writes the first one.
 
     These imports take three times as long as `%load_ext` itself: if it made them, every notebook
-    would wait for them; if the first agent cell did, its card would.
+    would wait for them; if the first agent cell did, its card would. A test draws nothing and asks
+    no model.
     """
     with suppress(Exception):  # the cell that needs a module reports the error
-        from ..view import LiveView
+        strict = read_launch().strict
+        if not strict:
+            from ..view import LiveView
 
-        LiveView.import_widgets()
+            LiveView.import_widgets()
         from . import presenter  # noqa: F401
         from .cell import cell_tools, run  # noqa: F401
 
         cell_tools.load_default_tools()
+
+        if not strict:
+            _load_for_models()
+
+
+def _load_for_models() -> None:
+    """Import what asking a model needs: clients, dialects, and the back end of anyio."""
+    import anyio
+
+    from ..host import load_plugin
+    from ..models import resolve_all  # noqa: F401
+
+    for dialect in ("native", "xml", "thinking"):
+        load_plugin("dialects", dialect)
+    asyncio.run(anyio.sleep(0))
 
 
 def unload_magics(shell: Any) -> None:

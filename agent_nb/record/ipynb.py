@@ -15,11 +15,14 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import UsageError
-from ..wire import as_dict, as_list
+from ..wire import as_dict, as_list, loads
 
 NOTEBOOK_SUFFIX = ".ipynb"
 HIDDEN = frozenset({".ipynb_checkpoints"})  # folders with copies that the server keeps
@@ -66,6 +69,9 @@ def read_notebook(path: str | Path, name: str = "") -> dict[str, Any]:
 
 def _read_json(path: str | Path, name: str = "") -> Any:
     text = Path(path).read_bytes().decode("utf-8-sig")
+    # NaN and lone surrogates, which msgspec refuses, are read below
+    with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
+        return loads(text)
     try:
         return json.loads(text)
     except ValueError as fault:

@@ -159,6 +159,25 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         if RECORD_MIME in message["content"].get("data", {}) or RunNumbers.PART in numbers:
             cell.outputs.append(nbformat.v4.output_from_msg(message))
 
+    def output(
+        self, outs: list[Any], msg: dict[str, Any], display_id: str | None, cell_index: int
+    ) -> Any:
+        """Add an output. One without content, for the numbers of a run, is valid as it is."""
+        content = msg["content"]
+        hooked = self.output_hook_stack[msg["parent_header"].get("msg_id")]
+        if (
+            hooked
+            or display_id
+            or self.clear_before_next_output
+            or msg["msg_type"] != "display_data"
+            or content.get("data") != {"text/plain": ""}
+            or not isinstance(content.get("metadata"), dict)
+        ):
+            return super().output(outs, msg, display_id, cell_index)
+        kept = {name: content[name] for name in ("data", "metadata")}
+        outs.append(nbformat.from_dict({"output_type": "display_data", **kept}))
+        return outs[-1]
+
     def current_cell(self) -> tuple[int, Any]:
         """Return the number and the JSON of the cell that runs, or ran last."""
         return self.reached, self.nb.cells[self.reached - 1] if self.reached else None

@@ -27,6 +27,7 @@ from typing import IO, Any
 import msgspec
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.paths import jupyter_path
 
 from ..errors import UsageError
 from ..host import Launch, Offer
@@ -54,6 +55,20 @@ OWN_PYTHONS = (
     f"python{sys.version_info[0]}.{sys.version_info[1]}",
 )
 HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
+
+
+class InstalledKernels(KernelSpecManager):  # type: ignore[misc]  # its traits have no types
+    """The installed kernels, found without importing IPython, which is slow.
+
+    Only IPython knows where its folder is, but that counts only if it has kernels.
+    """
+
+    def _kernel_dirs_default(self) -> list[str]:
+        settings = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+        places = os.environ.get("IPYTHONDIR") or "~/.ipython", os.path.join(settings, "ipython")
+        if any(os.path.isdir(os.path.expanduser(f"{place}/kernels")) for place in places):
+            return list(super()._kernel_dirs_default())
+        return jupyter_path("kernels")
 
 
 class KernelChoice(msgspec.Struct, frozen=True):
@@ -160,6 +175,7 @@ def _discard(future: Future[StartedKernel]) -> None:
 
 def use_own_launcher(manager: Any) -> None:
     """Make a kernel manager start kernels of this Python with `LAUNCH`."""
+    manager.kernel_spec_manager = InstalledKernels(data_dir=manager.data_dir)
     program, *rest = manager.kernel_spec.argv
     if program in OWN_PYTHONS and rest[:2] == ["-m", "ipykernel_launcher"]:
         manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
@@ -197,7 +213,7 @@ def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
 
     Raises UsageError.
     """
-    known = KernelSpecManager().find_kernel_specs()
+    known = InstalledKernels().find_kernel_specs()
     metadata = as_dict(nb.get("metadata"))
     spec = as_dict(metadata.get("kernelspec"))
     name = kernel or str(spec.get("name") or DEFAULT_KERNEL)

@@ -3,8 +3,8 @@
 Read `base` first: the contract of the room. A file that defines `tools` is a plug-in with built-in
 tools. Other rooms collect the tools of a run, run calls, and describe the variables of a notebook.
 
-Order: base, capture, chart_words, docstrings, figure_artists, offered_code, paths, safe_types,
-  source_text, threads, values, variable_facts, wrappers
+Order: base, capture, chart_words, docstrings, figure_artists, offered_code, paths, plain_schema,
+  safe_types, source_text, threads, values, variable_facts, wrappers
 < command_line, display, frames, plain_values, read_files, reads, text_excerpt
 < charts, signature, source
 < pictures

@@ -3,7 +3,8 @@
 Why: a tool is a plain Python function, declared only by its annotations and docstring.
 
 Rules
-- Pydantic handles the types; it is imported only when a tool is made.
+- Pydantic handles the types. It is imported for the first call, or for a tool with a parameter that
+  is not plain (`plain_schema`).
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
   for a parameter with a default. All else is refused with a message that the model can act on.
 - Not in the schema: the ToolContext parameter, parameters bound by a partial, and parameters with a
@@ -16,13 +17,14 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from ..errors import ToolError, UsageError
 from ..host import without_project
 from ..wire import cut_end
 from . import docstrings, signature
+from .plain_schema import describe_plain
 
 # keywords of JSON Schema by what they hold: schemas by name, a list of schemas, one schema
 MAPS = ("properties", "$defs", "patternProperties")
@@ -48,12 +50,18 @@ class Arguments:
         bound = signature.find_bound_names(function)
         unseen = {self.context_parameter, *bound}
         self._parameters = [p for p in self._signature if p.name not in unseen]
-        self._drop_inexpressible()
+        plain = describe_plain(self._parameters, self._hints, self._describe)
+        if plain is None:
+            self._drop_inexpressible()
         named, shown = ({p.name for p in ps} for ps in (self._signature, self._parameters))
         self._hidden = (named | bound) - shown
-        self._model = self._build(self._parameters)
-        self.schema = remove_titles(self._model.model_json_schema())
+        self.schema = plain or remove_titles(self._model.model_json_schema())
         self.schema.setdefault("properties", {})
+
+    @cached_property
+    def _model(self) -> Any:
+        """The pydantic model of the parameters, made when it is needed."""
+        return self._build(self._parameters)
 
     @property
     def plain(self) -> bool:

@@ -182,7 +182,9 @@ class LiveView:
 
         Raises ImportError if ipywidgets is missing.
         """
-        from .widgets import board  # noqa: F401  (loading it is all)
+        import nh3  # noqa: F401  (loading it is all)
+
+        from .widgets import board  # noqa: F401
 
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Paint the last state, then replace the display by the mime bundle `final`.

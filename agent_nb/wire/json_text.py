@@ -72,7 +72,9 @@ def _canonical_numbers(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return {
             k if type(k) is str else str(k): v
-            if (kind := type(v)) in _SCALARS or (kind is int and -SAFE <= v <= SAFE)
+            if (kind := type(v)) in _SCALARS
+            or (kind is int and -SAFE <= v <= SAFE)
+            or (kind is float and not v.is_integer())
             else _canonical_numbers(v, below)
             for k, v in value.items()
         }

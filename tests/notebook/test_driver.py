@@ -1,6 +1,8 @@
 """The awaited cell serves its agent's jobs on the main thread, and ends when it is interrupted."""
 
 import asyncio
+import contextlib
+import contextvars
 import signal
 import sys
 import threading
@@ -20,8 +22,9 @@ class Script:
     function's task.
     """
 
-    def __init__(self, driver, function):
+    def __init__(self, driver, function, brief=False):
         self.driver, self.function, self.task = driver, function, None
+        self.brief = brief
         self.value = self.thread = None
 
     async def run(self):
@@ -42,11 +45,11 @@ def drive(shell, run):
     returned.
     """
 
-    def drive(function, beside=None):
+    def drive(function, beside=None, *, brief=False):
         async def cell():
             with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:
                 driver = Driver(shell, interrupts)
-                work = Script(driver, function)
+                work = Script(driver, function, brief)
                 if beside:
                     asyncio.get_running_loop().call_later(0.05, beside)
                 await driver.drive(lambda: work)
@@ -73,6 +76,43 @@ def test_the_agent_runs_in_a_thread_of_its_own_that_ends_with_the_cell(drive):
     _, thread = drive(work)
     assert thread is not threading.main_thread()
     assert not thread.is_alive()
+
+
+def test_brief_work_is_a_task_on_the_cells_loop_in_a_context_of_its_own(drive):
+    mark = contextvars.ContextVar("mark", default="the cell's")
+
+    async def work(host):
+        mark.set("the work's")
+        return threading.current_thread(), await host.call(threading.current_thread)
+
+    _, threads = drive(work, brief=True)
+    assert set(threads) == {threading.main_thread()}
+    assert mark.get() == "the cell's"
+
+
+def test_a_press_cancels_brief_work(drive):
+    async def work(host):
+        await asyncio.sleep(60)
+
+    started = time.monotonic()
+    driver, value = drive(work, lambda: signal.raise_signal(signal.SIGINT), brief=True)
+    assert value == "cancelled"
+    assert driver.interrupts.stopped
+    assert time.monotonic() - started < 30
+
+
+def test_brief_work_that_does_not_stop_is_abandoned_at_a_second_press(drive):
+    async def work(host):
+        for _ in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    def press_twice():
+        signal.raise_signal(signal.SIGINT)
+        asyncio.get_running_loop().call_later(DOUBLE + 0.1, signal.raise_signal, signal.SIGINT)
+
+    driver, _ = drive(work, press_twice, brief=True)
+    assert driver.abandoned
 
 
 def test_a_function_is_called_on_the_main_thread(drive):

@@ -3,10 +3,13 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 
 import nbformat
 import pytest
 from helpers.paths import python_path
+from jupyter_client.kernelspec import KernelSpecManager
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
@@ -14,7 +17,7 @@ from agent_nb.errors import UsageError
 from agent_nb.host import launch
 from agent_nb.runner import kernels
 from agent_nb.runner.execution_options import ExecutionOptions
-from agent_nb.runner.kernels import EarlyKernels, choose_kernel, find_kernel
+from agent_nb.runner.kernels import EarlyKernels, InstalledKernels, choose_kernel, find_kernel
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """
@@ -67,6 +70,21 @@ def alive(kernel):
 
 
 class TestWhichOne:
+    def test_kernels_in_the_folder_of_ipython_are_found(self, tmp_path):
+        spec = {"argv": ["x"], "display_name": "Mine", "language": "python"}
+        folder = tmp_path / "ipython" / "kernels" / "mine"
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(json.dumps(spec))
+        assert find_kernel({"metadata": {"kernelspec": {"name": "mine"}}}) == ("mine", "")
+        assert InstalledKernels().kernel_dirs == KernelSpecManager().kernel_dirs
+
+    def test_without_such_a_folder_ipython_is_not_imported(self):
+        code = "import sys; from agent_nb.runner.kernels import find_kernel as f; print(f({})[0], 'IPython' in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "python3 False\n"
+
     @pytest.mark.parametrize(
         "metadata",
         [

@@ -4,6 +4,8 @@ Why: the kernel's thread must stay free for messages (clicks), for tools that ne
 interrupts, and the agent must not depend on how a kernel runs its loop.
 
 Rules
+- Brief work, which neither waits nor runs the user's code, is a task on the cell's own loop: a
+  thread and a loop cost more than the replay of a small cell.
 - The thread starts in a copy of the cell's context, so that its output lands in this cell. It is a
   daemon and ends before the cell, unless it is abandoned.
 - The cell waits in ticks: an untimed await would not notice a kernel interrupt. A job for the
@@ -32,12 +34,19 @@ LINGER = 0.1  # s; the cell waits so long for the thread to close connections af
 
 
 class Work:
-    """What the driver runs: `run` on the agent's loop, `cancel` there at the first interrupt."""
+    """What the driver runs: `run` on the agent's loop, `cancel` there at the first interrupt.
+
+    `brief`: it neither waits nor runs the user's code, and needs no loop of its own.
+    """
 
     def __init__(
-        self, run: Callable[[], Coroutine[Any, Any, None]], cancel: Callable[[], None]
+        self,
+        run: Callable[[], Coroutine[Any, Any, None]],
+        cancel: Callable[[], None],
+        *,
+        brief: bool = False,
     ) -> None:
-        self._run, self._cancel = run, cancel
+        self._run, self._cancel, self.brief = run, cancel, brief
 
     async def run(self) -> None:
         """Do the work; what it raises is kept in `Driver.fault`."""
@@ -90,9 +99,11 @@ class Driver:
         if fault is not None:
             raise fault
         self._work = work
-        thread = self._start(work)
         try:
-            await self._serve(thread)
+            if work.brief:
+                await self._serve_brief(work)
+            else:
+                await self._serve(self._start(work))
         finally:
             self.host.close()
 
@@ -101,6 +112,17 @@ class Driver:
         self.interrupts.press(by)
 
     async def _serve(self, thread: threading.Thread) -> None:
+        """Serve the work, and then wait for the thread, unless the work was abandoned."""
+        await self._handle_until_done()
+        if self.abandoned:
+            return
+        end = self._loop.time() + LINGER
+        while not self._loop_closed and (left := end - self._loop.time()) > 0:
+            await self._wait(left)
+        if self._loop_closed:
+            thread.join(LINGER)
+
+    async def _handle_until_done(self) -> None:
         """Run jobs of the host and handle interrupts until the work is done or abandoned."""
         while not self._work_done:
             if self.interrupts.abandoned:
@@ -110,11 +132,14 @@ class Driver:
                 self._cancel()
             self.host.step()
             await self._wait()
-        end = self._loop.time() + LINGER
-        while not self._loop_closed and (left := end - self._loop.time()) > 0:
-            await self._wait(left)
-        if self._loop_closed:
-            thread.join(LINGER)
+
+    async def _serve_brief(self, work: Work) -> None:
+        """Run the work as a task on this loop, in a copy of the cell's context."""
+        task = self._loop.create_task(self._run_work(work))
+        try:
+            await self._handle_until_done()
+        finally:
+            task.cancel()  # it is done, unless it was abandoned
 
     def _start(self, work: Work) -> threading.Thread:
         """Start the thread of the work in a copy of the cell's context."""

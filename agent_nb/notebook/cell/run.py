@@ -209,10 +209,13 @@ class CellRun:
         self._agent = agent = agent.equipped(choice.tape.choose_tools(agent.tools))
         if choice.tape.live:  # before the calls of the replay change the variables
             self._gather_context(agent)
-        if choice.tape.all_calls_to_rerun(agent.tools):
+        reruns = bool(choice.tape.all_calls_to_rerun(agent.tools))
+        if reruns:
             self._ask_permissions(agent, live=False)
         replay = self._inputs.replay(agent, choice.tape, replay_strictness(cell, options.compare))
-        return self._open(driver, replay, agent, choice.badge)
+        # nothing is drawn or called: such a replay waits for nothing
+        brief = not reruns and is_unshown(cell)
+        return self._open(driver, replay, agent, choice.badge, brief=brief)
 
     def _choose(self, agent: Agent, conversation: Conversation) -> ReplayChoice:
         """Decide between the model and a record. Raises UsageError."""
@@ -287,11 +290,19 @@ class CellRun:
         self._context = msgspec.structs.replace(context, changed=self._choice.why_live)
 
     def _open(
-        self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", replayed: int = 0
+        self,
+        driver: Driver,
+        stream: Stream,
+        agent: Agent,
+        badge: str = "",
+        *,
+        replayed: int = 0,
+        brief: bool = False,
     ) -> Work:
         """Show and announce a stream that is about to start, and return its work.
 
         `replayed`: with how many events of a replay it begins; the open view shows them already.
+        `brief`: see `Work`.
         """
         self._stream, self._driver = stream, driver
         self._controls.steer(driver)
@@ -317,11 +328,11 @@ class CellRun:
 
         async def run() -> None:
             try:
-                await stream
+                await (stream.run_here() if brief else stream)
             finally:
                 await agent.aclose()
 
-        return Work(run, lambda: stream.cancel("user", driver.interrupts.by))
+        return Work(run, lambda: stream.cancel("user", driver.interrupts.by), brief=brief)
 
     def _make_button(self) -> RunLive | None:
         """Return the button that runs this replayed cell live.

@@ -1,0 +1,93 @@
+"""The JSON schema of parameters with plain types, made without pydantic.
+
+Why: importing pydantic takes longer than all else that declares a tool, and a replay validates no
+arguments.
+
+Rules
+- The schema equals the one that pydantic makes, the order of its keys included.
+- Plain are text, numbers, truth values, lists and objects of plain types, literal texts, and each
+  of these or None. For any other type or default the answer is None: pydantic makes the schema.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Schema = dict[str, Any]
+_NAMES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_BARE: dict[Any, Any] = {list: list[Any], dict: dict[str, Any]}
+_DEFAULTS = frozenset({str, int, float, bool, type(None)})
+_NAMED = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+}
+
+
+def describe_plain(
+    parameters: Sequence[inspect.Parameter],
+    hints: dict[str, Any],
+    describe: Callable[[inspect.Parameter], str | None],
+) -> Schema | None:
+    """Return the schema of an object with these parameters, None if one of them is not plain.
+
+    `hints`: their annotations. `describe` returns the description of one.
+    """
+    properties = {}
+    for p in parameters:
+        schema = _describe_type(hints.get(p.name, Any)) if p.kind in _NAMED else None
+        if schema is None or not (p.default is p.empty or type(p.default) in _DEFAULTS):
+            return None
+        if text := describe(p):
+            schema["description"] = text
+        if p.default is not p.empty and _is_json(p.default):
+            schema["default"] = p.default
+        properties[p.name] = dict(sorted(schema.items()))
+    required = [p.name for p in parameters if p.default is p.empty]
+    return {
+        "additionalProperties": False,
+        "properties": properties,
+        **({"required": required} if required else {}),
+        "type": "object",
+    }
+
+
+def _is_json(default: Any) -> bool:
+    return not isinstance(default, float) or math.isfinite(default)
+
+
+def _describe_type(hint: Any) -> Schema | None:
+    """Return the schema of a plain type, None for any other."""
+    if hint is Any:
+        return {}
+    if type(hint) is type:
+        return {"type": _NAMES[hint]} if hint in _NAMES else _describe_generic(_BARE.get(hint))
+    return _describe_generic(hint)
+
+
+def _describe_generic(hint: Any) -> Schema | None:
+    """Return the schema of a literal, a list, an object, or a type or None; None for any other."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return _describe_literal(args)
+    if origin in (typing.Union, types.UnionType):
+        inner = [_describe_type(a) for a in args if a is not type(None)]
+        return {"anyOf": [*inner, {"type": "null"}]} if len(inner) == 1 and inner[0] else None
+    value = _describe_type(args[-1]) if args else None
+    if value is None or origin not in (list, dict):
+        return None
+    if origin is list:
+        return {"items": value, "type": "array"}
+    return {"additionalProperties": value or True, "type": "object"} if args[0] is str else None
+
+
+def _describe_literal(values: tuple[Any, ...]) -> Schema | None:
+    if any(type(value) is not str for value in values):
+        return None
+    only = {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
+    return {**only, "type": "string"}
