@@ -274,7 +274,7 @@ def test_the_terminal_prints_plan_quarters_and_outcome_once():
     assert said.index("160 of 200 rows") < said.index("190 of 200 rows answered")
 
 
-def test_the_texts_of_the_table_share_the_width_of_the_page_and_are_cut_by_it(tape):
+def test_texts_of_the_table_share_the_width_of_the_page_and_are_cut(tape):
     planned(tape)
     line = {
         "place": 1,
