@@ -103,7 +103,8 @@ class Figures:
         if refusal and picture is None:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
-        note = (refusal or missing.replace(Shown.CHARTS.get(kind, ""), "it")).strip("[]")
+        word = Shown.CHARTS.get(kind, "")
+        note = (refusal or (missing.replace(word, "it") if word else missing)).strip("[]")
         attachment = Shown.clean(
             {**(picture or {}), Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note}
         )

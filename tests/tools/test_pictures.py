@@ -10,6 +10,7 @@ from helpers.pictures import attached, png
 from agent_nb.tools.base import Pictured, Update
 from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, replace_pictures
 from agent_nb.tools.results import convert_result, convert_update
+from agent_nb.wire import Shown
 
 PICTURE = png()
 
@@ -141,3 +142,10 @@ def test_a_display_with_a_name_is_replaced_in_place() -> None:
 @pytest.mark.parametrize("wrong", [(1,), ("x", {}), "picture", (0, b"data"), [0, {}, 1]])
 def test_an_update_whose_picture_is_none_has_no_picture(wrong: Any) -> None:
     assert convert_update(Update(text="x", picture=wrong)) == Update(text="x")
+
+
+def test_a_figure_that_is_no_chart_has_no_note_below_it():
+    figures = Figures()
+    figures.add_display({"text/plain": "<Figure>", "image/png": attached(PICTURE)["data"]})
+    (kept,) = figures.all
+    assert not kept.get(Shown.NOTE)
