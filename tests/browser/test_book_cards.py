@@ -89,13 +89,13 @@ class Scene(NamedTuple):
 
 
 SCENES = {
-    "question": Scene("%%agent -m asking -t post\nTell the office that the lift works again.", "#office: The lift", ask="Deny"),
-    "offered-cell": Scene("%%agent -m offering -t add_cell\nGive me a cell that multiplies six by seven.", "print(6 * 7)"),
-    "stopped": Scene("%%agent -m slow\nCount.", "stopped", press="■ Stop"),
-    "typed": Scene("%%agent -m typed --output list[Visit] -o busy\nWhich cities had the most visitors in a year?", "Lisbon"),
-    "cost": Scene("%%agent -m four\nWhat is two and two?", "$0.0003"),
-    "replayed": Scene("%%agent -m four\nWhat is two and two?", "replayed", again=True),
-    "sub-agent": Scene("%%agent -m lead -t ask_buyer\nWhat does a shelf of oak cost?", "122", opened="ask_buyer"),
+    "question": Scene("%%agent -m asking --context none -t post\nTell the office that the lift works again.", "#office: The lift", ask="Deny"),
+    "offered-cell": Scene("%%agent -m offering --context none -t add_cell\nGive me a cell that multiplies six by seven.", "print(6 * 7)"),
+    "stopped": Scene("%%agent -m slow --context none\nCount.", "stopped", press="■ Stop"),
+    "typed": Scene("%%agent -m typed --context none --output list[Visit] -o busy\nWhich cities had the most visitors in a year?", "Lisbon"),
+    "cost": Scene("%%agent -m four --context none\nWhat is two and two?", "$0.0003"),
+    "replayed": Scene("%%agent -m four --context none\nWhat is two and two?", "replayed", again=True),
+    "sub-agent": Scene("%%agent -m lead --context none -t ask_buyer\nWhat does a shelf of oak cost?", "122", opened="ask_buyer"),
     "figure": Scene("%%agent -m scripted/scripts/which_sensor.yaml -t python,add_cell --approve auto\nWhich sensor of `readings` is wrong, and since when? Look at a plot.", "Sensor b"),
     "map": Scene("%%agent -m scripted/scripts/feedback.yaml --map notes --output Note -o labels --store cards.db\nA note of a visitor: {{ note }}", "12 of 12 rows answered"),
     "comparison": Scene(COMPARED, "careful scores higher than short"),
