@@ -70,6 +70,6 @@ def test_a_run_in_the_background_is_shown_live_and_stopped_there(notebook):
     cell = notebook.run("stream.run.show()")
     notebook.sees(cell, "I am still writing.")
     notebook.button(cell, "■ Stop").click()
-    notebook.sees(cell, "_agent.to_frame()")
+    notebook.sees(cell, "ℹ")
     assert notebook.output(cell).get_by_role("button").count() == 0
     assert notebook.value("stream.run.status") == "interrupted"

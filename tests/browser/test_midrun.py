@@ -48,8 +48,8 @@ work = Scripted([
     {"text": f"<think>Eight values stand out.</think>{answer}", "chunk": 5, "delay": 0.02},
 ])
 """
-# Notes every frame whose picture differs: the output's height, where header and prompt are, the
-# bar, and what is going on.
+# Notes every frame whose picture differs: the output's height, where the header and the part below
+# it are, the bar, and what is going on.
 WATCH = """index => {
     const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
     window.frames_seen = [];
@@ -62,7 +62,7 @@ WATCH = """index => {
             const head = live?.querySelector('.agent-nb-head');
             const now = {
                 live: Boolean(live), height: Math.round(output.getBoundingClientRect().height), head: top(head),
-                prompt: top(head?.nextElementSibling), answering: Boolean(head?.innerText.includes('answering')),
+                follows: top(head?.nextElementSibling), answering: Boolean(head?.innerText.includes('answering')),
                 thinking: Boolean(live?.querySelector('.jupyter-widget-Collapse-open')),
                 bar: parseFloat(live?.querySelector('.progress-bar')?.style.width ?? '-1'),
             };
@@ -117,7 +117,7 @@ def seen(opened):
     (front.server.root / "midrun-seen").touch()
     moment("answer", "Without them")
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
+    front.sees(cell, "ℹ")
     moments["end"] = {"text": output.inner_text(), "buttons": output.get_by_role("button").count()}
     front.shot("midrun-end")
     frames = front.page.evaluate("() => window.frames_seen")
@@ -151,10 +151,10 @@ def test_stop_stands_there_all_the_time_and_not_afterwards(seen):
     assert seen["end"]["buttons"] == 0
 
 
-def test_header_and_prompt_stay_where_they_are(seen):
-    live = [frame for frame in seen["frames"] if frame["live"] and frame["prompt"] is not None]
+def test_header_and_what_follows_it_stay_where_they_are(seen):
+    live = [frame for frame in seen["frames"] if frame["live"] and frame["follows"] is not None]
     assert len({frame["head"] for frame in live}) == 1
-    assert max(f["prompt"] for f in live) - min(f["prompt"] for f in live) <= 2
+    assert max(f["follows"] for f in live) - min(f["follows"] for f in live) <= 2
 
 
 def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
@@ -195,7 +195,7 @@ long = Scripted([{"text": "".join(part.replace("{}", str(n)) for n in range(150)
     front.page.evaluate(WATCH, cell)
     front.start(cell)
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
+    front.sees(cell, "ℹ")
     frames = [f for f in front.page.evaluate("() => window.frames_seen") if f["answering"]]
     changed = [b["height"] - a["height"] for a, b in pairwise(frames)]
     print(

@@ -74,7 +74,7 @@ def test_the_model_that_took_over_and_the_cost_are_in_the_header(front):
     cell = front.add("%%agent -m lab/large,spare/small\nWhat is six times seven?")
     front.start(cell)
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
+    front.sees(cell, "ℹ")
     text = " ".join(front.output(cell).inner_text().split())
     assert "spare/small instead of lab/large" in text
     assert "going on with spare/small lab is overloaded (529)" in text

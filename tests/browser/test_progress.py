@@ -169,7 +169,7 @@ def test_progress_of_every_shape_is_seen_meanwhile_and_nothing_lands_below(front
     pictures(front, "progress-shapes")
     gate.touch()
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
+    front.sees(cell, "ℹ")
     assert output.locator(".jp-OutputArea-child").count() == 1
     for line in output.locator("summary").all():
         line.click()
@@ -191,8 +191,8 @@ def test_the_code_of_a_running_call_opens_and_stays_open(front, gate):
     front.shot("progress-code")
     gate.touch()
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
-    front.output(cell).locator("summary").last.click()
+    front.sees(cell, "ℹ")
+    front.output(cell).locator("summary", has_text="python").click()
     front.sees(cell, "for n in range(10):")
     assert front.output(cell).inner_text().count("half way") == 2  # in the code and in the result
 
@@ -201,8 +201,8 @@ def test_the_diff_that_was_approved_stays_in_the_card(front):
     cell = front.begin("%%agent -m change -t write --live\nGo.")
     front.button(cell, "Approve").click()
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
-    front.output(cell).locator("summary").first.click()
+    front.sees(cell, "ℹ")
+    front.output(cell).locator("summary", has_text="write").click()
     front.sees(cell, "-y = 2")
     front.sees(cell, "You approved this call")
     front.shot("progress-diff")
@@ -215,7 +215,7 @@ def test_no_formula_is_raw_while_the_answer_streams(front):
     front.sees(cell, "they cost $5")
     front.shot("progress-formulas")
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
+    front.sees(cell, "ℹ")
     assert front.page.evaluate("() => window.raw_seen") == []
     assert front.page.evaluate("() => window.typeset_seen") >= 2  # before the end
     front.output(cell).locator("mjx-container").nth(6).wait_for()

@@ -77,7 +77,7 @@ def test_one_row_counts_down_and_says_afterwards_how_long_it_took(front):
     front.sees(cell, "try 3")
     front.shots("rate-limit-wait")
     front.wait(cell)
-    front.sees(cell, "_agent.to_frame()")
+    front.sees(cell, "ℹ")
     rows = front.page.evaluate("() => window.rows_seen")
     seconds = [int(re.search(r"in (\d+) s · try (\d)", row)[1]) for row in rows]
     print(f"the row read {rows}")
