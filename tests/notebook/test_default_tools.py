@@ -17,6 +17,7 @@ from agent_nb.events import Error, RunStart
 from agent_nb.host import launch
 from agent_nb.notebook.cell import cell_tools
 from agent_nb.notebook.cell.failure import AgentCellError
+from agent_nb.notebook.completion.fitting import find_completions
 from agent_nb.record.record import METADATA_KEY
 from agent_nb.record.signing import sign_record
 from agent_nb.tools import Toolset
@@ -372,3 +373,11 @@ model = Scripted([{calling("python", code="made = 1")!r}, 'Made.'])"""
     before = (tmp_path / "made.ipynb").read_bytes()
     assert main(["test", "made.ipynb"]) == 0, capsys.readouterr()
     assert (tmp_path / "made.ipynb").read_bytes() == before
+
+
+def test_completion_and_help_know_the_word_for_no_tools(nb):
+    magics = nb.shell.magics_manager.registry["AgentMagics"]
+    line = "%%agent -t non"
+    assert "none" in find_completions(magics.session, line, 0, len(line)).names
+    told = " ".join(magics.agent_cell.parser.format_help().split())
+    assert "none: no tools (default: python, which asks before each call, and add_cell)" in told
