@@ -8,7 +8,7 @@ write counts and prices like the view (`format`).
 Order: display, nodes, theme, views, visible
 < format, parts, presses
 < call_line, state, values
-< markdown, progress_words, renderer, typed_answer, waterfall
+< folds, markdown, progress_words, renderer, typed_answer, waterfall
 < cards, timeline
 < layout
 < draw

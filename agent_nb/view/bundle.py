@@ -6,7 +6,7 @@ widgets and without a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..events import Event
@@ -26,15 +26,18 @@ def make_bundle(
     thoughts: Thoughts = "collapse",
     above: str = "",
     typeset: bool = False,
+    folds: Mapping[str, tuple[bool, float]] | None = None,
 ) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
     `badge`: a remark that is not an event, such as "replayed from 21 Nov"; `above`: the text of the
     cell above the page (see `Context`); `typeset`: the HTML has its formulas as MathML, because no
-    front end will typeset them.
+    front end will typeset them; `folds`: what is open, as the live view of the run left it
+    (`LiveView.folds`).
     """
     view = RunView(badge=badge).extend(events)
-    return page_forms(page(view, Context(thoughts=thoughts, above=above)), typeset=typeset)
+    context = Context(thoughts=thoughts, above=above, folds=folds or {})
+    return page_forms(page(view, context), typeset=typeset)
 
 
 def make_parts(
@@ -44,13 +47,15 @@ def make_parts(
     thoughts: Thoughts = "collapse",
     above: str = "",
     most: int = 0,
+    folds: Mapping[str, tuple[bool, float]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the mime bundles of a run's events, each for an output of its own, in order.
 
     They are parts of the page (see `make_bundle`), and the charts and widgets between them. `most`:
     how many there may be, 0 for any number; the last one has the rest, with charts as pictures.
     """
-    whole = page(RunView(badge=badge).extend(events), Context(thoughts=thoughts, above=above))
+    context = Context(thoughts=thoughts, above=above, folds=folds or {})
+    whole = page(RunView(badge=badge).extend(events), context)
     return [
         page_forms(part) if isinstance(part, Page) else _output_of(part)
         for part in split_page(whole, most)

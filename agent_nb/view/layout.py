@@ -5,6 +5,7 @@ view are both arranged here, so that they cannot differ.
 
 Rules
 - An unchanged card yields the identical node, since a redraw compares identities.
+- A card gives way to what follows it, and nothing jumps (`folds`).
 - Cards with a running clock are drawn again once a second. The figures of the header change once a
   second at most.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 
 from .cards.base import Context, draw
+from .folds import Folds
 from .nodes import Node, Page, Panel, Row, Section, Step, Tone
 from .state.cards import CallCard, Card, ErrorCard, NodeCard, RetryCard
 from .state.fold import RunView
@@ -32,6 +34,7 @@ class Layout:
         # key of a panel: the nodes of its steps, and the panel
         self._panels: dict[str, tuple[tuple[Node, ...], Panel]] = {}
         self._header: tuple[object, Node | None] = (None, None)  # as in `_drawn`
+        self.folds = Folds()
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
         """Return the current page of `view`."""
@@ -39,10 +42,9 @@ class Layout:
         header = self._head(view, context)
         sections = [Section("header", header)] if header else []
         steps: list[Step] = []
-        for card in view.cards:
-            node = self._card(card, context)
-            if node is None:
-                continue
+        pairs = [(c, node) for c in view.cards if (node := self._card(c, context)) is not None]
+        running = view.status in {"", "running"}
+        for card, node in self.folds.apply(pairs, context.folds, context.now if running else None):
             if card.kind in OUTSIDE and not (isinstance(card, ErrorCard) and card.soft):
                 self._close_panel(steps, sections)
                 sections.append(Section(card.key, node))

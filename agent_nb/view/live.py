@@ -87,6 +87,7 @@ class LiveView:
         self._display = display or {}
         self.display_id: str = self._display.get("display_id", "")
         self._publish, self._painter = publish, painter
+        self._by_rule = False  # what is open at the end follows from the events alone
         self._closed = False
         #: The views of the page, as far as front ends count them.
         self.views = painter.views if painter is not None else Views()
@@ -144,7 +145,9 @@ class LiveView:
         opening = painter.open(view, renderer.begin(), recovery)
         publish(opening, recovery.metadata, display, bool(options.display_id))
         renderer.start()
-        return cls(log, renderer, publish, display, painter)
+        opened = cls(log, renderer, publish, display, painter)
+        opened._by_rule = options.recorded or not options.seen
+        return opened
 
     @property
     def fault(self) -> Exception | None:
@@ -155,6 +158,14 @@ class LiveView:
     def caught_up(self) -> bool:
         """Whether every event so far is shown."""
         return self.renderer.caught_up
+
+    @property
+    def folds(self) -> dict[str, tuple[bool, float]]:
+        """What is open on the page (see `Context.folds`), so that the static page can be the same.
+
+        Of a page that nobody saw grow it is only what its reader opened or closed.
+        """
+        return {} if self._painter is None else self._painter.folds(by_reader=self._by_rule)
 
     def follow(
         self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False

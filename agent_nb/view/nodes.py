@@ -64,10 +64,13 @@ class Row(Node, frozen=True, eq=False):
 
 
 class Fold(Node, frozen=True, eq=False):
-    """A line (`summary`) that opens to `body`.
+    """A line (`summary`) that opens to `body`; `title` is the line as plain text.
 
-    `accordion`: the live view draws it as a widget, whose header is `title`, the summary as plain
-    text. In text forms a closed accordion is only its summary.
+    - `accordion`: in text forms it is only its summary, unless it is open for good.
+    - `gives_way`: open until what follows it has filled its height (`layout`); text forms show it
+      as if it were closed.
+    - `lines`: how many lines of an open body are shown at most, the last ones first; 0: all.
+    - `key`: the live view draws it as widgets, so that it stays as its reader left it.
     """
 
     summary: tuple[Node, ...]
@@ -75,6 +78,14 @@ class Fold(Node, frozen=True, eq=False):
     open: bool = False
     accordion: bool = False
     title: str = ""
+    gives_way: bool = False
+    lines: float = 0
+    key: str = ""
+
+    @property
+    def folded(self) -> bool:
+        """Whether text forms show it closed."""
+        return self.gives_way or not self.open
 
 
 class Stack(Node, frozen=True, eq=False):

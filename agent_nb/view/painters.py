@@ -17,6 +17,7 @@ from .bundle import page_forms
 from .cards.base import Context, Thoughts
 from .display import Publish, widget
 from .draw import html
+from .folds import SETTLED
 from .layout import Layout
 from .nodes import Page, Row, T
 from .presses import Actions, Presses
@@ -44,6 +45,9 @@ class DisplayPainter(Painter, Protocol):
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
         """Name the run that is shown from now on; return the bundle to publish, or {}."""
+
+    def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
+        """Return what is open (see `Context.folds`), or only what the reader decided of it."""
 
     def leave(self) -> None:
         """Prepare for the static bundle that will replace the display."""
@@ -125,6 +129,7 @@ class WidgetPainter:
             lasting=p.lasting,
             inserting=p.inserting and not recorded,
             chosen=p.chosen,
+            folds=dict(p.folds),
         )
 
     def restart(self) -> None:
@@ -132,6 +137,7 @@ class WidgetPainter:
         self._layout = Layout()
         self.presses.pressed.clear()
         self.presses.chosen = ""
+        self.presses.folds.clear()
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; return the number of messages it took."""
@@ -164,8 +170,19 @@ class WidgetPainter:
         saved = recovery.advice("Saved while the run went on. If its kernel is gone")
         return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
 
+    @property
+    def moving(self) -> bool:
+        """Whether the next paint changes the page, also without an event."""
+        return self._layout.folds.moving
+
+    def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
+        """Return what is open, or only what the reader decided of it."""
+        return dict(self.presses.folds if by_reader else self._layout.folds.states)
+
     def leave(self) -> None:
-        """End the count of the views."""
+        """End the count of the views, when a card that folds has come to rest."""
+        if self._layout.folds.moving and self.views.counted:
+            time.sleep(SETTLED)
         self.board.unwatch()
 
     def close(self) -> None:
@@ -230,6 +247,15 @@ class HtmlPainter:
         return add_advice(
             page, self._recovery.advice("If this stands still, the kernel may be gone. Then")
         )
+
+    @property
+    def moving(self) -> bool:
+        """Whether the next paint changes the page, also without an event."""
+        return self._layout.folds.moving
+
+    def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
+        """Return what is open; of what a reader opens in a static page, nothing is known."""
+        return {} if by_reader else dict(self._layout.folds.states)
 
     def leave(self) -> None:
         """Do nothing: the bundle replaces the page."""

@@ -28,6 +28,7 @@ class Presses:
         self.pressed: set[str] = set()  # keys of buttons that can be pressed once
         self.editing: set[str] = set()  # ids of calls whose arguments are being edited
         self.notes: dict[str, str] = {}  # id of a call: why its arguments cannot be submitted
+        self.folds: dict[str, tuple[bool, float]] = {}  # what the reader opened or closed
         self.chosen = ""  # key of the button of the cell that will be inserted
         self.inserting = isinstance(actions, Mapping) and "insert" in actions
         self.lasting = isinstance(actions, Mapping) and "approve_lasting" in actions
@@ -42,6 +43,9 @@ class Presses:
             self.notes.pop(call_id, None)
         elif button.action == "submit":
             self._submit(button, call_id)
+        elif button.action == "fold":
+            if key := button.payload["key"]:
+                self.folds[key] = (button.payload["open"], 0)
         elif button.action == "insert":
             self._choose(button)
         elif button.key not in self.pressed:

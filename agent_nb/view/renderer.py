@@ -52,7 +52,7 @@ class Source(Protocol):
 
 
 class Painter(Protocol):
-    """Shows a view."""
+    """Shows a view. One with the attribute `moving` is asked again also without an event."""
 
     def restart(self) -> None:
         """Start over: from now on `paint` shows another view, which begins like the last one."""
@@ -292,6 +292,7 @@ class Renderer:
         if self._failures < PATIENCE:
             sent = self._try_to_paint(self._wall() if running else None)
         self._painting = False
+        self._dirty = self._dirty or (running and bool(getattr(self._painter, "moving", False)))
         after = self._clock()
         self._second = now + 1.0
         self._due = max(  # the frame, the time that painting may take, the rate of messages

@@ -7,6 +7,10 @@ fallback is always written: JupyterLab, which sanitises untrusted outputs, drops
 literal `rgb(…)`. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
 
 Rules
+- Live and static are drawn with the same declarations: static pages have them inline, `live.css`
+  takes them by their names (`$PANEL`).
+- No margins meet, since boxes of widgets do not collapse them: nodes have space above alone, and
+  text below alone, in a box with padding.
 - Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
   no `url()`; sizes in px. Only `WHOLE` is lost there: untrusted outputs are selected by hand.
 - `live.css` is for the live view alone, which passes no sanitizer.
@@ -35,7 +39,7 @@ ROLES: dict[str, tuple[str, str, int]] = {
 # families of code tokens (`markdown.highlight`): (colour, per cent of it in text)
 SYNTAX: dict[str, tuple[str, int]] = {
     "keyword": ("rgb(150,90,220)", 72),
-    "string": ("rgb(190,80,60)", 70),
+    "string": ("rgb(190,80,60)", 66),
     "number": ("rgb(20,130,110)", 70),
     "comment": ("rgb(115,120,128)", 74),
     "name": ("rgb(40,115,210)", 72),
@@ -85,15 +89,25 @@ def syntax(family: str) -> str:
     return f"color:{mixed(colour, share)}"
 
 
+def room(lines: float) -> str:
+    """Return the style of a body that shows `lines` lines at most, the last ones first."""
+    return f"{ROOM};{height(lines)}"
+
+
+def height(lines: float) -> str:
+    """Return the declaration that makes an element no higher than some lines."""
+    return f"max-height:{lines * 1.5:g}em"
+
+
 # Declarations for a style attribute, named after the part of the page that they are for.
 
 FAMILY = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 MARKER = 16  # px, the width of a fold's marker, kept free in rows without one
 INDENT = f"{MARKER}px"
 PAGE = f"max-width:{WIDTH};font-size:{BASE};line-height:1.5;margin:0;padding:2px 0"
-HEADER = "margin:0 0 6px"
+HEADER = "padding:0 0 3px"
 FOOTER = f"margin:8px 0 0;padding:4px 0 0;border-top:{HAIR};font-size:{SMALL}"
-PANEL = f"border:{LINE};border-radius:{RADIUS};margin:6px 0;overflow:hidden"
+PANEL = f"border:{LINE};border-radius:{RADIUS};margin:3px 0 0;overflow:hidden"
 STEP = "padding:3px 10px"
 STEP_LINE = f"padding:3px 10px 3px {MARKER + 10}px"
 ROW = "display:flex;justify-content:space-between;align-items:baseline"
@@ -101,18 +115,22 @@ ROWS = f"{ROW};flex-wrap:wrap"  # the right side goes below where the left one w
 LEFT = "min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 RIGHT = "white-space:nowrap"
 SUMMARY = f"cursor:pointer;list-style-position:outside;margin-left:{INDENT}"
-BODY = f"margin:2px 0 1px {INDENT}"
-BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:6px 0"
-PRE = f"margin:4px 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto;{FAMILY}"
+ROOM = "box-sizing:border-box;overflow:auto;display:flex;flex-direction:column-reverse"
+BODY = f"padding:2px 0 1px {INDENT}"
+BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:3px 0 0"
+PRE = f"margin:4px 0 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto;{FAMILY}"
 HEIGHT = "max-height:20em"
 WHOLE = "-webkit-user-select:all;user-select:all"
 SCROLLS = 60  # letters; a longer line may be too long for a narrow column, so it must scroll
 MONO = f"font-size:{SMALL};{FAMILY};background-color:transparent;padding:0;white-space:nowrap"
 GLYPH = "display:inline-block;width:17px"  # of a tool, so that names begin in one line
+BAR = "height:5px;border-radius:3px;margin:3px 0 0"
+BAR_WORDS = f"font-size:{SMALL};line-height:16px"  # a bar that goes moves what is below by 24 px
 SMALL_TEXT = f"font-size:{SMALL}"
-ANSWER = f"font-size:{PROSE};line-height:1.55;margin:8px 0 2px"
+DIM = ink("muted")
+ANSWER = f"font-size:{PROSE};line-height:1.55;padding:8px 0 1px"
 THOUGHT = f"font-size:{BASE};line-height:1.5"
-TABLE = f"border-collapse:collapse;margin:4px 0;font-size:{SMALL};border:0"
+TABLE = f"border-collapse:collapse;margin:4px 0 0;font-size:{SMALL};border:0"
 CELL = f"padding:2px 10px 2px 0;border:0;border-bottom:{HAIR};text-align:left;vertical-align:top"
 SHORT = "white-space:nowrap"  # dates, numbers, names: a table scrolls
 # a table whose texts share the room that the other columns leave; in a narrow page it scrolls
@@ -123,7 +141,7 @@ EDGE = f"width:fit-content;max-width:100%;border-right:{LINE}"
 LONG = "min-width:150px"  # so that the short cells beside it do not make it a column of words
 NUMERIC = "text-align:right;font-variant-numeric:tabular-nums;padding-left:14px"
 SIDE = f"{CELL};white-space:pre-wrap;overflow-wrap:anywhere;{FAMILY}"
-TREE = "list-style:none;margin:4px 0;padding:0"
+TREE = "list-style:none;margin:4px 0 0;padding:0"
 BRANCHES = f"list-style:none;margin:0 0 2px 5px;padding:0 0 0 14px;border-left:{LINE}"
 BRANCH = "margin:1px 0;padding:0"
 METER = f"display:inline-block;width:44px;height:5px;border-radius:3px;margin:0 0 0 10px;vertical-align:middle;background-color:{TRACK}"

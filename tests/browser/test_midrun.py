@@ -63,7 +63,6 @@ WATCH = """index => {
             const now = {
                 live: Boolean(live), height: Math.round(output.getBoundingClientRect().height), head: top(head),
                 follows: top(head?.nextElementSibling), answering: Boolean(head?.innerText.includes('answering')),
-                thinking: Boolean(live?.querySelector('.jupyter-widget-Collapse-open')),
                 bar: parseFloat(live?.querySelector('.progress-bar')?.style.width ?? '-1'),
             };
             const text = JSON.stringify(now);
@@ -79,7 +78,7 @@ WATCH = """index => {
 MOMENT = """([index, text]) => {
     const output = window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelector('.jp-Cell-outputWrapper');
     const stop = [...(output?.querySelectorAll('button') ?? [])].find(button => button.innerText.trim() === '■ Stop');
-    const open = output?.querySelectorAll('.jupyter-widget-Collapse-open').length;
+    const open = output?.querySelectorAll('.agent-nb-fold>.mod-active').length;
     return output?.innerText.includes(text) ? {text: output.innerText, stop: Boolean(stop && !stop.disabled), open} : null;
 }"""
 
@@ -128,7 +127,7 @@ def seen(opened):
 def test_the_thought_is_open_while_it_grows(seen):
     assert seen["thought"]["open"] == 1
     assert "Thinking…" in seen["thought"]["text"]
-    assert seen["tool"]["open"] == 0
+    assert seen["tool"]["open"] >= 1  # the call; the thought, until it has given way
     assert "Thought for" in seen["tool"]["text"]
 
 
@@ -158,9 +157,10 @@ def test_header_and_what_follows_it_stay_where_they_are(seen):
 
 
 def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
-    frames = [f for f in seen["frames"] if f["answering"] and not f["thinking"]]
+    frames = [f for f in seen["frames"] if f["answering"]]
+    # a card that gives way does so line by line
     shrunk = [
-        (a["height"], b["height"]) for a, b in pairwise(frames) if b["height"] < a["height"] - 2
+        (a["height"], b["height"]) for a, b in pairwise(frames) if b["height"] < a["height"] - 24
     ]
     print(f"{len(frames)} pictures of the answer, shrunk: {shrunk}")
     assert len(frames) >= 3  # a busy machine draws fewer
@@ -173,9 +173,11 @@ def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
 
 def test_nothing_shrinks_but_what_has_ended(seen):
     live = [f for f in seen["frames"] if f["live"]]
-    shrunk = [a["height"] - b["height"] for a, b in pairwise(live) if b["height"] < a["height"] - 8]
+    shrunk = [
+        a["height"] - b["height"] for a, b in pairwise(live) if b["height"] < a["height"] - 24
+    ]
     print(f"shrunk: {shrunk}")
-    assert len(shrunk) <= 4  # two thoughts, the arguments of a call, and the call
+    assert len(shrunk) <= 2  # several steps of a card that gives way, on a busy machine
 
 
 def test_a_long_answer_only_grows(opened):

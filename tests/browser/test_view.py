@@ -123,12 +123,12 @@ def test_arguments_are_edited_while_the_cell_runs(notebook):
     )
 
 
-def test_thoughts_are_open_while_they_grow_and_closed_after(notebook):
+def test_thoughts_are_open_while_they_grow_and_fold_when_more_has_followed(notebook):
     # open for long enough to be seen anywhere
     cell = notebook.begin(ASKED.replace("asyncio.sleep(.2)", "asyncio.sleep(3)"))
-    thought = notebook.output(cell).locator(".agent-nb-thought")
+    thought = notebook.output(cell).locator(".agent-nb-fold").first
     thought.locator(".agent-nb-prose").get_by_text("First compare.").first.wait_for()
-    thought.locator(".jupyter-widget-Collapse-header").get_by_text("— First compare").wait_for()
+    thought.get_by_role("button", name="— First compare").wait_for()
     thought.locator(".agent-nb-prose").first.wait_for(state="hidden")
     notebook.button(cell, "■ Stop").click()
     notebook.wait(cell)

@@ -97,7 +97,7 @@ def test_the_last_lines_of_code_are_coloured_while_it_is_written(begun):
     code = 'text = """\n' + "".join(f"line {n}\n" for n in range(20)) + "for x in y:"
     view.apply(e.Delta(block="b", of="call", name="python", text=json.dumps({"code": code})[:-2]))
     node = draw(view.cards[-1], Context(live=True))
-    (block,) = (child for child in node.children if isinstance(child, nodes.Code))
+    (block,) = (child for child in node.body if isinstance(child, nodes.Code))
     drawn = html.draw_html(block)
     assert "line 13\n" in drawn
     assert "line 12\n" not in drawn
@@ -119,7 +119,7 @@ def test_a_text_inside_a_nested_value_is_shown_while_it_is_written(begun):
     raw = '{"file": "a.py", "edits": [{"old": "x", "new": "def f():\\n    return 1'
     view.apply(e.Delta(block="b", of="call", name="edit", text=raw))
     node = draw(view.cards[-1], Context(live=True))
-    (block,) = (child for child in node.children if isinstance(child, nodes.Code))
+    (block,) = (child for child in node.body if isinstance(child, nodes.Code))
     assert (block.text, block.language) == ("def f():\n    return 1", "py")
 
 

@@ -11,6 +11,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.event_json import encode_event
 from agent_nb.view import nodes, theme
+from agent_nb.view.folds import MOST
 from agent_nb.view.markdown.stream import render
 from agent_nb.view.markdown.stylesheet import compact, css
 from agent_nb.view.painters import WidgetPainter
@@ -55,7 +56,7 @@ def text(painter: WidgetPainter) -> str:
 
 def inner(prose: Any) -> str:
     """Return the HTML of a growing text, whatever widgets it was put into."""
-    return "".join(x.value[x.value.find(">") + 1 :].removesuffix("</div>") for x in prose.children)
+    return "".join(x.value for x in prose.children)
 
 
 def play(painter: WidgetPainter, seen: list[e.Event], *, every: int = 3) -> tuple[RunView, int]:
@@ -114,42 +115,47 @@ def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
     assert shapes[0] == shapes[1] == shapes[2]
 
 
-def test_a_thought_is_an_accordion_open_while_it_grows_then_closed(painter, begun):
+def test_a_thought_is_open_until_what_follows_has_filled_its_height(painter, begun):
     view = RunView().extend(begun.seen)
     view.apply(e.Delta(block="t", of="think", text="Compare prices."))
     painter.paint(view, 0.0)
-    (accordion,) = find(painter, w.Accordion)
-    assert (accordion.selected_index, accordion.titles) == (0, ("Thinking…",))
+    (thought,) = find(painter, w.ToggleButton)
+    assert (thought.value, thought.description) == (True, "Thinking…")
     view.apply(e.Think(block="t", content="Compare prices. Then more.", ts=view.last + 1.8))
-    painter.paint(view, 0.0)
-    assert find(painter, w.Accordion) == [accordion]
-    assert (accordion.selected_index, accordion.titles) == (
-        None,
-        ("Thought for 1.8 s — Compare prices",),
-    )
+    painter.paint(view, 1.0)
+    assert find(painter, w.ToggleButton) == [thought]
+    assert (thought.value, thought.description) == (True, "Thought for 1.8 s — Compare prices")
+    view.apply(e.Delta(block="r", of="respond", text="One line.\n\nAnd another."))
+    for second in range(2, 2 + MOST):
+        painter.paint(view, float(second))
+    assert not thought.value
 
 
-def test_a_thought_that_a_reader_opened_stays_open(painter, begun):
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_thought_stays_as_its_reader_left_it(painter, begun, opened):
     begun.think("One.", "t")
+    begun(e.Respond(content="x" if opened else "x\n\ny\n\nz"))
     view = RunView().extend(begun.seen)
     painter.paint(view, 0.0)
-    (accordion,) = find(painter, w.Accordion)
-    accordion.selected_index = 0
-    view.apply(e.Respond(content="x"))
-    painter.paint(view, 0.0)
-    assert accordion.selected_index == 0
+    (thought,) = find(painter, w.ToggleButton)
+    thought.value = not thought.value
+    left = thought.value
+    view.apply(e.Respond(content="x\n\n" * 20))
+    painter.paint(view, 1.0)
+    assert thought.value is left
+    (key,) = painter.folds(by_reader=True)
+    assert painter.folds(by_reader=False)[key] == (left, 0)
 
 
 @pytest.mark.parametrize(
-    ("thoughts", "count", "opened"), [("show", 1, 0), ("collapse", 1, None), ("hide", 0, None)]
+    ("thoughts", "shown"), [("show", [True]), ("collapse", [False]), ("hide", [])]
 )
-def test_thoughts_are_shown_as_asked(acts, begun, thoughts, count, opened):
+def test_thoughts_are_shown_as_asked(acts, begun, thoughts, shown):
     begun.think("One.", "t")
+    begun(e.Respond(content="An answer.\n\nOf some lines."))
     painter = WidgetPainter(acts, thoughts, lambda: True)
     painter.paint(RunView().extend(begun.seen), None)
-    found = find(painter, w.Accordion)
-    assert len(found) == count
-    assert all(a.selected_index == opened for a in found)
+    assert [x.value for x in find(painter, w.ToggleButton)] == shown
     painter.close()
 
 
@@ -167,11 +173,18 @@ def test_a_bar_is_moved_not_replaced(painter, begun):
     assert sent <= 3
 
 
-def test_a_finished_call_is_one_widget(painter, begun):
+def test_a_finished_call_is_a_line_and_one_widget_below_it(painter, begun):
     begun.tool("k", "scan", {"a": 1}, content="x\ny")
     painter.paint(RunView().extend(begun.seen), None)
-    panel = next(x for x in below(painter.board.root) if "agent-nb-panel" in x._dom_classes)
-    assert [type(x) for x in panel.children] == [w.HTML]
+    fold = next(x for x in below(painter.board.root) if "agent-nb-fold" in x._dom_classes)
+    assert [type(x) for x in below(fold)] == [
+        w.VBox,
+        w.ToggleButton,
+        w.HTML,
+        w.VBox,
+        w.VBox,
+        w.HTML,
+    ]
 
 
 def test_a_paint_without_change_sends_nothing(painter, rich):
@@ -226,14 +239,15 @@ def test_the_figures_of_the_header_move_once_a_second(painter, begun):
     for number in range(1, 200):
         view.apply(e.Delta(block="r", of="think", text="word " * 50))
         sent += painter.paint(view, view.last + number / 100) >= 2
-    assert sent <= 8  # of 200: two seconds have passed, the text went on in a new widget
+    # of 200: two seconds have passed, the text went on in a new widget, the thought got more room
+    assert sent <= 9
 
 
 def test_the_kernel_gives_a_sign_of_life_each_second_until_the_end(painter, begun):
     view, beats = RunView().extend(begun.seen), []
     for now in (10.0, 10.4, 11.1, 12.0, 12.9, 14.0, None):
         painter.paint(view, now)
-        beats.append(painter.board.root._dom_classes[1:])
+        beats.append(painter.board.root._dom_classes[2:])
     assert [a != b for a, b in pairwise(beats)] == [False, True, True, False, True, True]
     assert beats[-1] == ()
     assert set(beats[:-1]) == {(name,) for name in theme.BEATS}

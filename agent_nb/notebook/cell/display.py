@@ -164,7 +164,12 @@ class Display:
             return [{}]
         most = _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
         return LiveView.make_parts(
-            log, thoughts=self.options.thoughts, badge=badge, above=self._above, most=most
+            log,
+            thoughts=self.options.thoughts,
+            badge=badge,
+            above=self._above,
+            most=most,
+            folds=self._view.folds if self._view is not None else {},
         )
 
     def _publish_parts(self, bundles: Sequence[dict[str, Any]], run: str) -> None:

@@ -60,6 +60,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     - `inserting`: an offered cell can be inserted when the run ends; `chosen`: the key of the
       button of the cell that will be.
     - `above`: the text of the cell above the page; a prompt that only repeats it is not shown.
+    - `folds`: key of a card → whether it is open, and how many of its lines are shown (0: all),
+      where its reader or an earlier view has decided that.
+    - `nested`: the card is inside another one, where nothing opens by itself.
     - `alive`: the run was going on when the page, which is not drawn again, was drawn.
     """
 
@@ -74,6 +77,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     inserting: bool = False
     chosen: str = ""
     above: str = ""
+    folds: Mapping[str, tuple[bool, float]] = {}
+    nested: bool = False
     alive: bool = False
 
     @property

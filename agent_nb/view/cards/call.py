@@ -1,8 +1,9 @@
 """A tool call: its arguments, its progress, its result.
 
-An open call is several rows: its line, its question or its arguments, its progress and the end of
-its output. An ended call is one line that opens, with its pictures below. The line is the same from
-the first letter on (`call_line`).
+Open or ended, a call is a line that opens: to its question or its arguments, its progress and its
+output, at the end to its result. What is shown first stays first, so that nothing jumps when the
+call ends; its pictures are below the fold then. The line is the same from the first letter on
+(`call_line`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from ..call_line import CODE, describe_call, find_language
 from ..format import (
     chip,
     clip_text,
-    count_noun,
     format_duration,
     gist,
     icon,
     join_parts,
     short,
 )
-from ..nodes import Bar, Code, Diff, Fold, Json, Node, Pre, Row, Stack, T, Tone
+from ..nodes import Bar, Code, Fold, Json, Node, Pre, Row, Stack, T, Tone
 from ..parts import take_out
 from ..progress_words import progress_words
 from ..state.cards import CallCard, RespondCard
@@ -35,7 +35,6 @@ from .node import nested
 TAIL, LINES = 1600, 10  # characters and lines of output that are shown while the call runs
 WRITTEN, WRITTEN_LINES = 4000, 8  # the same of a text that is being written
 ONE_LINE = 84  # characters that a summary line has room for
-FEW = 5  # lines of output that are not folded away
 TRACEBACK = "Traceback (most recent call last):"
 # statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
@@ -44,7 +43,7 @@ IN_CELL = "[shown in the cell]\n"  # stands for a display without text
 
 
 def card(state: CallCard, context: Context) -> Node:
-    """Return the call: rows while it is open, then a fold, or what a card `call-NAME` draws."""
+    """Return the call as a fold, or what a card `call-NAME` draws."""
     if state.open:
         return _open(state, context)
     mine = custom("call", state, context)
@@ -65,19 +64,24 @@ def _head(state: CallCard) -> tuple[T, ...]:
 
 def _open(state: CallCard, context: Context) -> Node:
     """Return a call without a result."""
-    parts: list[Node] = [Row(_head(state), _state(state, context))]
+    line = Row(_head(state), _state(state, context))
+    if context.nested and state.status != "waiting":
+        return line
+    parts: list[Node] = []
     if state.status == "writing":
         parts.extend(_writing(state))
     if state.status == "waiting":
         question = approval.card(state, context)
         parts.extend((question,) if question else ())
     elif state.status != "writing":
-        parts.extend(_folded_arguments(state))
+        parts.extend(called_with(state))
     # a call that waits for its place in call order has ended: it keeps no bar
     mine = custom("progress", state, context) if state.status != "finished" else None
     parts.extend(_progress(state) if mine is None else (mine,))
     parts.extend(values.pictures(state.attachments, state.name))
-    return Stack((*parts, *nested(state, context)))
+    body = (*parts, *nested(state, context))
+    asked = state.status == "waiting"
+    return Fold((line,), body, open=True, title=_title(state, ""), gives_way=not asked)
 
 
 def _writing(state: CallCard) -> tuple[Node, ...]:
@@ -95,23 +99,6 @@ def _writing(state: CallCard) -> tuple[Node, ...]:
 
 def _is_long(key: str, text: str) -> bool:
     return "\n" in text or len(text) > 80 or key in CODE
-
-
-def _folded_arguments(state: CallCard) -> tuple[Node, ...]:
-    """Return the arguments of a running call, as a line that opens."""
-    arguments = called_with(state)
-    long = [n for n in arguments if isinstance(n, Code | Diff | Pre)]
-    diff = any(isinstance(n, Diff) for n in long)
-    code = any(isinstance(n, Code) and n.language for n in long)
-    lines = sum(n.text.rstrip().count("\n") + 1 for n in long)
-    title = ("Changes" if diff else "Code" if code else "Arguments") + (
-        f" — {count_noun(lines, 'line')}" if lines else ""
-    )
-    return (
-        (Fold((Row((T(title, tone="muted"),)),), arguments, accordion=True, title=title),)
-        if arguments
-        else ()
-    )
 
 
 def _progress(state: CallCard) -> tuple[Node, ...]:
@@ -171,8 +158,9 @@ def _closed(state: CallCard, context: Context) -> Node:
     fold = Fold(
         (Row(_head(state), right),),
         body,
-        open=state.status in FAILED,
+        open=not context.nested or state.status in FAILED,
         title=_title(state, about),
+        gives_way=state.status not in FAILED,
     )
     return Stack((fold, *pictures, *charts)) if pictures or charts else fold
 
@@ -247,19 +235,11 @@ def _decision(state: CallCard) -> tuple[Node, ...]:
 
 
 def _output(state: CallCard) -> tuple[Node, ...]:
-    """Return what an ended call printed, in a fold if it is long."""
+    """Return what an ended call printed; it scrolls if it is long."""
     text = _without_captions(state, str(state.output))
     if not text.strip():
         return ()
-    lines = text.count("\n") + (not text.endswith("\n"))
-    if lines <= FEW:
-        return (Pre(text),)
-    fold = Fold(
-        (Row((T("Output", tone="muted"), T(f" — {count_noun(lines, 'line')}", tone="muted"))),),
-        (Pre(text),),
-        title="Output",
-    )
-    return (fold,)
+    return (Pre(text),)
 
 
 def beyond_output(state: CallCard, context: Context) -> str | None:

@@ -54,5 +54,6 @@ def nested(call: CallCard, context: Context) -> tuple[Node, ...]:
 
 def steps(view: CardList, context: Context) -> tuple[Node, ...]:
     """Return the cards of a nested view as one panel."""
-    rows = tuple(Step(card.key, node) for card, node in shown(view.cards, context))
+    inner = structs.replace(context, nested=True)
+    rows = tuple(Step(card.key, node) for card, node in shown(view.cards, inner))
     return (Panel(rows),) if rows else ()

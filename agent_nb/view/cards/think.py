@@ -1,4 +1,4 @@
-"""A thought: open while the model thinks, then one line with its gist and its duration."""
+"""A thought: one line with its gist and its duration, which opens."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     return Fold(
         (Row(left),),
         body,
-        open=not state.done or context.thoughts == "show",
+        open=not context.nested or context.thoughts == "show",
         accordion=True,
+        gives_way=context.thoughts != "show",
         title=f"{title} — {about}" if about else title,
     )
 

@@ -24,7 +24,7 @@ WORD, WORDS = 32, 16
 def json_tree(node: nodes.Json) -> str:
     """Return a JSON value as a tree of folds."""
     tree = _tree(node.value, DEPTH)
-    return f"<div{style('margin:4px 0', theme.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
+    return f"<div{style('margin:4px 0 0', theme.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
 
 
 def _tree(value: Any, depth: int) -> str:

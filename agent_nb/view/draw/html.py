@@ -75,15 +75,23 @@ def row(node: nodes.Row) -> str:
 def fold(node: nodes.Fold) -> str:
     """Return a line that opens; without a body, the line alone."""
     if not node.body:
-        return "".join(draw_html(part) for part in node.summary)
-    lines = "".join(
+        return draw_nodes(node.summary)
+    summary = f"<summary{style(theme.SUMMARY)}>{summary_line(node)}</summary>"
+    if not (node.open and node.lines):
+        body = f"<div{style(theme.BODY)}>{draw_nodes(node.body)}</div>"
+    else:
+        body = f'<div tabindex="0"{style(theme.BODY, theme.room(node.lines))}><div>{draw_nodes(node.body)}</div></div>'
+    return f"<details{' open' if node.open else ''}>{summary}{body}</details>"
+
+
+def summary_line(node: nodes.Fold) -> str:
+    """Return the inside of the line that opens a fold."""
+    return "".join(
         f"<span{style(_across(p) or theme.ROW)}>{_line(p)}</span>"
         if isinstance(p, nodes.Row)
         else draw_html(p)
         for p in node.summary
     )
-    summary = f"<summary{style(theme.SUMMARY)}>{lines}</summary>"
-    return f"<details{' open' if node.open else ''}>{summary}<div{style(theme.BODY)}>{draw_nodes(node.body)}</div></details>"
 
 
 def stack(node: nodes.Stack) -> str:
@@ -150,10 +158,14 @@ def bar(node: nodes.Bar) -> str:
     """Return a progress bar with its words below."""
     share = max(0.0, min(1.0, node.fraction or 0.0)) * 100
     role = f'role="progressbar" aria-label="{text(node.name)}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{share:.0f}"'
-    inner = f"<div{style('height:6px', f'width:{share:.1f}%', 'border-radius:3px', theme.fill(node.tone))}></div>"
-    track = f"height:6px;border-radius:3px;margin:5px 0 2px;background-color:{theme.TRACK}"
-    words = f"<div{style(theme.SMALL_TEXT, theme.ink('muted'))}>{text(node.label)}</div>"
-    return f"<div {role}{style(track)}>{inner}</div>{words}"
+    inner = f"<div{style('height:5px', f'width:{share:.1f}%', 'border-radius:3px', theme.fill(node.tone))}></div>"
+    track = style(theme.BAR, f"background-color:{theme.TRACK}")
+    return f"<div {role}{track}>{inner}</div>{bar_words(node)}"
+
+
+def bar_words(node: nodes.Bar) -> str:
+    """Return the words below a bar."""
+    return f"<div{style(theme.BAR_WORDS, theme.ink('muted'))}>{text(node.label)}</div>"
 
 
 def prose(node: nodes.Prose) -> str:
@@ -226,7 +238,7 @@ def html(node: nodes.Html) -> str:
     inner = redact_text(clean(node.html), collect_secrets()) or (
         f"<pre>{escape(visible.show_output(node.text))}</pre>" if node.text else ""
     )
-    return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
+    return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0 0", theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
 
 
 def nothing(node: Node) -> str:

@@ -118,7 +118,7 @@ _BLOCK_MARK = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 def fold(node: nodes.Fold) -> list[str]:
     """Return the summary and the body below it; of a closed accordion, only the summary."""
-    closed = node.accordion and not node.open
+    closed = node.accordion and node.folded
     return each(blocks, node.summary if closed else (*node.summary, *node.body))
 
 

@@ -45,15 +45,15 @@ def row(node: nodes.Row) -> list[str]:
 def fold(node: nodes.Fold) -> list[str]:
     """Return the summary and the first lines of the body; of a thought, only the summary."""
     head = each(lines, node.summary)
-    if node.accordion and not node.open:
+    if node.accordion and node.folded:
         return head
-    most = OPENED if node.open else CLOSED
+    most = CLOSED if node.folded else OPENED
     body = [
         line
         for part in node.body
         for line in (
             each(lines, part.summary)
-            if isinstance(part, nodes.Fold) and not part.open
+            if isinstance(part, nodes.Fold) and part.folded
             else lines(part)
         )
     ]

@@ -41,7 +41,7 @@ STYLES = {
     "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE};border:0",
     "th_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{theme.LINE};font-weight:600",
     "td_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{theme.HAIR}",
-    "hr": f"border:0;border-top:{theme.LINE};margin:12px 0",
+    "hr": f"border:0;border-bottom:{theme.LINE};background-color:transparent;padding:4px 0 0;margin:0 0 12px",
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
 CODE_INLINE = (
@@ -120,9 +120,7 @@ def _page(token: Token, *, first: bool, last: bool) -> None:
 
 def heading(tag: str) -> str:
     """Return the style of a heading."""
-    return (
-        f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, theme.PROSE)}"
-    )
+    return f"margin:0 0 6px;padding:6px 0 0;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, theme.PROSE)}"
 
 
 def selectors() -> dict[str, str]:

@@ -21,7 +21,8 @@ _TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
 _BLOCKS = "p|h[1-6]|ul|ol|li|blockquote|pre|table|thead|tbody|tr|th|td"
 # a line end after the tag of a block
 _BREAK = re.compile(rf"(</(?:{_BLOCKS})>|<(?:ul|ol|li|blockquote|table|thead|tbody|tr|hr)>)\n")
-ROOT = ".agent-nb-prose"  # the class of the widget that holds a text
+# the widget that holds a text; twice, to weigh more than the rules of the front end
+ROOT = ".agent-nb .agent-nb-prose.agent-nb-prose"
 
 
 def compact(html: str) -> str:

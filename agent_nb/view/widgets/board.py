@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import nodes, theme
 from ..draw import html
+from ..folds import MOST, STEP
 from ..markdown.stylesheet import css
 from ..nodes import Node
 from .controls import Buttons, Editor, Head
@@ -17,7 +18,7 @@ from .kit import Kit, Press
 from .prose import Prose
 from .root import Root, Watch
 from .slots import Several, Slot, moves
-from .steps import Bar, Drawn, Panel, Step, Thought
+from .steps import Bar, Drawn, Fold, Panel, Step
 
 # node type: the slot that shows it
 SLOTS: dict[type[Node], type[Slot]] = {
@@ -25,7 +26,7 @@ SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Box: Several,
     nodes.Panel: Panel,
     nodes.Step: Step,
-    nodes.Fold: Thought,
+    nodes.Fold: Fold,
     nodes.Prose: Prose,
     nodes.Bar: Bar,
     nodes.Buttons: Buttons,
@@ -41,7 +42,10 @@ SHEET = Path(__file__).parent.parent / "live.css"
 def style_sheet() -> str:
     """Return the style sheet of the live view: `live.css` without comments, then of markdown."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return live + css()
+    named = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
+    steps = range(1, round(MOST / STEP) + 1)
+    rooms = (f".agent-nb .agent-nb-room-{n}{{{theme.height(n * STEP)}}}" for n in steps)
+    return "\n".join((named, *rooms, css()))
 
 
 class Board(Several):
@@ -52,7 +56,8 @@ class Board(Several):
     `watch` the number of views.
     """
 
-    classes = ("agent-nb",)
+    # the second one: the front end styles the texts of both views, live and static, the same way
+    classes = ("agent-nb", "jp-RenderedHTMLCommon")
 
     def __init__(self, press: Press, watch: Watch | None = None) -> None:
         super().__init__(Kit(press, SLOTS))
@@ -83,7 +88,7 @@ class Board(Several):
             if moves(section.child) or key in self._slots:
                 parts.append((key, section.child))
             else:
-                parts.append(((section.key, "still"), (section.child,)))
+                parts.append(((section.key, "still"), (section,)))
         return parts
 
     def draw(self, page: nodes.Page) -> int:
@@ -123,3 +128,4 @@ class Board(Several):
         self.kit.layout.close()
         self.kit.style.close()
         self.kit.maths.close()
+        self.kit.toggle.close()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as w
+from ipywidgets.widgets.widget_bool import ToggleButtonStyle
 from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 
 from ..nodes import Button, Node
@@ -39,6 +40,7 @@ class Kit:
         self.layout = w.Layout()
         self.style = HTMLStyle()
         self.maths = HTMLMathStyle()
+        self.toggle = ToggleButtonStyle()
         self.editors: dict[str, Any] = {}
         self._retired: list[Any] = []
 
@@ -75,7 +77,7 @@ class Kit:
         for child in getattr(widget, "children", ()):
             self.close(child)
         style = getattr(widget, "style", self.style)
-        if style not in (self.style, self.maths):
+        if style not in (self.style, self.maths, self.toggle):
             style.close()
         self.sent += 1
         widget.close()

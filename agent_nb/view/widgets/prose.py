@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from .. import nodes, theme
+from .. import nodes
 from ..markdown.stream import stream_of
 from ..markdown.stylesheet import compact
 from .kit import Kit, has_formula
@@ -71,7 +71,7 @@ class Prose(Slot):
         if self._is_enough(recent, tail, node.open):
             self._placed = len(stream.frozen)
             self._begin_widget(recent, tail)
-        self.kit.set(self._end, "value", self._wrapped(compact(stream.unset(self._placed)) + tail))
+        self.kit.set(self._end, "value", compact(stream.unset(self._placed)) + tail)
 
     def _is_enough(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether the recent text is long enough to continue in a new widget.
@@ -85,16 +85,9 @@ class Prose(Slot):
         return len(recent) > enough or (not growing and has_formula(recent))
 
     def _begin(self, node: nodes.Prose) -> None:
-        self._css = (
-            theme.THOUGHT + ";" + theme.ink("muted")
-            if node.dim
-            else theme.ANSWER.replace("8px 0 2px", "0")
-        )
         self._end = self.kit.html("")
-        self.widgets = [self.kit.box([self._end], "agent-nb-prose")]
-
-    def _wrapped(self, inner: str) -> str:
-        return f'<div style="{self._css}">{inner}</div>' if inner else ""
+        tone = "agent-nb-dim" if node.dim else "agent-nb-answer"
+        self.widgets = [self.kit.box([self._end], "agent-nb-prose", tone)]
 
     def _begin_widget(self, recent: str, tail: str) -> None:
         """Make the recent text a part, in the last widget or in a new merged or typeset one.
@@ -105,8 +98,8 @@ class Prose(Slot):
         typeset = has_formula(recent)
         self._formulas += len(recent) if typeset else 0
         merges = self._add(FinishedPart(recent, -1 if typeset else 0))
-        value = self._wrapped(self._parts[-1].html)
-        self._end = self.kit.html(self._wrapped(tail))
+        value = self._parts[-1].html
+        self._end = self.kit.html(tail)
         before = box.children[: len(self._parts) - 1]
         if typeset or merges:
             replaced = box.children[len(before) :]
@@ -139,6 +132,6 @@ class Prose(Slot):
         This is needed when a link is defined below a part that uses it, and for another text.
         """
         old = list(self.widgets[0].children)
-        self._end = self.kit.html(self._wrapped(whole), typeset=has_formula(whole))
+        self._end = self.kit.html(whole, typeset=has_formula(whole))
         self.kit.set(self.widgets[0], "children", (self._end,))
         self.kit.retire(old)

@@ -77,7 +77,7 @@ class Several(Slot):
         parts: list[tuple[object, Any]] = []
         static: list[Node] = []
         drawn = 0
-        for child in _with_labels(node.children):
+        for child in node.children:
             if not moves(child) and not isinstance(child, nodes.Image):
                 static.append(child)
                 continue
@@ -126,7 +126,7 @@ def moves(node: Node) -> bool:
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
-        return node.accordion
+        return bool(node.key or node.accordion)
     if isinstance(node, nodes.Prose):
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
@@ -135,13 +135,3 @@ def moves(node: Node) -> bool:
         node,
         nodes.Panel | nodes.Step | nodes.Bar | nodes.Buttons | nodes.Editor | nodes.Interactive,
     )
-
-
-def _with_labels(children: tuple[Node, ...]) -> list[Node]:
-    """Return the children, with the label of each bar below it: the widget has none."""
-    out: list[Node] = []
-    for child in children:
-        out.append(child)
-        if isinstance(child, nodes.Bar):
-            out.append(nodes.Row((nodes.T(child.label, tone="muted"),)))
-    return out

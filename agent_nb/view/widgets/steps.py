@@ -1,6 +1,6 @@
-"""The steps of a run: panels, their rows, thoughts and bars.
+"""The steps of a run: panels, their rows, folds and bars.
 
-Rules: a step that stops moving becomes one HTML widget. A thought is opened or closed only when its
+Rules: a step that stops moving becomes one HTML widget. A fold is opened or closed only when its
 node says something new, so that what a reader opened stays open.
 """
 
@@ -11,6 +11,9 @@ from typing import Any
 import ipywidgets as w
 
 from .. import nodes
+from ..draw import html
+from ..folds import STEP
+from .beside_cell import beside_cell
 from .kit import Kit
 from .slots import Several, Slot, Still, make_slot, moves
 
@@ -42,43 +45,69 @@ class Step(Slot):
             self._slot = make_slot(node.child, self.kit) if kind != "still" else Still(self.kit)
             self._kind = kind
         self._slot.show((node.child,) if kind == "still" else node.child)
-        self.widgets = self._slot.widgets
+        if kind is nodes.Prose:  # which has space of its own around it
+            self.widgets = self.widgets or [self.kit.box(self._slot.widgets)]
+        else:
+            self.widgets = self._slot.widgets
         tint = (f"agent-nb-{node.tone}",) if node.tone else ()
         # a row without a marker is indented by its width
         line = () if node.marked else ("agent-nb-line",)
         self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
 
 
-class Thought(Slot):
-    """A fold as an accordion, such as a thought: open while it grows, then closed once."""
+class Fold(Slot):
+    """A line that opens: an invisible button over the line, and the body below it.
 
-    classes = ("agent-nb-thought",)
+    The style sheet shows the body while the button is down, so a reader need not wait for the
+    kernel. The button is moved only when the node says something new; a reader's press is passed on
+    with the key of the node.
+    """
+
+    classes = ("agent-nb-fold",)
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._body = Several(kit)
-        self._open: bool | None = None  # what the last node said; None before the first
+        self._open = False  # what the last node said, or the reader since
+        self._key = ""
 
     def update(self, node: Any) -> None:
         """Show the fold."""
         self._body.show(nodes.Stack(node.body))
+        self._key = node.key
         if not self.widgets:
-            self.kit.sent += 1  # the accordion, which the kit does not make
-            inner = self.kit.box(self._body.widgets, "agent-nb-scroll")
-            index = 0 if node.open else None
-            self.widgets = [
-                w.Accordion(
-                    [inner],
-                    titles=(node.title,),
-                    selected_index=index,
-                    layout=self.kit.layout,
-                    _dom_classes=self.classes,
-                )
-            ]
-        self.kit.set(self.widgets[0], "titles", (node.title,))
-        if self._open is not None and self._open != node.open:
-            self.kit.set(self.widgets[0], "selected_index", 0 if node.open else None)
+            self._begin(node)
+        if self._open != node.open:
+            self._open = node.open
+            self.kit.set(self._button, "value", node.open)
+        self.kit.set(self._button, "description", node.title)
+        self.kit.set(self._line, "value", html.summary_line(node))
+        room = (f"agent-nb-room-{round(node.lines / STEP)}",) if node.lines else ()
+        self.kit.set(self._room, "_dom_classes", ("agent-nb-body", *room))
+
+    def _begin(self, node: Any) -> None:
+        self.kit.sent += 1  # the button, which the kit does not make
         self._open = node.open
+        self._button = w.ToggleButton(
+            value=node.open,
+            description=node.title,
+            tooltip="",
+            layout=self.kit.layout,
+            style=self.kit.toggle,
+        )
+        self._acknowledge = beside_cell(self._button)
+        self._button.observe(self._toggled, "value")
+        self._line = self.kit.html(html.summary_line(node))
+        self._room = self.kit.box(self._body.widgets, "agent-nb-body")
+        self.widgets = [self.kit.box([self._button, self._line, self._room], *self.classes)]
+
+    def _toggled(self, change: Any) -> None:
+        """Pass on that the reader opened or closed the body; changes of our own do nothing."""
+        is_open = change.new
+        if is_open != self._open:
+            self._acknowledge()
+            self._open = is_open
+            self.kit.press(nodes.Button("fold", "", {"key": self._key, "open": is_open}))
 
 
 class Drawn(Slot):
@@ -100,16 +129,17 @@ class Drawn(Slot):
 
 
 class Bar(Slot):
-    """A progress bar; its label is in the static part below it (`slots`)."""
+    """A progress bar and its words."""
 
     def update(self, node: Any) -> None:
         """Move the bar."""
         value = round(max(0.0, min(1.0, node.fraction or 0.0)), 3)
+        words = html.bar_words(node)
         if not self.widgets:
             self.kit.sent += 2  # the bar and its style
-            self.widgets = [
-                w.FloatProgress(
-                    value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name
-                )
-            ]
+            bar = w.FloatProgress(
+                value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name
+            )
+            self.widgets = [bar, self.kit.html(words)]
         self.kit.set(self.widgets[0], "value", value)
+        self.kit.set(self.widgets[1], "value", words)

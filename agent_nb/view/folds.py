@@ -1,0 +1,171 @@
+"""Which cards of a page are open, and how much of them is shown.
+
+Why: a thought or a call is read while it grows, and is in the way afterwards. If it folded when it
+ends, all that follows would jump up; so it gives way to what follows.
+
+Rules
+- A card that has ended stays open until what follows it has filled its height. Then it folds line
+  by line, one card at a time.
+- What is open when the run ends stays open. What a reader opened or closed stays so.
+- Heights are counted in lines, roughly: nobody here knows the width of the page. Counting ends at
+  `MOST`, so that the height of a long answer costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from . import nodes
+from .nodes import Fold, Node, Stack
+from .state.cards import Card
+
+STEP = 0.5  # lines by which a card folds with one paint: a slow page may show some at once
+PAUSE = 0.09  # seconds at least between two of them
+SETTLED = 0.55  # seconds until a page shows a step: `live.css` makes it smooth
+MOST = 16  # lines of an open body that are shown
+FEW = 3  # lines of a body that get half that room
+LETTERS = 100  # of a line in a column of the usual width
+SCROLLS = 13  # lines of a box that scrolls
+
+#: Whether a card is open, and how many lines of its body are shown (0: all).
+FoldState = tuple[bool, float]
+
+
+class Folds:
+    """The folds of a page that is drawn again and again, or once.
+
+    `states`: key of a card with a body → its state; `moving`: a card is folding, so the next paint
+    changes the page, unless the run has ended.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[str, FoldState] = {}
+        self.moving = False
+        self._going: set[str] = set()  # keys of cards that fold, or have folded
+        self._stepped = 0.0  # when a card became lower
+        # key of a card: its node as it was drawn, its state, and the node with that state
+        self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
+
+    def apply(
+        self,
+        cards: list[tuple[Card, Node]],
+        chosen: Mapping[str, FoldState],
+        now: float | None,
+    ) -> list[tuple[Card, Node]]:
+        """Return the cards with their nodes, open or folded.
+
+        `chosen`: states that are not ours to change; `now`: seconds, None if nothing folds any
+        more. What follows a card is counted from the last card back.
+        """
+        after, upper = 0, ""
+        for card, node in reversed(cards):
+            if (fold := fold_of(node)) is not None:
+                filled = card.done and after >= count_lines(fold.body)
+                state = chosen.get(card.key) or self._state(card.key, fold, filled=filled)
+                self.states[card.key] = state
+                gives_way = filled or card.key in self._going
+                upper = card.key if state[0] and state[1] and gives_way else upper
+            after = min(MOST, after + count_lines((node,))) if after < MOST else MOST
+        self.moving = bool(upper)
+        if upper and now is not None:
+            self._step(upper, now)
+        return [(card, self._drawn(card.key, node)) for card, node in cards]
+
+    def _step(self, key: str, now: float) -> None:
+        """Make a card lower; the last step waits until the page shows the one before."""
+        lines = self.states[key][1]
+        if now - self._stepped >= (PAUSE if lines > STEP else SETTLED):
+            self._stepped = now
+            self._going.add(key)
+            self.states[key] = (lines > STEP, lines - STEP)
+
+    def _state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
+        """Return the state of a card that nobody has chosen."""
+        if not (fold.gives_way and fold.open):
+            return fold.open, 0
+        is_open, lines = before = self.states.get(key, (not filled, 0))
+        return before if key in self._going or not is_open else (True, max(lines, room(fold)))
+
+    def _drawn(self, key: str, node: Node) -> Node:
+        """Return the node of a card in its state; an unchanged one is reused."""
+        fold, known = fold_of(node), self._nodes.get(key)
+        if fold is None:
+            return node
+        state = self.states[key]
+        if known is None or known[0] is not node or known[1] != state:
+            fold = structs.replace(fold, key=key, open=state[0], lines=state[1])
+            drawn = Stack((fold, *node.children[1:])) if isinstance(node, Stack) else fold
+            known = self._nodes[key] = (node, state, drawn)
+        return known[2]
+
+
+def fold_of(node: Node) -> Fold | None:
+    """Return the fold with a body that a card is, or begins with."""
+    first = node.children[0] if isinstance(node, Stack) and node.children else node
+    return first if isinstance(first, Fold) and first.body else None
+
+
+def room(fold: Fold) -> float:
+    """Return the lines that an open body may take: more than it does, also in a narrow column."""
+    return MOST if count_lines(fold.body) > FEW else MOST / 2
+
+
+def count_lines(parts: Iterable[Node]) -> int:
+    """Return the lines of nodes below one another, at most `MOST`.
+
+    A fold that gives way counts as open.
+    """
+    lines = 0
+    for part in parts:
+        lines += _COUNT.get(type(part), _one)(part)
+        if lines >= MOST:
+            return MOST
+    return lines
+
+
+def _one(node: Node) -> int:
+    return 1
+
+
+def _text(text: str) -> int:
+    return sum(1 + len(line) // LETTERS for line in text[: MOST * LETTERS].split("\n"))
+
+
+def _prose(node: nodes.Prose) -> int:
+    return MOST if len(node.text) > MOST * LETTERS else _text(str(node.text).strip())
+
+
+def _boxed(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
+    shown = (isinstance(node, nodes.Code) and node.last) or SCROLLS
+    return 1 + min(shown, node.text[: MOST * LETTERS].rstrip().count("\n") + 1)
+
+
+def _fold(node: Fold) -> int:
+    return count_lines((*node.summary, *(node.body if node.open or node.gives_way else ())))
+
+
+def _json(node: nodes.Json) -> int:
+    return len(node.value) if isinstance(node.value, dict | list) else 1
+
+
+# type of a node: the function that counts its lines; others take one
+_COUNT: dict[type[Node], Callable[[Any], int]] = {
+    Fold: _fold,
+    Stack: lambda node: count_lines(node.children),
+    nodes.Box: lambda node: count_lines(node.children),
+    nodes.Panel: lambda node: count_lines(step.child for step in node.steps),
+    nodes.Pre: _boxed,
+    nodes.Code: _boxed,
+    nodes.Diff: _boxed,
+    nodes.Bar: lambda node: 2,
+    nodes.Prose: _prose,
+    nodes.Json: _json,
+    nodes.Tree: lambda node: len(node.branches),
+    nodes.Table: lambda node: min(SCROLLS, len(node.rows) + 1),
+    nodes.Image: lambda node: SCROLLS,
+    nodes.Html: lambda node: SCROLLS // 2,
+    nodes.Editor: lambda node: SCROLLS // 2,
+}
