@@ -17,6 +17,8 @@ import os
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +57,11 @@ def shell() -> Any:
         made.user_ns[f"frame_{number}"] = frame
         made.user_ns[f"array_{number}"] = rng.normal(size=(50, 50))
         made.user_ns[f"list_{number}"] = list(range(1_000))
-    for number in range(40):
-        made.run_cell(
-            f"value_{number} = {number}\nvalue_{number} * 2", store_history=True, silent=False
-        )
+    with redirect_stdout(StringIO()):  # the shell shows what each cell gives
+        for number in range(40):
+            made.run_cell(
+                f"value_{number} = {number}\nvalue_{number} * 2", store_history=True, silent=False
+            )
     magic.load_magics(made)
     return made
 
@@ -66,7 +69,8 @@ def shell() -> Any:
 def cell(made: Any, mode: str) -> None:
     """Run one agent cell."""
     code = made.transform_cell(f"%%agent {LINE} {mode}\nHow many rows has frame_3?")
-    result = asyncio.run(made.run_cell_async(code, transformed_cell=code))
+    with redirect_stdout(StringIO()):  # the card
+        result = asyncio.run(made.run_cell_async(code, transformed_cell=code))
     result.raise_error()
 
 

@@ -96,11 +96,11 @@ def once(notebook: Any) -> tuple[float, float]:
     """Run an agent; return the ms from Enter to its card, and from the first part of its answer to
     the paint.
     """
-    painted, pressed, _ = run(notebook, "%%agent -m model --live --new\nGo.", ["Go.", "FIRST"])
+    painted, pressed, _ = run(notebook, "%%agent -m model --live --new\nGo.", ["scripted", "FIRST"])
     first = notebook.value(
         "(stamps[0], stamps.clear(), globals().__setitem__('model', quick()))[0]"
     )
-    return painted["Go."] - pressed, painted["FIRST"] - 1000 * first
+    return painted["scripted"] - pressed, painted["FIRST"] - 1000 * first
 
 
 def soon(notebook: Any, rounds: int) -> None:

@@ -203,7 +203,7 @@ def against_cogency(bars: Bars, rounds: int) -> None:
     parse = public_parse()
     whole = best(rounds, lambda: parse(chunks, "xml")) if parse else None
     print(
-        f"  feed {feed * 1000:.1f} ms, parse {'absent' if whole is None else f'{whole * 1000:.1f} ms'}, cogency {peer or 0:.2f} s"
+        f"  feed {feed * 1000:.1f} ms, parse {'absent' if whole is None else f'{whole * 1000:.1f} ms'}, cogency {'not measured' if peer is None else f'{peer:.2f} s'}"
     )
     if peer is not None:
         bars.check("feed is so many times as fast", peer / feed, 300)
