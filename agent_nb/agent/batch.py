@@ -143,6 +143,8 @@ class Batch:
         for name in ("args", "extra"):
             if fields.get(name) is not None:
                 fields[name] = self._redaction.value(clean_value(fields[name]))
+        if fields.get("reason"):  # a user may have written it
+            fields["reason"] = self._redaction.value(clean_value(fields["reason"]))
         self._log.append(
             events.Approval(
                 call_id=call_id,

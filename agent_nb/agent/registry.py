@@ -24,7 +24,7 @@ from ..errors import UsageError
 from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
-Scope = Literal["once", "tool", "run", "kernel"]
+Scope = Literal["once", "args", "tool", "run", "kernel"]
 _nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
@@ -37,7 +37,7 @@ class Questions:
     def __init__(self) -> None:
         self._conditions: list[Callable[[], bool]] = []
         self._local_source: ApprovalSource | None = None
-        self._open: dict[str, asyncio.Future[Decision]] = {}
+        self._open: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
     def reachable(self) -> bool:
@@ -61,7 +61,7 @@ class Questions:
 
         async def ask(question: Question) -> Decision | None:
             remote: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-            self._open[question.call_id] = remote
+            self._open[question.call_id] = (remote, question)
             try:
                 return await self._ask_both(remote, local or self._local_source, question)
             finally:
@@ -83,6 +83,10 @@ class Questions:
                 await _cancel_question(asking)
         return await remote if remote.done() or self.reachable else None
 
+    def find_open(self, call_id: str) -> Question | None:
+        """Return the open question about a call, or None."""
+        return self._open.get(call_id, (None, None))[1]
+
     def answer(
         self,
         call_id: str,
@@ -97,7 +101,7 @@ class Questions:
 
         `args`: arguments to use instead.
         """
-        remote = self._open.get(call_id)
+        remote, _ = self._open.get(call_id, (None, None))
         if remote is None or remote.done():
             return False
         with suppress(RuntimeError):  # its loop is closed: the run is over

@@ -259,7 +259,13 @@ class TapeApprover(Approver):
             return Decision(True, by="recording", reason="allowed for this replay")
         warning = f"{Tape.FOREIGN}."
         question = Question(
-            context.call_id, tool.name, args, tool.effect, warning, exact=uuid.uuid4().hex
+            context.call_id,
+            tool.name,
+            args,
+            tool.effect,
+            warning,
+            exact=uuid.uuid4().hex,
+            tool=tool,
         )
         report.approval(
             context.call_id,

@@ -117,7 +117,7 @@ class Approval(Event, frozen=True, tag="approval"):
     stage: Literal["requested", "decided"] = "requested"
     args: dict[str, Any] | None = None
     decision: Literal["", "allow", "deny"] = ""
-    scope: Literal["", "once", "tool", "run"] = ""
+    scope: Literal["", "once", "args", "tool", "run"] = ""
     by: str = ""
     reason: str = ""
 

@@ -164,7 +164,7 @@ class Attached(Followed):
         scope: str = "once",
         reason: str = "",
     ) -> None:
-        """Answer the question about a call; `scope` once, tool or run.
+        """Answer the question about a call; `scope` once, args, tool or run.
 
         Raises UsageError when there is none, or the server refuses.
         """

@@ -61,9 +61,9 @@ class RemoteControl:
 
     async def _answer(self, payload: Mapping[str, Any], allow: bool) -> None:
         call_id, args = str(payload.get("call_id", "")), payload.get("args")
-        scope = "tool" if payload.get("scope") == "tool" else "once"
+        scope, reason = str(payload.get("scope", "once")), str(payload.get("reason", ""))
         try:
-            await self.approve(call_id, allow=allow, args=args, scope=scope, reason="")
+            await self.approve(call_id, allow=allow, args=args, scope=scope, reason=reason)
         except AgentError as fault:
             sys.stderr.write(f"agent_nb: {str(fault)!a}\n")
 

@@ -2,9 +2,10 @@
 
 Rules
 - One question at a time, in call order.
-- An answer for a tool or for the run is kept until the run ends; each run has its own Approver. A
-  yes for the notebook is kept in `kernel_permissions` until its kernel restarts; events record it
-  with the scope `tool`, since a record must not carry a permission.
+- An answer for a tool (perhaps with these arguments only) or for the run is kept until the run
+  ends; each run has its own Approver. A yes for the notebook is kept in `kernel_permissions` until
+  its kernel restarts; events record it with the scope `tool`, since a record must not carry a
+  permission.
 - A yes for the run does not cover a tool that asks for `each` of its own.
 - The policy's allow and deny precede remembered answers, which only replace questions.
 - Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
@@ -21,6 +22,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ToolError
+from ..wire import encode_canonical
 from .base import ApprovalSource, Decision, Question, Report, Tool, ToolContext
 from .kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from .policy import Policy
@@ -66,9 +68,7 @@ class Approver:
         async with self._turn:
             for_run = self._remembered.get(_WHOLE_RUN)
             counts = for_run is not None and not (for_run.allow and tool.each)
-            earlier = (
-                self._remembered.get(KernelPermissions.mark(tool)) if self._remembered else None
-            )
+            earlier = self._find_remembered(tool, args)
             remembered = earlier or (for_run if counts else self._kernel_permission(tool))
             decision = remembered or self.check_edited(
                 tool, await self._ask_user(tool, args, context, report, reason)
@@ -90,6 +90,13 @@ class Approver:
             by=decision.by,
             reason=decision.reason,
         )
+
+    def _find_remembered(self, tool: Tool, args: dict[str, Any]) -> Decision | None:
+        """Return the earlier answer for this tool, or for it with these arguments, or None."""
+        if not self._remembered:
+            return None
+        mark = KernelPermissions.mark(tool)
+        return self._remembered.get(mark) or self._remembered.get(_mark_call(mark, args))
 
     def _kernel_permission(self, tool: Tool) -> Decision | None:
         """Return a yes that holds for this notebook, or None."""
@@ -123,7 +130,7 @@ class Approver:
         preview = await _preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
-        question = Question(context.call_id, tool.name, args, tool.effect, preview)
+        question = Question(context.call_id, tool.name, args, tool.effect, preview, tool=tool)
         try:
             answer = await self.ask(question) if self.ask is not None else None
         except Exception as error:  # if asking fails, the call must not run
@@ -137,14 +144,25 @@ class Approver:
             if answer.allow:
                 self._permissions.allow(tool)
         elif answer.scope != "once":
-            about = "run" if answer.scope == "run" else "tool"
-            remembered = msgspec.structs.replace(
-                answer, args=None, reason=f"decided earlier for this {about}"
-            )
-            self._remembered[_WHOLE_RUN if about == "run" else KernelPermissions.mark(tool)] = (
-                remembered
-            )
+            self._remember(tool, args, answer)
         return answer
+
+    def _remember(self, tool: Tool, args: dict[str, Any], answer: Decision) -> None:
+        """Keep an answer for further calls; one for "these arguments" is for the edited ones."""
+        mark, about = KernelPermissions.mark(tool), "this tool"
+        if answer.scope == "run":
+            mark, about = _WHOLE_RUN, "this run"
+        elif answer.scope == "args":
+            used = args if answer.args is None else answer.args
+            mark, about = _mark_call(mark, used), "these arguments"
+        self._remembered[mark] = msgspec.structs.replace(
+            answer, args=None, reason=f"decided earlier for {about}"
+        )
+
+
+def _mark_call(mark: str, args: dict[str, Any]) -> str:
+    """Return the mark of a tool with these arguments."""
+    return f"{mark} {encode_canonical(args)}"
 
 
 def _denied_unasked(name: str, why: str) -> str:

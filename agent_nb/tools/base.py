@@ -261,6 +261,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 class Question(msgspec.Struct, frozen=True):
     """A call that needs a decision; `preview`: what it would change, if the tool can say.
 
+    `tool`: the tool of the call, whose schema describes the arguments and checks edited ones (None:
+    unknown).
     `exact`: a mark unique to the question. With it the answer counts for these arguments only,
     whatever its scope, and a click must carry the mark, since a record may show old questions.
     """
@@ -271,20 +273,41 @@ class Question(msgspec.Struct, frozen=True):
     effect: Effect = "outside"
     preview: str = ""
     exact: str = ""
+    tool: Tool | None = None
+
+    def find_fault(self, args: dict[str, Any]) -> str:
+        """Return why the tool cannot be called with `args`, "" if it can as far as is known."""
+        try:
+            if self.tool is not None:
+                self.tool.validate(args)
+        except Exception as error:  # a custom validator
+            return str(error) or type(error).__name__
+        return ""
 
 
 class Decision(msgspec.Struct, frozen=True):
     """The answer to a question: the approved, perhaps edited, `args`, who decided, and why.
 
-    `scope`: this call (once), this tool in this run (tool), the whole run (run), or this tool in
-    this notebook (kernel).
+    `scope`: this call (once), this tool with these arguments in this run (args), this tool in this
+    run (tool), the whole run (run), or this tool in this notebook (kernel).
     """
+
+    #: the reason of a denial for which the user wrote none
+    NO: ClassVar[str] = "the user said no"
 
     allow: bool
     args: dict[str, Any] | None = None
-    scope: Literal["once", "tool", "run", "kernel"] = "once"
+    scope: Literal["once", "args", "tool", "run", "kernel"] = "once"
     by: str = "policy"
     reason: str = ""
+
+    @property
+    def denial(self) -> str:
+        """What the model reads of a denial: the user's own words are named as such."""
+        words = self.reason.strip() or self.NO
+        if words != self.NO and self.by in ("click", "stdin", "remote"):
+            words = f"{self.NO}: {words}"
+        return f"Not run: {words}" + ("" if words.endswith((".", "!", "?")) else ".")
 
 
 class Report(Protocol):

@@ -64,6 +64,11 @@ class CallDisplays:
             self._write(said)
         return data if self._through or not kept else None
 
+    def add_figure(self, figure: Any) -> None:
+        """Keep a figure that nothing displayed."""
+        if (picture := Figures.draw(figure)) is not None:
+            self._write(f"{self.figures.add(picture)}\n")
+
     def add_to(self, outcome: Outcome) -> Outcome:
         """Return an outcome with what was shown, unless it has attachments."""
         if outcome.attachments or not self.all:

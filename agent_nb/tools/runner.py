@@ -178,7 +178,7 @@ class ToolRunner:
             tool, convert_to_json(values), call.context, call.report
         )
         if not decision.allow:
-            return Outcome("denied", f"Not run: {decision.reason or 'the user said no'}.")
+            return Outcome("denied", decision.denial)
         return values if decision.args is None else _validated(tool, decision.args)
 
     async def _limited(self, call: RunningCall, tool: Tool, values: dict[str, Any]) -> Outcome:

@@ -6,8 +6,10 @@ Read `nodes` first: what every card is made of. `state` folds events into the st
 write counts and prices like the view (`format`).
 
 Order: display, nodes, theme, views, visible
-< format, parts, presses
+< format, parts
 < call_line, state, values
+< fields
+< presses
 < folds, markdown, progress_words, renderer, typed_answer, waterfall
 < cards, timeline
 < layout

@@ -25,7 +25,7 @@ LONGEST = 200  # characters of a line
 VALUE = 80  # characters of one value among others
 FEW = 6  # items of a list that are named
 # arguments that are code whatever their length: the language, a Pygments name
-CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": ""}
+CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": "", "source": ""}
 # tools whose code is of one language, whatever its argument is called
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
 # arguments that name a file, whose ending is the language of the text beside them

@@ -65,9 +65,9 @@ class Layout:
         depends_on = (
             card.version,
             second,
-            context.editing,
+            context.opened,
             context.pressed,
-            context.notes,
+            context.faults,
             context.thoughts,
             context.can_click,
             context.inserting,

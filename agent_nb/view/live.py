@@ -105,7 +105,9 @@ class LiveView:
         """Show the run of `log` while it runs.
 
         - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
-          "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function works too.
+          "args"?}`) and `deny` (`{"call_id", "reason"?}`); a mapping from id to function works too.
+          There `describe({"call_id"})` may return the schema of a call's arguments and a function
+          that returns what is wrong with edited ones.
         - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
 
         Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
@@ -114,8 +116,10 @@ class LiveView:
         thoughts = options.shown_thoughts
         if options.kind == "text":
             from .draw.terminal import TextPainter
+            from .draw.terminal_markdown import Terminal
 
-            text_painter = TextPainter(write or _stdout, thoughts=thoughts)
+            terminal = None if write is not None else Terminal.find()
+            text_painter = TextPainter(write or _stdout, thoughts=thoughts, terminal=terminal)
             renderer = Renderer(log, text_painter, view=view, hz=options.hz, seen=options.seen)
             renderer.start()
             return cls(log, renderer)

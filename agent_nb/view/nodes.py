@@ -6,8 +6,8 @@ return nodes; each drawer has one table from node type to function.
 Rules
 - Frozen values. Text is raw; the drawer escapes it. No styles, only tones, which say what a text
   means (`ok`, `bad`), not how it looks.
-- `Button` and `Editor` are drawn in the live view only. What changes there (buttons, editors, bars,
-  accordions, prose with a key) has widgets of its own; everything else is static HTML.
+- `Button`, `Editor` and `Field` are drawn in the live view only. What changes there (buttons,
+  editors, bars, accordions, prose with a key) has widgets of its own; all else is static HTML.
 
 This file imports nothing of ours.
 """
@@ -285,15 +285,14 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def key(self) -> str:
-        """What identifies the button: the action, its call, its question if it names one."""
+        """What identifies the button: the action, and what it is about."""
+        return f"{self.action}:{self.about}"
+
+    @property
+    def about(self) -> str:
+        """What identifies the question that it answers: the call, and its mark if it has one."""
         about = self.payload if isinstance(self.payload, dict) else {}
-        return ":".join(
-            [
-                self.action,
-                str(about.get("call_id", "")),
-                *([str(about["question"])] if "question" in about else []),
-            ]
-        )
+        return ":".join(str(about[name]) for name in ("call_id", "question") if name in about)
 
 
 class Buttons(Node, frozen=True, eq=False):
@@ -302,15 +301,37 @@ class Buttons(Node, frozen=True, eq=False):
     children: tuple[Button, ...]
 
 
-class Editor(Node, frozen=True, eq=False):
-    """A text area of the live view that edits a call's arguments as JSON.
+class Field(Node, frozen=True, eq=False):
+    """One field of an editor, which begins with `value`; `fault` says what is wrong in it.
 
-    `note` says why they cannot be submitted.
+    `kind`: text areas for code, text and JSON; lines for a short text and a number; a flag; one of
+    `choices`. `hint`: what to type, if the name does not say it.
     """
 
-    call_id: str
-    text: str
-    note: str = ""
+    name: str
+    kind: Literal["code", "text", "json", "line", "number", "flag", "choice"]
+    value: Any
+    choices: tuple[Any, ...] = ()
+    hint: str = ""
+    fault: str = ""
+
+
+class Editor(Node, frozen=True, eq=False):
+    """Fields of the live view: the arguments of a call, or words about it.
+
+    `about` identifies its question. `fault` says why they cannot be submitted, if no field alone is
+    wrong.
+    """
+
+    about: str
+    fields: tuple[Field, ...]
+    fault: str = ""
+
+
+class Form(Node, frozen=True, eq=False):
+    """What a question is about and its controls, with keys of their own (see `widgets.keys`)."""
+
+    children: tuple[Node, ...]
 
 
 def unfit(value: Any, kind: Any = Node) -> str:

@@ -19,7 +19,7 @@ from .display import Publish, widget
 from .draw import html
 from .folds import SETTLED
 from .layout import Layout
-from .nodes import Page, Row, T
+from .nodes import Field, Page, Row, T
 from .presses import Actions, Presses
 from .renderer import Painter
 from .saved_page import Recovery, add_advice
@@ -100,7 +100,7 @@ class WidgetPainter:
     ) -> None:
         from .widgets import Board
 
-        self.presses = Presses(actions, self._edited, nudge)
+        self.presses = Presses(actions, self._typed, nudge)
         self._timed_views = TimedViews(clock)
         self.views = self._timed_views.views
         self.board: Board = Board(self.presses.press, self._timed_views)
@@ -111,8 +111,8 @@ class WidgetPainter:
         self._above = above
         self._can_click = can_click
 
-    def _edited(self, call_id: str) -> str | None:
-        return self.board.edited(call_id)
+    def _typed(self, about: str) -> list[tuple[Field, Any]]:
+        return self.board.typed(about)
 
     def context(self, now: float | None, *, recorded: bool = False) -> Context:
         """Return how the cards of a run are drawn now; `recorded`: the run is past."""
@@ -124,8 +124,9 @@ class WidgetPainter:
             above=self._above,
             can_click=self._can_click(),
             pressed=frozenset(p.pressed),
-            editing=frozenset(p.editing),
-            notes=dict(p.notes),
+            opened=dict(p.opened),
+            schemas=dict(p.schemas),
+            faults=dict(p.faults),
             lasting=p.lasting,
             inserting=p.inserting and not recorded,
             chosen=p.chosen,
@@ -135,9 +136,7 @@ class WidgetPainter:
     def restart(self) -> None:
         """Start over with another view, whose buttons can be pressed."""
         self._layout = Layout()
-        self.presses.pressed.clear()
-        self.presses.chosen = ""
-        self.presses.folds.clear()
+        self.presses.restart()
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; return the number of messages it took."""

@@ -1,48 +1,56 @@
-"""Pressed buttons and edited arguments: the part of the view's state that is in no log."""
+"""Pressed buttons and typed fields: the part of the view's state that is in no log."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .nodes import Button
+from .fields import CALL, MOST_WORDS, REASON, read_fields
+from .nodes import Button, Field
 
 #: `actions(action, payload)`, or action → function of the payload (of nothing, if that is None).
-Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., None]]
+Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., Any]]
+OPENING = ("edit", "refuse", "always")  # buttons that open controls instead of answering
+SCOPED = ("approve_same", "approve_all")  # approvals whose payload has a scope
 
 
 class Presses:
     """Takes presses and passes them on to `actions`.
 
-    `edited(call_id)` returns the text of the editor of a call; `nudge` asks for a paint.
+    `typed(about)` returns the fields of the editor of a question, with what they hold; `nudge` asks
+    for a paint.
     """
 
     def __init__(
-        self, actions: Actions, edited: Callable[[str], str | None], nudge: Callable[[], None]
+        self,
+        actions: Actions,
+        typed: Callable[[str], list[tuple[Field, Any]]],
+        nudge: Callable[[], None],
     ) -> None:
         self._actions = actions
-        self._edited = edited
+        self._typed = typed
         self._nudge = nudge
         # the fields below become those of `cards.base.Context`
         self.pressed: set[str] = set()  # keys of buttons that can be pressed once
-        self.editing: set[str] = set()  # ids of calls whose arguments are being edited
-        self.notes: dict[str, str] = {}  # id of a call: why its arguments cannot be submitted
+        self.opened: dict[str, str] = {}  # question (`Button.about`): what it has open
+        self.schemas: dict[str, Any] = {}  # question: the schema of its arguments
+        self.faults: dict[str, dict[str, str]] = {}  # question: what cannot be submitted
         self.folds: dict[str, tuple[bool, float]] = {}  # what the reader opened or closed
         self.chosen = ""  # key of the button of the cell that will be inserted
         self.inserting = isinstance(actions, Mapping) and "insert" in actions
         self.lasting = isinstance(actions, Mapping) and "approve_lasting" in actions
+        self._checks: dict[str, Callable[[dict[str, Any]], str]] = {}
 
     def press(self, button: Button) -> None:
         """Take a press, perhaps on another thread than that of the renderer."""
-        call_id = button.payload.get("call_id", "") if isinstance(button.payload, dict) else ""
-        if button.action == "edit":
-            self.editing.add(call_id)
-        elif button.action == "unedit":
-            self.editing.discard(call_id)
-            self.notes.pop(call_id, None)
+        about = button.about
+        if button.action in OPENING:
+            self._describe(about, button.payload)
+            self.opened[about] = button.action
+        elif button.action == "back":
+            self._close(about)
         elif button.action == "submit":
-            self._submit(button, call_id)
+            self._submit(button, about)
         elif button.action == "fold":
             if key := button.payload["key"]:
                 self.folds[key] = (button.payload["open"], 0)
@@ -50,16 +58,46 @@ class Presses:
             self._choose(button)
         elif button.key not in self.pressed:
             self.pressed.add(button.key)
-            action = "approve" if button.action == "approve_all" else button.action
-            self._act(action, button.payload)
+            action = "approve" if button.action in SCOPED else button.action
+            words = self._words(about) if action == "deny" else {}
+            self._act(action, {**button.payload, **words} if words else button.payload)
         self._nudge()
 
-    def _act(self, action: str, payload: Any) -> None:
+    def _act(self, action: str, payload: Any) -> Any:
         if not isinstance(self._actions, Mapping):
-            self._actions(action, payload)
-        elif action in self._actions:
-            handler = self._actions[action]
-            handler() if payload is None else handler(payload)
+            return self._actions(action, payload)
+        handler = self._actions.get(action)
+        if handler is None:
+            return None
+        return handler() if payload is None else handler(payload)
+
+    def _describe(self, about: str, payload: Any) -> None:
+        """Note the schema and the check of a call's arguments, where they are known."""
+        if isinstance(self._actions, Mapping) and (described := self._act("describe", payload)):
+            self.schemas[about], self._checks[about] = described
+
+    def _close(self, about: str) -> None:
+        self.opened.pop(about, None)
+        self.faults.pop(about, None)
+
+    def restart(self) -> None:
+        """Forget what belongs to the view that another one replaces."""
+        for known in (
+            self.pressed,
+            self.opened,
+            self.schemas,
+            self.faults,
+            self.folds,
+            self._checks,
+        ):
+            known.clear()
+        self.chosen = ""
+
+    def _words(self, about: str) -> dict[str, str]:
+        """Return the typed reason of a denial, {} if none was typed."""
+        reason = next((text for f, text in self._typed(about) if f.name == REASON), "")
+        words = " ".join(str(reason).split())[:MOST_WORDS]
+        return {"reason": words} if words else {}
 
     def _choose(self, button: Button) -> None:
         """Choose the cell to insert, instead of any other; a second press withdraws it."""
@@ -67,16 +105,16 @@ class Presses:
         self.chosen = "" if withdrawn else button.key
         self._act("insert", "" if withdrawn else button.payload["code"])
 
-    def _submit(self, button: Button, call_id: str) -> None:
-        """Approve with edited arguments, if they are a JSON object."""
-        try:
-            args = json.loads(self._edited(call_id) or "")
-        except ValueError as fault:
-            self.notes[call_id] = f"This is not JSON: {fault}."
+    def _submit(self, button: Button, about: str) -> None:
+        """Approve with edited arguments, if they can be read and the tool takes them."""
+        if button.key in self.pressed:
             return
-        if not isinstance(args, dict):
-            self.notes[call_id] = "Arguments are a JSON object: {…}."
+        args, faults = read_fields(self._typed(about))
+        if not faults and (check := self._checks.get(about)) and (fault := check(args)):
+            faults = {CALL: fault}
+        if faults:
+            self.faults[about] = faults
             return
-        self.notes.pop(call_id, None)
+        self.faults.pop(about, None)
         self.pressed.add(button.key)
         self._act("approve", {**button.payload, "scope": "once", "args": args})

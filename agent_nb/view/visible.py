@@ -20,7 +20,7 @@ from ..wire import escape_hidden
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # characters that embed, isolate or override the direction of a text
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def show_hidden(text: str) -> str:

@@ -125,9 +125,17 @@ def waiting(opened):
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
-def test_the_live_view_in_jupyterlab(waiting, axe, theme):
+@pytest.mark.parametrize("part", ["", "Edit", "Deny", "Always…"])
+def test_the_live_view_in_jupyterlab(waiting, axe, theme, part):
+    """Also with what a question opens."""
     waiting.theme(theme)
+    if part:
+        waiting.button(1, part).click()
+        waiting.button(1, "Back").wait_for()
     assert found(waiting.page, axe, ".jp-OutputArea-output .agent-nb") == []
+    if part:
+        waiting.button(1, "Back").click()
+        waiting.button(1, "Approve").wait_for()
 
 
 def test_the_state_of_a_run_is_a_polite_live_region(waiting):
@@ -145,6 +153,4 @@ def test_everything_that_can_be_done_is_reached_with_the_tabulator(waiting):
     for _ in range(12):
         reached.append(waiting.page.evaluate("document.activeElement.innerText.trim()"))
         waiting.page.keyboard.press("Tab")
-    assert {"■ Stop", "Approve", "Deny", "Approve all send calls for this run", "Edit…"} <= set(
-        reached
-    )
+    assert {"■ Stop", "Approve", "Deny", "Edit", "Always…"} <= set(reached)

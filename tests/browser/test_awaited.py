@@ -58,9 +58,9 @@ def test_an_awaited_run_is_answered_by_its_buttons(notebook):
 
 def test_arguments_are_edited_in_an_awaited_run(notebook):
     cell = notebook.begin("run = await asking()('Go.')\nprint(run.log.of('result')[0].content)")
-    notebook.button(cell, "Edit…").click()
-    notebook.output(cell).locator("textarea").fill('{"name": "b"}')
-    notebook.button(cell, "Approve as edited").click()
+    notebook.press(cell, "Edit")
+    notebook.output(cell).get_by_label("name").fill("b")
+    notebook.press(cell, "Approve as edited")
     notebook.wait(cell)
     notebook.sees(cell, "touched b")
 

@@ -168,17 +168,24 @@ def test_approve_runs_the_call(front):
 
 def test_deny_does_not_run_it_and_tells_the_model(front):
     cell = ask(front, "hello")
-    timed(front, front.button(cell, "Deny").click, lambda: front.wait(cell, BOUND), "denied")
+    front.press(cell, "Deny")
+    front.output(cell).get_by_placeholder("Why not?").fill("Send it to Ada.")
+    deny = front.button(cell, "Deny")
+    timed(front, deny.click, lambda: front.wait(cell, BOUND), "denied")
     assert front.value("sent") == []
+    assert [e["content"] for e in front.events() if e["type"] == "result"] == [
+        "Not run: the user said no: Send it to Ada."
+    ]
     assert decisions(front) == [("deny", "click", "once")]
     assert [e["status"] for e in front.events() if e["type"] == "result"] == ["denied"]
 
 
 def test_approve_all_asks_no_more_about_this_tool(front):
     cell = ask(front, "one", "two", "three")
+    front.press(cell, "Always…")
     timed(
         front,
-        front.button(cell, "Approve all send calls for this run").click,
+        front.button(cell, "send in this run").click,
         lambda: front.wait(cell, BOUND),
         "all approved",
     )
@@ -188,13 +195,10 @@ def test_approve_all_asks_no_more_about_this_tool(front):
 
 def test_edited_arguments_are_what_runs(front):
     cell = ask(front, "hello")
-    editor = front.output(cell).locator("textarea")
-    timed(front, front.button(cell, "Edit…").click, editor.wait_for, "an editor")
-    assert '"hello"' in editor.input_value()
-    editor.fill('{"text": ')
-    front.button(cell, "Approve as edited").click()
-    front.sees(cell, "This is not JSON")
-    editor.fill('{"text": "good morning"}')
+    editor = front.output(cell).get_by_label("text")
+    timed(front, front.button(cell, "Edit").click, editor.wait_for, "an editor")
+    assert editor.input_value() == "hello"
+    editor.fill("good morning")
     timed(
         front,
         front.button(cell, "Approve as edited").click,

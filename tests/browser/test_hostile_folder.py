@@ -31,7 +31,7 @@ def answer(notebook, index, said):
 
 
 def deny(notebook, index):
-    notebook.button(index, "Deny").click()
+    notebook.press(index, "Deny", "Deny")
 
 
 def test_nothing_of_the_folder_is_executed_and_its_offers_are_asked_about(requests, opened, server):

@@ -97,30 +97,29 @@ def test_stop_works_while_the_cell_runs(notebook):
 
 
 @pytest.mark.parametrize(
-    ("label", "act"),
+    ("presses", "act"),
     [
-        ("Approve", "acts: [('approve', {'call_id': 'k'})]"),
-        ("Deny", "acts: [('deny', {'call_id': 'k'})]"),
+        (["Approve"], "acts: [('approve', {'call_id': 'k'})]"),
+        (["Deny", "Deny"], "acts: [('deny', {'call_id': 'k'})]"),
         (
-            "Approve all write calls for this run",
+            ["Always…", "write in this run"],
             "acts: [('approve', {'call_id': 'k', 'scope': 'tool'})]",
         ),
     ],
 )
-def test_a_question_is_answered_while_the_cell_runs(notebook, label, act):
+def test_a_question_is_answered_while_the_cell_runs(notebook, presses, act):
     cell = notebook.begin(ASKED)
-    notebook.button(cell, label).click()
+    notebook.press(cell, *presses)
     notebook.sees(cell, act)
 
 
 def test_arguments_are_edited_while_the_cell_runs(notebook):
     cell = notebook.begin(ASKED)
-    notebook.button(cell, "Edit…").click()
-    notebook.output(cell).locator("textarea").fill('{"file": "c.txt"}')
-    notebook.button(cell, "Approve as edited").click()
-    notebook.sees(
-        cell, "acts: [('approve', {'call_id': 'k', 'scope': 'once', 'args': {'file': 'c.txt'}})]"
-    )
+    notebook.press(cell, "Edit")
+    notebook.output(cell).get_by_label("file").fill("c.txt")
+    notebook.press(cell, "Approve as edited")
+    args = {"file": "c.txt", "content": "b"}
+    notebook.sees(cell, f"acts: [('approve', {{'call_id': 'k', 'scope': 'once', 'args': {args}}})]")
 
 
 def test_thoughts_are_open_while_they_grow_and_fold_when_more_has_followed(notebook):

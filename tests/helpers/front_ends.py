@@ -100,6 +100,7 @@ class Messages:
         if not ready:
             return False
         if step == "press":
+            self._models.pop(ready)  # the next press is of another button of that label
             self._say(ready, {"method": "custom", "content": {"event": "click"}})
         elif step == "fill":
             self._say(ready, {"method": "update", "state": {"value": what}, "buffer_paths": []})

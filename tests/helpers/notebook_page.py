@@ -205,6 +205,13 @@ class Notebook:
         """Return the locator of a button in a cell's output."""
         return self.output(index).get_by_role("button", name=label, exact=True)
 
+    def press(self, index: int, *labels: str) -> None:
+        """Press buttons in a cell's output. The second *Deny* is the one beside the words."""
+        for before, label in zip(("", *labels), labels, strict=False):
+            if before == label:
+                self.button(index, "Back").wait_for()
+            self.button(index, label).click()
+
     def value(self, expression: str) -> Any:
         """Return the value of a Python expression in the kernel, as JSON."""
         ask = {"v": f"__import__('json').dumps({expression}, default=str)"}

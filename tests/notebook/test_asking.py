@@ -6,6 +6,7 @@ import pytest
 from IPython.core.error import StdinNotImplementedError
 
 from agent_nb import events as e
+from agent_nb import tool
 from agent_nb.agent.registry import Questions
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell import approvals, unseen
@@ -19,6 +20,7 @@ from agent_nb.notebook.cell.approvals import (
 )
 from agent_nb.notebook.cell.unseen import UNSEEN, UnseenQuestions
 from agent_nb.tools.base import Decision, Question
+from agent_nb.tools.decorator import as_tool
 from agent_nb.view.views import Views
 
 QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
@@ -30,6 +32,7 @@ QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
         ("y", True, "once"),
         ("  YES ", True, "once"),
         ("a", True, "tool"),
+        ("s", True, "args"),
         ("n", False, "once"),
         ("No", False, "once"),
     ],
@@ -38,6 +41,40 @@ def test_an_answer_is_a_decision(answer, said, allow, scope):
     answer(said)
     decision = ask_at_keyboard(QUESTION)
     assert (decision.allow, decision.scope, decision.by) == (allow, scope, "stdin")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("n", Decision.NO),
+        ("no. ", Decision.NO),
+        ("n Use B.csv", "Use B.csv"),
+        ("No, use B.csv instead", "use B.csv instead"),
+        ("no: " + "x" * 5000, "x" * 2000),
+    ],
+)
+def test_words_after_a_no_are_its_reason(answer, said, reason):
+    answer(said)
+    decision = ask_at_keyboard(QUESTION)
+    assert (decision.allow, decision.reason) == (False, reason)
+
+
+@pytest.mark.parametrize("said", ["nope", "not now", "none", "y because", "a b"])
+def test_an_answer_that_only_begins_like_one_is_asked_again(answer, said):
+    asked = answer(said, "y")
+    assert ask_at_keyboard(QUESTION).allow
+    assert "Please answer" in asked[1]
+
+
+def test_changes_that_the_tool_refuses_are_asked_again(answer):
+    @tool
+    def send(times: int) -> str:
+        "Send."
+
+    asked = answer("e", '{"times": "many"}', "e", '{"times": 3}')
+    decision = ask_at_keyboard(Question("c1", "send", {"times": 2}, tool=as_tool(send)))
+    assert decision.args == {"times": 3}
+    assert "times" in asked[2]
 
 
 def test_an_unclear_answer_is_asked_again_and_then_a_no(answer):
@@ -115,7 +152,9 @@ def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
     ("button", "payload", "allow", "scope", "args"),
     [
         ("approve", {}, True, "once", None),
+        ("approve", {"scope": "args"}, True, "args", None),
         ("approve", {"scope": "tool"}, True, "tool", None),
+        ("approve", {"scope": "all"}, True, "once", None),
         ("approve", {"scope": "once", "args": {"code": "2"}}, True, "once", {"code": "2"}),
         ("deny", {}, False, "once", None),
     ],

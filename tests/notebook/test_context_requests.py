@@ -17,7 +17,7 @@ CONTEXT = (
     "Variables in the kernel, without their values:\n"
     "df: pandas.DataFrame 3×2 (city: {dtype}, n: int64)\nnames: list 2 items (str)\n\n"
 )
-NOTEBOOK = "You answer in an IPython session. Be brief. The tool `python` runs code in the user's kernel and shares the user's variables; the user sees the figures that it shows."
+NOTEBOOK = "You answer in an IPython session in a terminal, in Markdown without pictures. Be brief. The tool `python` runs code in the user's session and shares the user's variables; of a figure that it makes the user sees the size only, unless a window shows it, so say what it shows."
 
 
 def _chat():
@@ -162,7 +162,7 @@ def test_without_a_tool_our_line_and_the_variables_are_added(ask):
         for role, text in bare
         if role != "system"
     ]
-    assert "You answer in an IPython session. Be brief." in log[0][1]
+    assert "You answer in an IPython session in a terminal" in log[0][1]
     assert "The tool `python`" not in log[0][1]
 
 

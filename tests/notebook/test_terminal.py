@@ -85,3 +85,43 @@ def test_what_a_tool_prints_is_in_the_text_once_and_its_bar_is_a_few_lines(termi
     assert said.count("loading") == 1
     assert said.count("it/s") <= 3
     assert "\r" not in said
+
+
+MARKDOWN = "# Result\n\nSome **bold** and `code`.\n\n| a | b |\n|---|--:|\n| x | 12 |\n\n- one\n\n&#27;[2J\x9b2J"
+
+
+@pytest.mark.long
+def test_an_answer_is_drawn_as_markdown(terminal):
+    terminal.cell(f"model = Scripted([{{'text': {MARKDOWN!r}, 'chunk': 3}}])")
+    terminal.cell("import os; os.environ['TERM'] = 'xterm'; os.environ.pop('NO_COLOR', 0)")
+    said = terminal.cell("%%agent -m model", "hi", "", "")
+    assert "Some **bold**" not in said
+    assert "\x1b[1mResult\x1b[0m" in said
+    assert "Some \x1b[1mbold\x1b[0m and \x1b[36mcode\x1b[0m." in said
+    assert "x  12" in said
+    assert "\x9b" not in said
+    assert "\ufffd[2J\ufffd2J" in said
+
+
+@pytest.mark.long
+def test_without_colours_the_marks_stay(terminal):
+    terminal.cell("import os; os.environ['NO_COLOR'] = '1'")
+    terminal.cell(f"model = Scripted([{MARKDOWN!r}])")
+    said = terminal.cell("%%agent -m model", "hi", "", "")
+    assert "# Result" in said
+    assert "Some **bold** and `code`." in said
+
+
+@pytest.mark.long
+def test_the_figures_of_a_call_are_kept_and_named_with_their_size(terminal):
+    pytest.importorskip("matplotlib")
+    code = "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.figure(figsize=(4, 2)); plt.plot([1, 2])\nplt.figure(); plt.plot([3])"
+    terminal.cell(f"model = Scripted([{calling('python', code=code)!r}, 'done'])")
+    said = terminal.cell("%%agent -m model -t python --approve auto", "hi", "", "")
+    assert said.count("[figure 1: ") == 1
+    assert said.count("[figure 2: ") == 1
+    assert "pixels]" in said
+    kept = "[len(e.attachments) for e in _agent.log if e.type == 'result']"
+    assert "[2]" in terminal.cell(kept)
+    assert "figure 1" in terminal.cell("[e.content for e in _agent.log if e.type == 'result']")
+    assert "[]" in terminal.cell("plt.get_fignums()")

@@ -85,14 +85,14 @@ def approved_by_button(front):
 
 
 def denied_by_button(front):
-    seen = front.scene("ask", ("press", "Deny"))
+    seen = front.scene("ask", ("press", "Deny"), ("press", "Deny"))
     assert (seen.sent, decided(seen)) == ([], [("deny", "click")])
     assert [event["status"] for event in seen.of("result")] == ["denied"]
 
 
 def edited_by_button(front):
-    edited = '{"text": "good morning"}'
-    seen = front.scene("ask", ("press", "Edit…"), ("fill", edited), ("press", "Approve as edited"))
+    edited = "good morning"
+    seen = front.scene("ask", ("press", "Edit"), ("fill", edited), ("press", "Approve as edited"))
     assert (seen.sent, decided(seen)) == (["good morning"], [("allow", "click")])
 
 

@@ -85,9 +85,12 @@ def test_the_question_holds_the_checked_arguments_and_the_preview(run: Run, aske
     outcomes, record = run(
         TOOLS, ("send", {"text": "x", "times": "2"}), approver=approver("ask", ask), folder="F"
     )
-    assert ask.questions == [
-        Question("c1", "send", {"text": "x", "times": 2}, "outside", "would send x from F")
-    ]
+    [question] = ask.questions
+    assert msgspec.structs.replace(question, tool=None) == Question(
+        "c1", "send", {"text": "x", "times": 2}, "outside", "would send x from F"
+    )
+    assert question.find_fault({"text": "x"}) == ""
+    assert "times" in question.find_fault({"text": "x", "times": "many"})
     assert outcomes[0].content == "sent x 2"
     assert record.kinds("c1") == ["requested", "decided", "started", "end"]
     assert record.of("requested")[0] == {
@@ -118,9 +121,30 @@ def test_a_refusal_and_its_reason_go_to_the_model(run: Run, asker: Any) -> None:
         TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask)
     )
     assert [(o.status, o.content) for o in outcomes] == [
-        ("denied", "Not run: not today."),
+        ("denied", "Not run: the user said no: not today."),
         ("denied", "Not run: the user said no."),
     ]
+
+
+def test_a_yes_for_these_arguments_asks_about_others(run: Run, asker: Any) -> None:
+    """The first one counts for the arguments as they were edited."""
+    yes = Decision(True, scope="args", by="click")
+    ask = asker(yes, Decision(True, args={"text": "b"}, scope="args", by="click"), yes)
+    texts = ("x", "x", "a", "b", "x", "c")
+    outcomes, record = run(
+        TOOLS, *(("send", {"text": text}) for text in texts), approver=approver("ask", ask)
+    )
+    assert [q.args["text"] for q in ask.questions] == ["x", "a", "c"]
+    assert [o.content for o in outcomes] == [
+        "sent x 1",
+        "sent x 1",
+        "sent b 1",
+        "sent b 1",
+        "sent x 1",
+        "sent c 1",
+    ]
+    assert [d["scope"] for d in record.of("decided")] == ["args"] * 6
+    assert record.of("decided")[1]["reason"] == "decided earlier for these arguments"
 
 
 def test_edited_arguments_are_validated_and_used(run: Run, asker: Any) -> None:

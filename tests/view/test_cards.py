@@ -319,8 +319,8 @@ def test_another_note_about_edited_arguments_is_drawn_at_once(begun):
     begun(e.Approval(call_id="k1", stage="requested", args={"a": 1}))
     view, layout = RunView().extend(begun.log), Layout()
     for note in ("This is not JSON.", "Arguments are a JSON object."):
-        where = {"now": begun.now, "live": True, "can_click": True, "editing": frozenset({"k1"})}
-        assert note in str(layout.page(view, Context(**where, notes={"k1": note})))
+        where = {"now": begun.now, "live": True, "can_click": True, "opened": {"k1": "edit"}}
+        assert note in str(layout.page(view, Context(**where, faults={"k1": {"a": note}})))
 
 
 def test_every_kind_of_card_has_its_file():

@@ -20,6 +20,7 @@ from agent_nb.view.views import GONE
 from agent_nb.view.widgets import prose as prose_slot
 from agent_nb.view.widgets import root
 from agent_nb.view.widgets.board import style_sheet
+from agent_nb.view.widgets.keys import KEYS
 
 
 class Acts(list[tuple[str, Any]]):
@@ -327,6 +328,17 @@ def button(painter: WidgetPainter, label: str) -> Any:
     return next(b for b in find(painter, w.Button) if b.description == label)
 
 
+def press(painter: WidgetPainter, view: RunView, *presses: str) -> None:
+    """Press buttons one after the other, each as soon as it is shown."""
+    for label in presses:
+        button(painter, label).click()
+        painter.paint(view, 0.0)
+
+
+def field(painter: WidgetPainter, label: str) -> Any:
+    return next(x for x in below(painter.board.root) if getattr(x, "description", "") == label)
+
+
 def labels(painter: WidgetPainter) -> list[str]:
     return [b.description for b in find(painter, w.Button)]
 
@@ -353,8 +365,8 @@ def test_the_buttons_are_enabled_once_clicks_arrive(acts, begun):
         "■ Stop",
         "Approve",
         "Deny",
-        "Approve all write calls for this run",
-        "Edit…",
+        "Edit",
+        "Always…",
     ]
     painter.close()
 
@@ -366,7 +378,7 @@ def test_a_lasting_approval_is_offered_where_it_can_be_kept(begun):
         asked(begun),
     )
     painter.paint(view, 0.0)
-    button(painter, "Approve write for this notebook").click()
+    press(painter, view, "Always…", "write in this notebook")
     assert acts == [{"call_id": "k", "scope": "kernel"}]
     painter.close()
 
@@ -380,7 +392,7 @@ def test_a_question_with_a_warning_only_approves_this_call(begun):
     )
     painter = WidgetPainter({"approve_lasting": print}, "collapse", lambda: True)
     painter.paint(RunView().extend(begun.seen), 0.0)
-    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit…"]
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit"]
     painter.close()
 
 
@@ -393,18 +405,21 @@ def test_without_clicks_the_button_says_what_to_use(acts, begun):
 
 
 @pytest.mark.parametrize(
-    ("label", "act"),
+    ("presses", "act"),
     [
-        ("Approve", ("approve", {"call_id": "k"})),
-        ("Deny", ("deny", {"call_id": "k"})),
-        ("Approve all write calls for this run", ("approve", {"call_id": "k", "scope": "tool"})),
+        (["Approve"], ("approve", {"call_id": "k"})),
+        (["Deny", "Deny"], ("deny", {"call_id": "k"})),
+        (["Always…", "write in this run"], ("approve", {"call_id": "k", "scope": "tool"})),
+        (
+            ["Always…", "These arguments in this run"],
+            ("approve", {"call_id": "k", "scope": "args"}),
+        ),
     ],
 )
-def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act):
+def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, presses, act):
     view = asked(begun)
     painter.paint(view, 0.0)
-    button(painter, label).click()
-    painter.paint(view, 0.0)
+    press(painter, view, *presses)
     assert acts == [act]
     assert all(b.disabled for b in find(painter, w.Button) if b.description != "■ Stop")
 
@@ -425,7 +440,7 @@ def test_a_question_of_a_replay_shows_its_arguments_and_carries_a_mark(painter, 
     painter.paint(view, 0.0)
     button(painter, "Approve").click()  # nobody has asked this
     painter.paint(questioned(view, "m1", "os.remove('x')"), 0.0)
-    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit…"]
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit"]
     assert "Not signed by you." in text(painter)
     assert "os.remove" in text(painter)
     assert not button(painter, "Approve").disabled
@@ -436,9 +451,8 @@ def test_a_question_of_a_replay_shows_its_arguments_and_carries_a_mark(painter, 
 def test_edited_arguments_carry_the_mark_of_their_question(painter, begun, acts):
     view = questioned(asked(begun), "m1", "1")
     painter.paint(view, 0.0)
-    button(painter, "Edit…").click()
-    painter.paint(view, 0.0)
-    find(painter, w.Textarea)[0].value = '{"code": "2"}'
+    press(painter, view, "Edit")
+    field(painter, "code").value = "2"
     button(painter, "Approve as edited").click()
     assert acts == [
         ("approve", {"call_id": "k", "question": "m1", "scope": "once", "args": {"code": "2"}})
@@ -458,12 +472,12 @@ def test_a_malformed_question_is_not_shown(painter, begun, junk):
 def test_edited_arguments_are_approved(painter, begun, acts):
     view = asked(begun)
     painter.paint(view, 0.0)
-    button(painter, "Edit…").click()
-    painter.paint(view, 0.0)
-    (area,) = find(painter, w.Textarea)
-    area.value = '{"file": "b"}'
-    button(painter, "Approve as edited").click()
-    assert acts == [("approve", {"call_id": "k", "scope": "once", "args": {"file": "b"}})]
+    press(painter, view, "Edit")
+    field(painter, "content").value = "a\n\tb"
+    field(painter, "other arguments").value = '{"mode": "w"}'
+    press(painter, view, "Approve as edited")
+    args = {"file": "a", "content": "a\n\tb", "mode": "w"}
+    assert acts == [("approve", {"call_id": "k", "scope": "once", "args": args})]
 
 
 @pytest.mark.parametrize(
@@ -474,23 +488,65 @@ def test_edited_arguments_that_are_not_an_object_are_refused_with_a_reason(
 ):
     view = asked(begun)
     painter.paint(view, 0.0)
-    button(painter, "Edit…").click()
-    painter.paint(view, 0.0)
-    find(painter, w.Textarea)[0].value = typed
-    button(painter, "Approve as edited").click()
-    painter.paint(view, 0.0)
+    press(painter, view, "Edit")
+    field(painter, "other arguments").value = typed
+    press(painter, view, "Approve as edited")
     assert acts == []
     assert said in text(painter)
-    assert find(painter, w.Textarea)[0].value == typed
+    assert field(painter, "other arguments").value == typed
+
+
+def test_arguments_that_the_tool_refuses_are_not_submitted(begun):
+    acts = []
+    actions = {
+        "approve": acts.append,
+        "describe": lambda payload: ({"properties": {"file": {}, "content": {}}}, refuse),
+    }
+
+    def refuse(args):
+        return "" if args["file"] == "b" else "file: there is only b."
+
+    painter, view = WidgetPainter(actions, "collapse", lambda: True), asked(begun)
+    painter.paint(view, 0.0)
+    press(painter, view, "Edit")
+    assert [f.description for f in find(painter, w.Textarea)] == ["file", "content"]
+    press(painter, view, "Approve as edited")
+    assert acts == []
+    assert "there is only b" in text(painter)
+    field(painter, "file").value = "b"
+    press(painter, view, "Approve as edited")
+    assert [a["args"] for a in acts] == [{"file": "b", "content": "b\n"}]
+    painter.close()
+
+
+def test_the_words_of_a_denial_are_its_reason(painter, begun, acts):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    press(painter, view, "Deny")
+    (line,) = find(painter, w.Text)
+    line.value = "  use\tanother file " + "x" * 5000
+    press(painter, view, "Deny")
+    [(action, payload)] = acts
+    assert (action, payload["call_id"]) == ("deny", "k")
+    assert payload["reason"].startswith("use another file x")
+    assert len(payload["reason"]) == 2000
+
+
+def test_another_question_about_the_call_opens_nothing(painter, begun, acts):
+    """A replay may ask again, about other arguments than those that are being edited."""
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    press(painter, view, "Edit")
+    painter.paint(questioned(view, "m1", "os.remove('x')"), 0.0)
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit"]
+    press(painter, view, "Edit")
+    assert field(painter, "code").value == "os.remove('x')"
 
 
 def test_back_from_editing_shows_the_question_again(painter, begun):
     view = asked(begun)
     painter.paint(view, 0.0)
-    button(painter, "Edit…").click()
-    painter.paint(view, 0.0)
-    button(painter, "Back").click()
-    painter.paint(view, 0.0)
+    press(painter, view, "Edit", "Back")
     assert "Approve" in labels(painter)
     assert not find(painter, w.Textarea)
 
@@ -512,7 +568,9 @@ def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_r
             view.apply(event)
             painter.paint(view, 0.0)
         values = [
-            x.value for x in below(painter.board.root)[2:] if isinstance(x, w.HTML | w.HTMLMath)
+            x.value
+            for x in below(painter.board.root)[2:]
+            if isinstance(x, w.HTML | w.HTMLMath) and x.value != KEYS  # which is constant
         ]
         assert [h for value in values for h in hazards(value)] == []
         painter.close()

@@ -7,7 +7,8 @@ Rules
 - On the keyboard, text of models and tools is shown as plain printable text: no key, no control
   sequence, nothing that reorders the line.
 - Only a clear yes allows. The end of the input, an interrupt and three unclear answers deny.
-- Every button has an answer on the keyboard; `e` edits arguments, as the button does.
+- Every button has an answer on the keyboard; `e` edits arguments, as the button does, and words
+  after a no are its reason.
 - An approval source returns None if it can reach no user; then the approval gate says how to allow.
 - Once front ends have counted views of the card, the keyboard is not used: after a reload or a
   rerun `input()` shows on no page and keeps the main thread. A question that nobody can see any
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -33,17 +35,21 @@ ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell
 # to show the question
 PATIENCE = 1.0
 ATTEMPTS = 3  # unclear answers after which the call is denied
+#: The schema of a call's arguments, and a function that returns what is wrong with edited ones.
+Described = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 EDIT = ("e", "edit")  # the answers that ask for new arguments
 CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
+NO = re.compile(r"(?:n|no)(?:[\s,;:.!]+(.*))?", re.IGNORECASE | re.DOTALL)  # and its reason
+MOST_WORDS = 2000  # characters of a reason
 ANSWERS = {
     "y": Decision(True, by="stdin"),
     "yes": Decision(True, by="stdin"),
+    "s": Decision(True, scope="args", by="stdin"),
+    "same": Decision(True, scope="args", by="stdin"),
     "a": Decision(True, scope="tool", by="stdin"),
     "all": Decision(True, scope="tool", by="stdin"),
     "k": Decision(True, scope="kernel", by="stdin"),
     "keep": Decision(True, scope="kernel", by="stdin"),
-    "n": Decision(False, by="stdin", reason="the user said no"),
-    "no": Decision(False, by="stdin", reason="the user said no"),
 }
 
 
@@ -101,9 +107,17 @@ class ButtonApprovals:
         self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
-    def actions(self) -> dict[str, Callable[[Mapping[str, Any]], None]]:
+    def actions(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
         """The functions that the view's buttons call."""
-        return {"approve": self.approve, "approve_lasting": self.approve, "deny": self.deny}
+        return {
+            "approve": self.approve,
+            "approve_lasting": self.approve,
+            "deny": self.deny,
+            "describe": lambda payload: describe_question(self._find(payload)),
+        }
+
+    def _find(self, payload: Mapping[str, Any]) -> Question | None:
+        return self._waiting.get(str(payload.get("call_id", "")), (None, None))[1]
 
     async def ask(self, question: Question) -> Decision | None:
         """Wait for the click that answers `question`."""
@@ -117,16 +131,16 @@ class ButtonApprovals:
     def approve(self, payload: Mapping[str, Any]) -> None:
         """Allow the call `payload["call_id"]`.
 
-        The payload may replace its `args`, and allow further calls of the tool (`scope` tool or
-        kernel).
+        The payload may replace its `args`, and allow further calls of the tool (`scope` args, tool
+        or kernel).
         """
         self._answer(
             payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click")
         )
 
     def deny(self, payload: Mapping[str, Any]) -> None:
-        """Refuse the call `payload["call_id"]`."""
-        self._answer(payload, Decision(False, by="click", reason="the user said no"))
+        """Refuse the call `payload["call_id"]`; the payload may have a `reason`."""
+        self._answer(payload, Decision(False, by="click", reason=reason_of(payload)))
 
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
         """Give a decision to the waiting `ask` of its call, if the click is of that question."""
@@ -150,19 +164,45 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Call
             allow=allow,
             args=payload.get("args"),
             scope=scope_of(payload),
-            reason="" if allow else "the user said no",
+            reason="" if allow else reason_of(payload),
             by="click",
         )
 
     approve = partial(answer, allow=True)
     deny = partial(answer, allow=False)
-    return {"stop": stop, "approve": approve, "approve_lasting": approve, "deny": deny}
+
+    def describe(payload: Mapping[str, Any]) -> Described | None:
+        return describe_question(questions.find_open(str(payload.get("call_id", ""))))
+
+    return {
+        "stop": stop,
+        "approve": approve,
+        "approve_lasting": approve,
+        "deny": deny,
+        "describe": describe,
+    }
 
 
-def scope_of(payload: Mapping[str, Any]) -> Literal["once", "tool", "kernel"]:
-    """Return how long a click counts: once, unless it names the scope `tool` or `kernel`."""
-    scope = payload.get("scope")
-    return "tool" if scope == "tool" else "kernel" if scope == "kernel" else "once"
+def describe_question(question: Question | None) -> Described | None:
+    """Return the schema of the arguments, and a function that returns what is wrong with others.
+
+    Returns None if nothing is known of them.
+    """
+    if question is None or question.tool is None:
+        return None
+    return question.tool.spec.parameters, question.find_fault
+
+
+def scope_of(payload: Mapping[str, Any]) -> Literal["once", "args", "tool", "kernel"]:
+    """Return how long a click counts: once, unless it names another scope."""
+    scopes: dict[Any, Literal["args", "tool", "kernel"]]
+    scopes = {"args": "args", "tool": "tool", "kernel": "kernel"}
+    return scopes.get(payload.get("scope"), "once")
+
+
+def reason_of(payload: Mapping[str, Any]) -> str:
+    """Return the words of a denial, or that there are none."""
+    return str(payload.get("reason") or Decision.NO)[:MOST_WORDS]
 
 
 def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
@@ -177,8 +217,9 @@ def ask_at_keyboard(question: Question) -> Decision | None:
     text = format_question(question)
     for _ in range(ATTEMPTS):
         try:
-            answer = input(text).strip().lower()
-            args = read_changes(question.args, input(CHANGES)) if answer in EDIT else None
+            typed = input(text).strip()
+            answer = typed.lower()
+            args = read_changes(question, input(CHANGES)) if answer in EDIT else None
         except EOFError:
             return Decision(False, by="stdin", reason="the input ended")
         except StdinNotImplementedError:
@@ -188,15 +229,19 @@ def ask_at_keyboard(question: Question) -> Decision | None:
             continue
         if args is not None:
             return Decision(True, args=args, by="stdin")
+        if refused := NO.fullmatch(typed):
+            return Decision(False, by="stdin", reason=(refused[1] or Decision.NO)[:MOST_WORDS])
         if answer in ANSWERS:
             return ANSWERS[answer]
         text = (
-            "Please answer y, n, e or a: " if question.exact else "Please answer y, n, e, a or k: "
+            "Please answer y, n, e, s or a: "
+            if question.exact
+            else "Please answer y, n, e, s, a or k: "
         )
     return Decision(False, by="stdin", reason="no clear answer")
 
 
-def read_changes(args: Mapping[str, Any], text: str) -> dict[str, Any]:
+def read_changes(question: Question, text: str) -> dict[str, Any]:
     """Return the arguments of a call, replaced by those of the JSON object that the user typed.
 
     Raises ValueError with a sentence for the user.
@@ -208,7 +253,10 @@ def read_changes(args: Mapping[str, Any], text: str) -> dict[str, Any]:
     if not isinstance(changes, dict):
         # one kind of error for every wrong answer: the question is asked again
         raise ValueError('Arguments are a JSON object, such as {"name": "value"}.')  # noqa: TRY004
-    return {**args, **changes}
+    args = {**question.args, **changes}
+    if why := question.find_fault(args):
+        raise ValueError(make_printable(why))
+    return args
 
 
 def format_question(question: Question) -> str:
@@ -223,6 +271,6 @@ def format_question(question: Question) -> str:
     always = (
         ""
         if question.exact
-        else f", [a]lways {make_printable(question.name)} in this run, [k]eep allowing it in this notebook"
+        else f", [s]ame arguments always, [a]lways {make_printable(question.name)} in this run, [k]eep allowing it in this notebook"
     )
-    return "\n".join([*lines, f"Allow it? [y]es, [n]o, [e]dit first{always}: "])
+    return "\n".join([*lines, f"Allow it? [y]es, [n]o (and why), [e]dit first{always}: "])

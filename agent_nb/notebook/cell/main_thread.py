@@ -39,6 +39,7 @@ from ...tools import (
 )
 from .capture import capture_job
 from .interrupts import Interrupts
+from .open_figures import OpenFigures
 
 Fault = BaseException | None
 MAX_TRACEBACK = 6000  # characters of a traceback that a model reads
@@ -157,6 +158,8 @@ class MainThread:
         """Run code as a cell with its output captured. Raises what the code raises."""
         shell, after = self._shell, self._interrupts.checkpoint
         with capture_job(shell, on_text, after, displays) as capture:
+            in_terminal = getattr(shell, "kernel", None) is None
+            known = list(OpenFigures.find().values()) if in_terminal else []
             transformed = shell.transform_cell(code)
             result = None
             try:
@@ -167,6 +170,8 @@ class MainThread:
                 # The caller of run_cell_async owes these two; figures are shown by the first.
                 shell.events.trigger("post_execute")
                 shell.events.trigger("post_run_cell", result)
+                if in_terminal:
+                    OpenFigures.keep(displays, known)
             fault = result.error_before_exec or result.error_in_exec
             if fault is not None:
                 raise fault

@@ -154,8 +154,9 @@ class Endpoints:
         """Answer a question about a call."""
         channel = await self._channel(request)
         body = await self._body(request, Answer)
-        if body.decision not in ("allow", "deny") or body.scope not in ("once", "tool", "run"):
-            raise HTTPException(422, "decision is allow or deny; scope is once, tool or run.")
+        scopes = ("once", "args", "tool", "run")
+        if body.decision not in ("allow", "deny") or body.scope not in scopes:
+            raise HTTPException(422, "decision is allow or deny; scope is once, args, tool or run.")
         if channel.approve is None:
             raise HTTPException(405, "Questions of this run cannot be answered from here.")
         allow = body.decision == "allow"

@@ -54,7 +54,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     question: str = msgspec.field(default="", name="asked")
     allow: bool = False
     args: dict[str, Any] | None = None
-    scope: Literal["once", "tool", "run"] = "once"
+    scope: Literal["once", "args", "tool", "run"] = "once"
     reason: str = ""
     done: bool = False
     failure: str = msgspec.field(default="", name="words")

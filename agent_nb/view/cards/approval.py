@@ -1,22 +1,40 @@
-"""The question before a call: what the call would do and change, and the buttons that answer it.
+"""The question before a call: what the call would do and change, and the controls that answer it.
 
-Rule: nothing that the question is about may be cut out of sight, so it is drawn in full.
+Rules
+- Nothing that the question is about may be cut out of sight, so it is drawn in full.
+- One row of controls at a time: the answers, or what one of them opened (`Context.opened`): the
+  fields of *Edit*, the words of *Deny*, the choices of *Always*.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from .. import values
+import msgspec
+
+from .. import fields, values
 from ..format import clip_text
-from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, Stack, T
+from ..nodes import (
+    Button,
+    Buttons,
+    Code,
+    Diff,
+    Editor,
+    Form,
+    Json,
+    Node,
+    Pre,
+    Row,
+    Stack,
+    T,
+)
 from ..state.cards import CallCard
 from .base import Context
 
 # scope of a decision, who decided: in words
 SCOPE = {
     "once": "this call",
+    "args": "all calls with these arguments for this run",
     "tool": "all calls of this tool for this run",
     "run": "all calls of this run",
 }
@@ -29,14 +47,10 @@ def card(state: CallCard, context: Context) -> Node | None:
     if state.status != "waiting" or state.asked is None:
         return None
     args = state.asked.args if state.asked.args is not None else state.args
-    if state.call_id in context.editing:
-        return Stack(
-            (
-                Editor(state.call_id, pretty(args), context.notes.get(state.call_id, "")),
-                _edit_buttons(state, context),
-            )
-        )
-    return Stack((*_warning(state), *_change(state, args), _answer(state, context)))
+    # the change stands in the form, whose place must not move while it is used
+    editing = context.opened.get(_about(state)) == "edit"
+    shown = _edit(state, args, context) if editing else _change(state, args)
+    return Stack((*_warning(state), Form((*shown, *(() if editing else _answer(state, context))))))
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
@@ -56,6 +70,11 @@ def _call(state: CallCard) -> dict[str, Any]:
         "call_id": state.call_id,
         **({"question": question} if isinstance(question, str) and question else {}),
     }
+
+
+def _about(state: CallCard) -> str:
+    """Return what identifies the question (`Button.about`)."""
+    return ":".join(_call(state).values())
 
 
 def _extra(state: CallCard) -> dict[str, Any]:
@@ -103,53 +122,99 @@ def _arguments(args: dict[str, Any], *, long_texts: bool = True) -> tuple[Node, 
     return (*((Json(rest),) if rest else ()), *texts)
 
 
-def _answer(state: CallCard, context: Context) -> Node:
-    """Return the buttons, or what to do where there are none."""
+def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return the controls, or what to do where there are none."""
     if not context.live:
-        return Row((T("Nobody has answered.", tone="wait"),))
+        return (Row((T("Nobody has answered.", tone="wait"),)),)
     if not context.can_click:
-        return Row(
-            (
-                T(
-                    "Answer in the prompt below this cell; to allow it without asking: --approve auto.",
-                    tone="wait",
-                ),
-            ),
-            wrap=True,
-        )
+        advice = "Answer in the prompt below this cell; to allow it without asking: --approve auto."
+        return (Row((T(advice, tone="wait"),), wrap=True),)
+    opened = context.opened.get(_about(state))
+    if opened == "always":
+        return _always(state, context)
+    return _refuse(state, context) if opened == "refuse" else (_answers(state, context),)
+
+
+def _answers(state: CallCard, context: Context) -> Node:
+    """Return the first row of controls."""
     call = _call(state)
-    all_of_tool = Button(
-        "approve_all",
-        f"Approve all {state.name} calls for this run",
-        {**call, "scope": "tool"},
-        busy="Approved",
+    # a call with a warning is decided alone
+    always = () if _warning(state) else (Button("always", "Always…", call),)
+    buttons = (
+        Button("approve", "Approve", call, tone="ok", busy="Approved", hint=_key("A")),
+        Button("refuse", "Deny", call, tone="bad", hint=_key("D")),
+        Button("edit", "Edit", call, hint=_key("E")),
+        *always,
     )
-    hint = f"No call of {state.name} is asked about in this notebook until its kernel restarts; %agent revoke {state.name} takes it back."
+    return Buttons(_pressed(buttons, context))
+
+
+def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return the choices how far a yes goes."""
+    call, name = _call(state), state.name
     lasting = Button(
         "approve_lasting",
-        f"Approve {state.name} for this notebook",
+        f"{name} in this notebook",
         {**call, "scope": "kernel"},
         busy="Approved",
-        hint=hint,
+        hint=f"No call of {name} is asked about in this notebook until its kernel restarts; %agent revoke {name} takes it back.",
     )
     buttons = (
-        Button("approve", "Approve", call, tone="ok", busy="Approved"),
-        Button("deny", "Deny", call, tone="bad", busy="Denied"),
-        # a call with a warning is decided alone
-        *(() if _warning(state) else (all_of_tool, *((lasting,) if context.lasting else ()))),
-        Button("edit", "Edit…", call),
+        Button(
+            "approve_same",
+            "These arguments in this run",
+            {**call, "scope": "args"},
+            busy="Approved",
+            hint=f"{name} runs with exactly these arguments without a question until this run ends.",
+        ),
+        Button(
+            "approve_all",
+            f"{name} in this run",
+            {**call, "scope": "tool"},
+            busy="Approved",
+            hint=f"No call of {name} is asked about until this run ends.",
+        ),
+        *((lasting,) if context.lasting else ()),
+        Button("back", "Back", call, hint=_key("Escape")),
     )
-    return Buttons(_pressed(buttons, context))
+    words = Row((T("Approve, and from now on always:"),), wrap=True)
+    return (words, Buttons(_pressed(buttons, context)))
 
 
-def _edit_buttons(state: CallCard, context: Context) -> Node:
+def _refuse(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return the words of a denial."""
     call = _call(state)
     buttons = (
-        Button("submit", "Approve as edited", call, tone="ok", busy="Approved"),
-        Button("deny", "Deny", call, tone="bad", busy="Denied"),
-        Button("unedit", "Back", call),
+        Button("deny", "Deny", call, tone="bad", busy="Denied", hint=_key("Enter")),
+        Button("back", "Back", call, hint=_key("Escape")),
     )
-    return Buttons(_pressed(buttons, context))
+    editor = Editor(_about(state), (fields.reason_field(),))
+    return (editor, Buttons(_pressed(buttons, context)))
+
+
+def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node, ...]:
+    """Return the fields of the arguments."""
+    call = _call(state)
+    about = _about(state)
+    faults = context.faults.get(about, {})
+    shown = fields.make_fields(args, context.schemas.get(about, {}))
+    buttons = (
+        Button(
+            "submit",
+            "Approve as edited",
+            call,
+            tone="ok",
+            busy="Approved",
+            hint=_key("Shift+Enter"),
+        ),
+        Button("back", "Back", call, hint=_key("Escape")),
+    )
+    editor = Editor(about, fields.with_faults(shown, faults), faults.get(fields.CALL, ""))
+    return (editor, Buttons(_pressed(buttons, context)))
+
+
+def _key(name: str) -> str:
+    return f"Key: {name}"
 
 
 def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
@@ -157,12 +222,11 @@ def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...
     if not any(b.key in context.pressed for b in buttons):
         return buttons
     return tuple(
-        Button(
-            b.action,
-            b.busy or b.label if b.key in context.pressed else b.label,
-            b.payload,
-            b.tone,
+        msgspec.structs.replace(
+            b,
+            label=b.busy or b.label if b.key in context.pressed else b.label,
             enabled=False,
+            hint="",
         )
         for b in buttons
     )
@@ -176,8 +240,13 @@ def decision_line(state: CallCard) -> Node | None:
     verb = "approved" if decision.decision == "allow" else "denied"
     what = SCOPE.get(decision.scope, SCOPE["once"])
     who = BY.get(decision.by, decision.by)
+    edited = state.asked is not None and decision.args not in (None, state.asked.args)
+    if edited and decision.decision == "allow":
+        what += " with edited arguments"
     sentence = f"{who} {verb} {what}" if who else f"{verb.capitalize()}: {what}"
-    reason = f": {decision.reason}" if decision.reason not in ("", NO) else ""
+    # the result of a denied call gives its reason
+    repeated = isinstance(state.content, str) and decision.reason in state.content
+    reason = f": {decision.reason}" if decision.reason not in ("", NO) and not repeated else ""
     return Row((T(f"{sentence}{reason}", tone="muted"),), wrap=True)
 
 
@@ -187,8 +256,3 @@ def looks_like_diff(text: str) -> bool:
     return text.startswith(("--- ", "+++ ", "diff ", "@@")) or (
         bool(lines) and all(line[0] in "+-@ " for line in lines)
     )
-
-
-def pretty(args: dict[str, Any]) -> str:
-    """Return arguments as JSON for editing."""
-    return json.dumps(args, ensure_ascii=False, indent=2)

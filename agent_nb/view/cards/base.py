@@ -54,8 +54,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     - `thoughts`: whether thoughts are shown, closed or not at all.
     - `can_click`: presses arrive while the cell runs.
     - `pressed`: keys of pressed buttons.
-    - `editing`: ids of calls whose arguments are being edited; `notes`: id of such a call → why its
-      arguments cannot be submitted.
+    - `opened`: question (`Button.about`) → what it has open: `edit`, `refuse` or `always`.
+    - `schemas`: question → the schema of the arguments that are edited; `faults`: question → what
+      is wrong, by the name of the field (`fields.CALL`: with the whole).
     - `lasting`: an approval can be for the whole notebook.
     - `inserting`: an offered cell can be inserted when the run ends; `chosen`: the key of the
       button of the cell that will be.
@@ -71,8 +72,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     thoughts: Thoughts = "collapse"
     can_click: bool = False
     pressed: frozenset[str] = frozenset()
-    editing: frozenset[str] = frozenset()
-    notes: Mapping[str, str] = {}
+    opened: Mapping[str, str] = {}
+    schemas: Mapping[str, Any] = {}
+    faults: Mapping[str, Mapping[str, str]] = {}
     lasting: bool = False
     inserting: bool = False
     chosen: str = ""

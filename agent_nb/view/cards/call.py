@@ -113,7 +113,12 @@ def _progress(state: CallCard) -> tuple[Node, ...]:
 
 
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
-    """Return the right side of an open call's line: status and time."""
+    """Return the right side of an open call's line: status and time.
+
+    A call that waits for the user has its question below, and the header says so.
+    """
+    if state.status == "waiting":
+        return ()
     if state.status == "finished":
         return chip(
             state.early or "ok",

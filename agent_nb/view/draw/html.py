@@ -272,4 +272,5 @@ DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.Button: nothing,
     nodes.Buttons: nothing,
     nodes.Editor: nothing,
+    nodes.Form: stack,
 }

@@ -8,6 +8,8 @@ for its end, so that the lines of two tools at once are not mixed.
 Rules
 - The text is the same in the end, however often it is painted; nothing is printed twice.
 - A bar is printed as one line at each quarter.
+- In a terminal an answer is drawn as markdown, line by line (`terminal_markdown`); a pipe, a file
+  and a kernel's stdout get its text.
 - What a question on the keyboard has shown is not printed again.
 - Hostile characters are made visible.
 """
@@ -31,16 +33,24 @@ from ..state.map import MapCard
 from ..state.plans import PlanCard
 from ..state.text import Text
 from . import text
+from .terminal_markdown import MarkdownWriter, Terminal
 from .text import INDENT
 
 Write = Callable[[str], None]
 
 
 class TextPainter:
-    """Prints a view as it grows. `write` takes text as `sys.stdout.write` does."""
+    """Prints a view as it grows. `write` takes text as `sys.stdout.write` does.
 
-    def __init__(self, write: Write, *, thoughts: Thoughts = "collapse") -> None:
+    `terminal`: what draws the markdown of answers (None: it is printed as it came).
+    """
+
+    def __init__(
+        self, write: Write, *, thoughts: Thoughts = "collapse", terminal: Terminal | None = None
+    ) -> None:
         self._write = write
+        self._terminal = terminal
+        self._markdown: MarkdownWriter | None = None  # of the answer that is being printed
         self._context = Context(thoughts=thoughts)
         self._at = 0  # index of the card being printed
         self._printed: set[str] = set()  # parts of that card that are printed
@@ -101,7 +111,21 @@ class TextPainter:
             return
         if len(card.text):
             self._begin_kind("answer")
-        self._flow(card.text, "", card.done)
+        if self._terminal is None:
+            self._flow(card.text, "", card.done)
+        else:
+            self._draw_markdown(card.text, self._terminal, done=card.done)
+
+    def _draw_markdown(self, text: Text, terminal: Terminal, *, done: bool) -> None:
+        """Print the lines that the new end of an answer finishes."""
+        if self._replaces(text) or self._markdown is None:
+            self._markdown = MarkdownWriter(terminal)
+        new, self._letters = text.tail(len(text) - self._letters), len(text)
+        lines = self._markdown.feed(new)
+        if done:
+            lines, self._markdown = [*lines, *self._markdown.close()], None
+        for line in lines:
+            self._out(line + "\n")
 
     def _think(self, card: ThinkCard) -> None:
         if self._context.thoughts == "hide":
@@ -178,22 +202,25 @@ class TextPainter:
             self._letters = end
 
     def _flow(self, text: Text, indent: str, done: bool) -> None:
-        """Print the new end of a growing text.
-
-        A text that does not continue what was printed is printed from its beginning.
-        """
-        differs = self._text is not text and not str(text).startswith(
-            str(self._text or "")[: self._letters]
-        )
-        if self._letters and differs:
-            self._end_line()
-            self._letters = 0
-        self._text = text
+        """Print the new end of a growing text."""
+        self._replaces(text)
         if len(text) > self._letters:
             self._grow(visible.show_prose(text.tail(len(text) - self._letters)), indent)
             self._letters = len(text)
         if done:
             self._end_line()
+
+    def _replaces(self, text: Text) -> bool:
+        """Return whether a text does not continue what was printed; it begins anew."""
+        differs = self._text is not text and not str(text).startswith(
+            str(self._text or "")[: self._letters]
+        )
+        replaces = bool(self._letters) and differs
+        if replaces:
+            self._end_line()
+            self._letters = 0
+        self._text = text
+        return replaces
 
     def _grow(self, new: str, indent: str) -> None:
         for line in new.splitlines(keepends=True):

@@ -14,6 +14,7 @@ from ...wire import size_words
 from .. import nodes, visible
 from ..format import count_noun
 from ..nodes import Node
+from .cells import cell_width, fit, pad
 from .walk import DrawFunction, each, structure
 
 INDENT = "    "
@@ -129,20 +130,17 @@ def table(node: nodes.Table) -> list[str]:
     most = [60 if node.sides else 40] * len(node.columns)
     if most and not node.sides:
         most[-1] = 2 * most[-1]
-    widths = [min(most[i], max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
+    widths = [
+        min(most[i], max(cell_width(row[i]) for row in rows)) for i in range(len(node.columns))
+    ]
     lines_ = [
         "  ".join(
-            _fit(cell, width).rjust(width) if n in node.figures else _fit(cell, width).ljust(width)
+            pad(fit(cell, width), width, right=n in node.figures)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
     return [*lines_, *([node.note] if node.note else [])]
-
-
-def _fit(cell: str, width: int) -> str:
-    """Return a cell with its white space, cut to a width."""
-    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
 
 
 def prose(node: nodes.Prose) -> list[str]:

@@ -33,5 +33,6 @@ def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
         nodes.Stack: lambda node: each(pieces, node.children),
         nodes.Interactive: lambda node: each(pieces, node.still),
         **dict.fromkeys((nodes.Step, nodes.Section), child),
+        nodes.Form: lambda node: each(pieces, node.children),
         **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), hidden),
     }

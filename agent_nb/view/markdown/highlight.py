@@ -43,10 +43,16 @@ def highlight(code: str, language: str, *, begin: int = 0) -> str:
 
     What comes before `begin` is only read: the code may begin inside a string, say.
     """
+    runs = color_runs(code, language, begin=begin)
+    return "".join(_span(text, family) for text, family in runs)
+
+
+def color_runs(code: str, language: str, *, begin: int = 0) -> list[tuple[str, str]]:
+    """Return `code` from `begin` on as texts with their families ("": not coloured)."""
     lexer = _lexer(language) if language and len(code) <= LONGEST else None
     if lexer is None:
-        return escape(code[begin:])
-    out: list[str] = []
+        return [(code[begin:], "")]
+    out: list[tuple[str, str]] = []
     last = ""  # the family of `values`
     values: list[str] = []
     for kind, token in lexer.get_tokens(code):
@@ -55,11 +61,11 @@ def highlight(code: str, language: str, *, begin: int = 0) -> str:
             continue
         family = _family(kind) if not value.isspace() else last
         if family != last:
-            out.append(_span("".join(values), last))
+            out.append(("".join(values), last))
             last, values = family, []
         values.append(value)
-    out.append(_span("".join(values).removesuffix("\n"), last))  # the lexer ensures a line end
-    return "".join(out)
+    out.append(("".join(values).removesuffix("\n"), last))  # the lexer ensures a line end
+    return out
 
 
 def _span(text: str, family: str) -> str:

@@ -13,7 +13,7 @@ from ..draw import html
 from ..folds import MOST, STEP
 from ..markdown.stylesheet import css
 from ..nodes import Node
-from .controls import Buttons, Editor, Head
+from .controls import Buttons, Editor, Form, Head
 from .kit import Kit, Press
 from .prose import Prose
 from .root import Root, Watch
@@ -32,6 +32,7 @@ SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Buttons: Buttons,
     nodes.Editor: Editor,
     nodes.Interactive: Drawn,
+    nodes.Form: Form,
     nodes.Row: Head,
 }
 
@@ -113,10 +114,10 @@ class Board(Several):
             beat = () if now is None else (theme.BEATS[self._beats % 2],)
             self.kit.set(self.root, "_dom_classes", (*self.classes, *beat))
 
-    def edited(self, call_id: str) -> str | None:
-        """Return the text of the editor of a call, or None if it has none."""
-        area = self.kit.editors.get(call_id)
-        return None if area is None else str(area.value)
+    def typed(self, about: str) -> list[tuple[nodes.Field, Any]]:
+        """Return the fields of the editor of a question, with what they hold."""
+        read = self.kit.editors.get(about)
+        return [] if read is None else read()
 
     def unwatch(self) -> None:
         """End the count of the views, since the page is about to be replaced."""

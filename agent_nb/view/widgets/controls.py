@@ -1,4 +1,4 @@
-"""The controls: buttons, the header with its buttons, the editor of arguments.
+"""The controls: buttons, the header with its buttons, the fields of an editor, the form of them.
 
 Rules: a control stays the same widget while its label and state change. Its messages arrive while
 the cell works (`beside_cell`).
@@ -6,15 +6,17 @@ the cell works (`beside_cell`).
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import ipywidgets as w
 
-from .. import nodes
+from .. import fields, nodes, visible
 from ..draw import html
 from .beside_cell import beside_cell
+from .keys import ACTION, FORM, KEYS
 from .kit import Kit
-from .slots import Slot
+from .slots import Several, Slot
 
 
 class Buttons(Slot):
@@ -42,7 +44,7 @@ class Buttons(Slot):
         self._nodes[node.key] = node  # the payload of a press is that of the latest node
         if button is None:
             self.kit.sent += 2  # the button and its style
-            style = {"ok": "success", "bad": "danger"}.get(node.tone, "")
+            style = {"ok": "primary", "bad": "danger"}.get(node.tone, "")
             # Enabled below, after `on_click`: a press before that would be lost.
             button = w.Button(
                 description=node.label,
@@ -50,6 +52,7 @@ class Buttons(Slot):
                 tooltip=node.hint,
                 layout=self.kit.layout,
                 button_style=style,
+                _dom_classes=(f"{ACTION}{node.action}",),
             )
             acknowledge = beside_cell(button)
             button.on_click(lambda _: (acknowledge(), self.kit.press(self._nodes[node.key])))
@@ -80,26 +83,111 @@ class Head(Slot):
         self._buttons.update(nodes.Buttons(node.buttons))
 
 
+class Form(Several):
+    """The controls of a question, which keys press too (see `keys`)."""
+
+    classes = (FORM,)
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._keys = kit.html(KEYS, "agent-nb-keys")
+
+    def below(self, node: Any) -> list[Any]:
+        """Return what listens to keys, and the widgets of the controls."""
+        return [self._keys, *super().below(node)]
+
+    def close(self) -> None:
+        """Retire the widgets; those of its editor end with it."""
+        super().close()
+        for slot in self._slots.values():
+            if isinstance(slot, Editor):
+                slot.forget()
+
+
 class Editor(Slot):
-    """A text area with the arguments of a call."""
+    """Fields, with what is wrong below each of them and below all."""
+
+    classes = ("agent-nb-editor",)
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._about = ""
+        self._fields: list[tuple[nodes.Field, Any]] = []
+        self._faults: list[Any] = []  # of each field, then of all
 
     def update(self, node: Any) -> None:
-        """Set the text once, since typed text must stay; show the note every time."""
-        if not self.widgets:
-            self.kit.sent += 2  # the area and its style
-            rows = min(16, max(4, node.text.count("\n") + 2))
-            # Its text is sent when it loses focus: before the press of the button that reads it.
-            area = w.Textarea(
-                value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False
-            )
-            acknowledge = beside_cell(area)
-            area.observe(lambda _: acknowledge(), "value")
-            self._note = self.kit.html("")
-            self.widgets = [area, self._note]
-            self.kit.editors[node.call_id] = area
-        note = (
-            html.draw_html(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True))
-            if node.note
-            else ""
+        """Make the fields once for a question, since typed text must stay; show faults."""
+        same = [(f.name, f.kind) for f, _ in self._fields] == [
+            (f.name, f.kind) for f in node.fields
+        ]
+        if not self.widgets or self._about != node.about or not same:
+            self._make(node)
+        for fault, widget in zip(
+            [*(f.fault for f in node.fields), node.fault], self._faults, strict=True
+        ):
+            row = nodes.Row((nodes.T(fault, tone="bad"),), wrap=True, live=True)
+            self.kit.set(widget, "value", html.draw_html(row) if fault else "")
+
+    def _make(self, node: Any) -> None:
+        self.forget()
+        self._about = node.about
+        self._fields = [(field, make_field(field, self.kit)) for field in node.fields]
+        self._faults = [self.kit.html("") for _ in range(len(node.fields) + 1)]
+        rows = [
+            widget
+            for pair in zip(self._fields, self._faults, strict=False)
+            for widget in (pair[0][1], pair[1])
+        ]
+        children = (*rows, self._faults[-1])
+        if self.widgets:
+            self.kit.retire(list(self.widgets[0].children))
+            self.kit.set(self.widgets[0], "children", children)
+        else:
+            self.widgets = [self.kit.box(list(children), *self.classes)]
+        self.kit.editors[node.about] = self.read
+
+    def read(self) -> list[tuple[nodes.Field, Any]]:
+        """Return the fields with what they hold."""
+        return [
+            (field, widget.index if field.kind == "choice" else widget.value)
+            for field, widget in self._fields
+        ]
+
+    def forget(self) -> None:
+        """Take back that its fields can be read."""
+        self.kit.editors.pop(self._about, None)
+
+    def close(self) -> None:
+        """Retire the widgets."""
+        self.forget()
+        super().close()
+
+
+def make_field(field: nodes.Field, kit: Kit) -> Any:
+    """Return the widget of a field. Its value is sent when it loses focus: before a press."""
+    kit.sent += 2  # the widget and its style
+    label = visible.show_hidden(field.name) or ("" if field.kind == "line" else "other arguments")
+    common: dict[str, Any] = {
+        "description": "" if field.kind == "line" else label,
+        "layout": kit.layout,
+        "_dom_classes": ("agent-nb-field", f"agent-nb-{field.kind}"),
+    }
+    if field.kind == "choice":
+        names = [c if isinstance(c, str) else json.dumps(c) for c in field.choices]
+        index = field.choices.index(field.value)
+        widget = w.Dropdown(options=[(n, i) for i, n in enumerate(names)], index=index, **common)
+    elif field.kind == "flag":
+        widget = w.Checkbox(value=field.value, indent=False, **common)
+    elif field.kind in ("line", "number"):
+        text = fields.text_of(field)
+        widget = w.Text(text, placeholder=field.hint, continuous_update=False, **common)
+    else:
+        text = fields.text_of(field)
+        lines = text.count("\n") + 1
+        rows = min(24, max(1 if field.kind != "code" else 2, lines + lines // 8))
+        widget = w.Textarea(
+            text, rows=rows, placeholder=field.hint, continuous_update=False, **common
         )
-        self.kit.set(self._note, "value", note)
+    acknowledge = beside_cell(widget)
+    widget.observe(lambda _: acknowledge(), "index" if field.kind == "choice" else "value")
+    return widget

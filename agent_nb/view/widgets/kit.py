@@ -19,7 +19,7 @@ import ipywidgets as w
 from ipywidgets.widgets.widget_bool import ToggleButtonStyle
 from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 
-from ..nodes import Button, Node
+from ..nodes import Button, Field, Node
 
 Press = Callable[[Button], None]
 # between dollars or after an opener; a single dollar is in a span (see `markdown.html`)
@@ -30,7 +30,7 @@ class Kit:
     """Makes widgets and changes them, counting messages; owns the models that they share.
 
     `press` takes the node of a pressed button; `slots`: node type → the slot that shows it;
-    `editors`: id of a call → its text area.
+    `editors`: question → a function that reads its fields.
     """
 
     def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
@@ -41,7 +41,7 @@ class Kit:
         self.style = HTMLStyle()
         self.maths = HTMLMathStyle()
         self.toggle = ToggleButtonStyle()
-        self.editors: dict[str, Any] = {}
+        self.editors: dict[str, Callable[[], list[tuple[Field, Any]]]] = {}
         self._retired: list[Any] = []
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:

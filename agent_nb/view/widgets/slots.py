@@ -133,5 +133,11 @@ def moves(node: Node) -> bool:
         return any(moves(child) for child in node.children)
     return isinstance(
         node,
-        nodes.Panel | nodes.Step | nodes.Bar | nodes.Buttons | nodes.Editor | nodes.Interactive,
+        nodes.Panel
+        | nodes.Step
+        | nodes.Bar
+        | nodes.Buttons
+        | nodes.Form
+        | nodes.Editor
+        | nodes.Interactive,
     )

@@ -1,0 +1,49 @@
+"""The open figures of Matplotlib where no display shows them: in a terminal, with any backend.
+
+Why: in a kernel the inline backend displays a figure at the end of a cell and closes it. In a
+terminal a figure stays open, unseen, and the next plot would be drawn into it.
+
+Rules
+- The new figures of a call belong to its result, as those that a kernel displays.
+- A backend without windows keeps nothing open; windows are left to the user.
+- The current figure stays the same; nothing is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...tools import CallDisplays
+
+WITHOUT_WINDOWS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
+
+
+class OpenFigures:
+    """The figures that pyplot has open."""
+
+    @staticmethod
+    def find() -> dict[int, Any]:
+        """Return the figures by number, {} without pyplot."""
+        pyplot, figures = sys.modules.get("matplotlib.pyplot"), {}
+        with suppress(Exception):  # foreign code
+            numbers = list(pyplot.get_fignums()) if pyplot is not None else []
+            if pyplot is not None and numbers:
+                current = pyplot.gcf().number
+                figures = {number: pyplot.figure(number) for number in numbers}
+                pyplot.figure(current)
+        return figures
+
+    @classmethod
+    def keep(cls, displays: CallDisplays, known: Sequence[Any]) -> None:
+        """Give the displays of a call the open figures that are not among the `known` ones."""
+        for figure in cls.find().values():
+            if any(figure is one for one in known):
+                continue
+            displays.add_figure(figure)
+            with suppress(Exception):  # foreign code
+                pyplot = sys.modules["matplotlib.pyplot"]
+                if str(pyplot.get_backend()).lower() in WITHOUT_WINDOWS:
+                    pyplot.close(figure)

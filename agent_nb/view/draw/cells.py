@@ -1,0 +1,47 @@
+"""How many columns of a terminal a text takes, and texts cut, padded and wrapped to columns.
+
+Rule: letters of East Asia and emoji take two columns, marks and joined emoji none of their own.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")  # our own: text of others has no escape any more
+_JOINER, _EMOJI = "\u200d", "\ufe0f"
+
+
+def cell_width(text: str) -> int:
+    """Return the columns of a line; styles take none."""
+    text = _STYLE.sub("", text)
+    if text.isascii():
+        return len(text)
+    width, last, joined = 0, 0, False
+    for c in text:
+        if c == _EMOJI:  # the character before is drawn as an emoji
+            width, last = width + (last == 1), 2
+            continue
+        if joined or c == _JOINER or unicodedata.category(c) in ("Mn", "Me", "Cf"):
+            joined = c == _JOINER
+            continue
+        if "\U0001f3fb" <= c <= "\U0001f3ff" and last:  # a skin colour
+            continue
+        last = 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        width += last
+    return width
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text filled with spaces up to a width, on its left side if it goes `right`."""
+    space = " " * max(0, width - cell_width(text))
+    return space + text if right else text + space
+
+
+def fit(text: str, width: int) -> str:
+    """Return a text without styles, cut to a width."""
+    if cell_width(text) <= width:
+        return text
+    while text and cell_width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"

@@ -1,0 +1,330 @@
+"""Markdown for a terminal: lines in the terminal's width, written once, as the text grows.
+
+Why our own: a library for terminals cannot draw a text that still grows without redrawing it, and
+passes escape sequences of the text on.
+
+How: a line is written as soon as no later text can change it. The open end of a paragraph, list or
+block of code is drawn up to the last place where no emphasis, code or link is open; its last line
+waits. A table waits for its last row, which decides the widths.
+
+Rules
+- Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
+- Each line ends its own styles, so that whatever is printed next is not coloured.
+- Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+import msgspec
+from markdown_it.tree import SyntaxTreeNode
+
+from .. import visible
+from ..markdown.highlight import color_runs
+from ..markdown.html import language_of
+from ..markdown.split import Segment, Splitter, parse
+from .cells import cell_width, pad
+
+NARROWEST, WIDEST = 24, 100  # columns of a line
+INDENT = 2
+# parts of a line, and families of tokens of code: parameters of the escape sequence
+STYLES = {
+    "strong": "1",
+    "em": "3",
+    "s": "9",
+    "heading": "1",
+    "code": "36",
+    "address": "4",
+    "keyword": "35",
+    "string": "32",
+    "number": "36",
+    "comment": "90",
+    "name": "34",
+    "deleted": "31",
+    "inserted": "32",
+}
+MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}  # what stands for a style
+Run = tuple[str, str]  # a text and the parameters of its style
+_PAIRED = ("`", "*", "_", "~", "$")
+
+
+class Terminal(msgspec.Struct, frozen=True):
+    """What a terminal can show: its width, and whether it has styles."""
+
+    width: int = 80
+    styled: bool = True
+
+    @classmethod
+    def find(cls) -> Terminal | None:
+        """Return the terminal that stdout is, None if it is a pipe, a file or a kernel's."""
+        try:
+            if not sys.stdout.isatty():
+                return None
+        except (AttributeError, ValueError):
+            return None
+        width = min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "") in ("", "dumb")
+        return cls(width, not plain)
+
+
+class MarkdownWriter:
+    """Markdown in, finished lines out; each line is returned once."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._splitter = Splitter()
+        self._written = 0  # lines of the open block that are returned already
+        self._blocks = 0  # finished blocks that had lines
+
+    def feed(self, text: str) -> list[str]:
+        """Add text; return the lines that it finishes."""
+        self._splitter.feed(visible.show_prose(text))
+        return [*self._take(final=False), *self._open_lines()]
+
+    def close(self) -> list[str]:
+        """Return the lines that are left."""
+        return list(self._take(final=True))
+
+    def _take(self, *, final: bool) -> Iterator[str]:
+        for segment in self._splitter.finished(final=final):
+            lines = self._draw(segment)
+            yield from self._new(lines, first=segment.first)
+            self._written = 0 if segment.last else max(0, self._written - len(lines))
+
+    def _new(self, lines: Sequence[str], *, first: bool) -> list[str]:
+        """Return the lines that were not returned yet, after an empty line between blocks."""
+        new = list(lines[self._written :])
+        if not new:
+            return []
+        space = [""] if first and not self._written and self._blocks else []
+        self._blocks += first and not self._written
+        return [*space, *new]
+
+    def _open_lines(self) -> list[str]:
+        """Return the new lines of the open end that no later text can change."""
+        tail = self._splitter.tail()
+        source = _settled(tail.source)
+        if not source:
+            return []
+        lines = self._draw(msgspec.structs.replace(tail, source=source))
+        if not _is_fence(source) or not self._terminal.styled:
+            lines = lines[:-1]  # it may get another word, or is the end of the code
+        new = self._new(lines, first=tail.first)
+        self._written = max(self._written, len(lines))
+        return new
+
+    def _draw(self, segment: Segment) -> list[str]:
+        tokens = segment.tokens or [
+            t for b in parse(segment.source, self._splitter.references)[0] for t in b.tokens
+        ]
+        drawer = _Drawer(self._terminal, segment.number)
+        return drawer.blocks(SyntaxTreeNode(tokens).children, self._terminal.width)
+
+
+def draw_markdown(text: str, terminal: Terminal) -> list[str]:
+    """Return the lines of a whole text."""
+    writer = MarkdownWriter(terminal)
+    return [*writer.feed(text), *writer.close()]
+
+
+def _is_fence(source: str) -> bool:
+    return source.lstrip(" ").startswith(("```", "~~~"))
+
+
+def _settled(source: str) -> str:
+    """Return the beginning of an open block in which no mark is open, "" if there is none."""
+    if _is_fence(source):
+        return source[: source.rfind("\n") + 1]
+    if "|" in source.partition("\n")[0] or source.lstrip().startswith(("$$", "\\[", "\\begin")):
+        return ""
+    cut = max(source.rfind(" "), source.rfind("\n")) + 1
+    for mark in _PAIRED:
+        if source.count(mark, 0, cut) % 2:
+            cut = source.rfind(mark, 0, cut)
+    opening = source.rfind("[", 0, cut)
+    if opening >= 0 and not re.match(r"\[[^\]]*\](?:\([^)]*\)|[^(\[])", source[opening:cut]):
+        cut = opening
+    return source[: max(source.rfind(" ", 0, cut), source.rfind("\n", 0, cut)) + 1]
+
+
+class _Drawer:
+    """Draws one block; `number`: of its first item, if it continues an ordered list."""
+
+    def __init__(self, terminal: Terminal, number: int | None) -> None:
+        self._styled = terminal.styled
+        self._number = number
+
+    def blocks(self, nodes: Sequence[SyntaxTreeNode], width: int) -> list[str]:
+        """Return the lines of blocks below one another."""
+        return [line for node in nodes for line in self._block(node, max(8, width))]
+
+    def _block(self, node: SyntaxTreeNode, width: int) -> list[str]:
+        if node.type in ("fence", "code_block"):
+            return self._code(node, width)
+        if node.type == "hr":
+            return ["─" * min(width, 40)]
+        if node.type == "table":
+            return self._table(node, width)
+        if node.type in ("bullet_list", "ordered_list"):
+            return self._list(node, width)
+        if node.type == "blockquote":
+            return [f"│ {line}" for line in self.blocks(node.children, width - 2)]
+        if node.type == "heading":
+            hashes = "" if self._styled else f"{'#' * int(node.tag[1])} "
+            runs = self._inline(node, STYLES["heading"])
+            return self._wrap([(hashes, ""), *runs], width)
+        if node.type == "math_block":
+            return visible.show_output(node.content).rstrip("\n").split("\n")
+        return self._wrap(self._inline(node, ""), width)
+
+    def _code(self, node: SyntaxTreeNode, width: int) -> list[str]:
+        """Return code as it is: a terminal breaks long lines, and they can be copied."""
+        text = visible.show_output(node.content).rstrip("\n")
+        lines = [""] if text else []
+        for value, family in color_runs(text, language_of(node.info)) if text else ():
+            first, *rest = value.split("\n")
+            lines[-1] += self._style(first, STYLES.get(family, ""))
+            lines += [self._style(line, STYLES.get(family, "")) for line in rest]
+        fence = [] if self._styled else ["```"]
+        return [*fence, *(f"{' ' * 2 * INDENT}{line}".rstrip() for line in lines), *fence]
+
+    def _list(self, node: SyntaxTreeNode, width: int) -> list[str]:
+        number = self._number if node.level == 0 else None
+        start = number if number is not None else int(node.attrs.get("start", 1))
+        out: list[str] = []
+        for n, item in enumerate(node.children, start):
+            mark = f"{n}. " if node.type == "ordered_list" else "• "
+            lines = self.blocks(item.children, width - len(mark)) or [""]
+            out += [f"{mark}{lines[0]}", *(" " * len(mark) + line for line in lines[1:])]
+        return out
+
+    def _table(self, node: SyntaxTreeNode, width: int) -> list[str]:
+        rows = [row for part in node.children for row in part.children]
+        cells = [
+            [self._inline(c, STYLES["strong"] if n == 0 else "") for c in row.children]
+            for n, row in enumerate(rows)
+        ]
+        rights = ["right" in str(c.attrs.get("style", "")) for c in rows[0].children]
+        widths = _share_columns(cells, width)
+        out = [line for row in cells for line in self._table_row(row, widths, rights)]
+        rule = "  ".join("─" * w for w in widths)
+        head = len(self._table_row(cells[0], widths, rights))
+        return [*out[:head], rule, *out[head:]]
+
+    def _table_row(self, row: list[list[Run]], widths: list[int], rights: list[bool]) -> list[str]:
+        """Return the lines of a row, whose cells may be wrapped."""
+        columns = [self._wrap(c, w) for c, w in zip(row, widths, strict=True)]
+        return [
+            "  ".join(
+                pad(cell, w, right=right)
+                for cell, w, right in zip(parts, widths, rights, strict=True)
+            ).rstrip()
+            for parts in zip_longest(*columns, fillvalue="")
+        ]
+
+    def _inline(self, node: SyntaxTreeNode, style: str) -> list[Run]:
+        """Return the runs of a node's text."""
+        return [run for child in node.children for run in self._runs(child, style)]
+
+    def _runs(self, node: SyntaxTreeNode, style: str) -> list[Run]:
+        kind = node.type
+        if kind in ("text", "math_inline", "text_special"):
+            return [(visible.show_prose(node.content), style)]
+        if kind == "softbreak":
+            return [(" ", style)]
+        if kind == "hardbreak":
+            return [("\n", style)]
+        if kind == "code_inline":
+            return self._marked("code", [(visible.show_hidden(node.content), "code")], style)
+        if kind in ("strong", "em", "s"):
+            inner = ";".join(filter(None, (style, STYLES[kind])))
+            return self._marked(kind, self._inline(node, inner), style)
+        if kind == "image":
+            alt = visible.show_prose(node.content) or "image"
+            return [(f"[{alt}]", style), *_address(str(node.attrs.get("src", "")), alt)]
+        if kind == "link":
+            inside = self._inline(node, style)
+            text = "".join(text for text, _ in inside)
+            return [*inside, *_address(str(node.attrs.get("href", "")), text)]
+        return self._inline(node, style)
+
+    def _marked(self, kind: str, runs: list[Run], style: str) -> list[Run]:
+        if self._styled:
+            return [(t, STYLES["code"] if s == "code" else s) for t, s in runs]
+        return [(MARKS[kind], style), *runs, (MARKS[kind], style)]
+
+    def _style(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if style and text and self._styled else text
+
+    def _wrap(self, runs: Sequence[Run], width: int) -> list[str]:
+        """Return the lines of a paragraph; a word that is too long is cut."""
+        lines, used, space = [""], 0, ""
+        for word in _words(runs):
+            if word == [("\n", "")]:
+                lines, used, space = [*lines, ""], 0, ""
+                continue
+            taken = cell_width("".join(text for text, _ in word))
+            if used and used + 1 + taken > width:
+                lines, used, space = [*lines, ""], 0, ""
+            if taken <= width:
+                lines[-1] += space + "".join(self._style(*piece) for piece in word)
+                used += len(space) + taken
+            else:
+                used = self._cut(lines, word, width)
+            space = " "
+        return [line for line in lines if line] if len(lines) > 1 else lines
+
+    def _cut(self, lines: list[str], word: list[Run], width: int) -> int:
+        """Add a word that is longer than a line to `lines`; return the columns of the last one."""
+        used = 0
+        for text, style in word:
+            piece = ""
+            for c in text:
+                if used + cell_width(c) > width:
+                    lines[-1] += self._style(piece, style)
+                    lines.append("")
+                    piece, used = "", 0
+                piece, used = piece + c, used + cell_width(c)
+            lines[-1] += self._style(piece, style)
+        return used
+
+
+def _share_columns(rows: Sequence[Sequence[list[Run]]], width: int) -> list[int]:
+    """Return the widths of a table's columns: the widest ones give way until it fits."""
+    widths = [
+        max(cell_width("".join(text for text, _ in cell)) for cell in column)
+        for column in zip(*rows, strict=True)
+    ]
+    while sum(widths) + 2 * len(widths) - 2 > width and max(widths) > 4:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _words(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield the words of runs: pieces without a space between them; a line break is a word."""
+    word: list[Run] = []
+    for text, style in runs:
+        for part in re.split(r"( |\n)", text.replace("\t", " ")):
+            if part in (" ", "\n"):
+                if word:
+                    yield word
+                word = []
+                if part == "\n":
+                    yield [("\n", "")]
+            elif part:
+                word.append((part, style))
+    if word:
+        yield word
+
+
+def _address(href: str, text: str) -> list[Run]:
+    """Return the address behind a link, unless its text is the address."""
+    if not href or href.startswith("data:") or text in (href, href.removeprefix("mailto:")):
+        return []
+    return [(" (", ""), (visible.show_hidden(href), STYLES["address"]), (")", "")]

@@ -1,0 +1,141 @@
+"""The fields that edit the arguments of a call, and how typed text becomes arguments again.
+
+Why: code in JSON is unreadable. So a text is edited as it is, with its real lines, and every other
+argument in a field of its kind, which the tool's schema and the value decide.
+
+Rules
+- A field that was not touched gives the value it was made from; line ends stay what they were.
+- A text with hidden characters is edited as JSON in ASCII, where they can be seen.
+- Only the arguments that the call has get fields; the last field takes others, as a JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from . import visible
+from .call_line import CODE
+from .nodes import Field
+
+#: The name of the field for arguments that the call does not have; no argument is named so.
+OTHERS = ""
+#: Under this name stands what is wrong with a call, rather than with one field.
+CALL = "\0"
+REASON = "reason"
+MOST_WORDS = 2000  # characters of a reason
+
+
+def make_fields(args: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Return a field for each argument; `schema`: the JSON schema of all of them ({}: unknown)."""
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    fields = tuple(_make_field(name, value, known.get(name)) for name, value in args.items())
+    missing = [str(name) for name in known if name not in args]
+    if known and not missing:
+        return fields
+    hint = f"such as {', '.join(missing[:4])}" if missing else ""
+    return (*fields, Field(OTHERS, "json", "", hint=f"as a JSON object {hint}".strip()))
+
+
+def reason_field() -> Field:
+    """Return the field for the reason of a denial."""
+    return Field(REASON, "line", "", hint="Why not? The model reads it (optional)")
+
+
+def read_fields(
+    typed: Iterable[tuple[Field, Any]],
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the arguments that fields hold, and what is wrong, by the name of the field."""
+    args: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for field, value in typed:
+        try:
+            if field.name == OTHERS:
+                args.update(_read_others(value))
+            else:
+                args[field.name] = _read(field, value)
+        except ValueError as fault:
+            faults[field.name] = str(fault)
+    return args, faults
+
+
+def _make_field(name: str, value: Any, schema: Any) -> Field:
+    choices = schema.get("enum") if isinstance(schema, dict) else None
+    if isinstance(choices, list) and value in choices and len(choices) > 1:
+        return Field(name, "choice", value, choices=tuple(choices))
+    if isinstance(value, bool):
+        return Field(name, "flag", value)
+    if isinstance(value, int | float):
+        return Field(name, "number", value)
+    if isinstance(value, str) and visible.show_hidden(plain := _unix(value)) == plain:
+        code = "\n" in value or name.lower() in CODE
+        return Field(name, "code" if code else "text", value)
+    return Field(name, "json", value)
+
+
+def text_of(field: Field) -> str:
+    """Return the text that a field begins with."""
+    if isinstance(field.value, str) and (field.kind != "json" or field.name == OTHERS):
+        return _unix(field.value)
+    # of a text, everything hidden is escaped; other values read better as they are
+    return json.dumps(field.value, ensure_ascii=isinstance(field.value, str), indent=2)
+
+
+def _read(field: Field, value: Any) -> Any:
+    """Return the argument that a field holds. Raises ValueError with a sentence."""
+    if field.kind == "choice":
+        return field.choices[value]
+    if field.kind == "flag" or value == text_of(field):
+        return value if field.kind == "flag" else field.value
+    if field.kind == "number":
+        return _read_number(value)
+    if field.kind == "json":
+        return _read_json(value)
+    return value.replace("\n", "\r\n") if "\r\n" in field.value else value
+
+
+def _read_number(text: str) -> Any:
+    try:
+        number = _read_json(text)
+    except ValueError:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        # one kind of error for every field
+        raise ValueError("This is not a number.")  # noqa: TRY004
+    return number
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")  # as a text area does
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("This is nested too deeply.") from None
+    except ValueError as fault:
+        raise ValueError(f"This is not JSON: {fault}.") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _read_others(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    others = _read_json(text)
+    if not isinstance(others, dict):
+        # one kind of error for every field
+        raise ValueError('Arguments are a JSON object, such as {"name": "value"}.')  # noqa: TRY004
+    return others
+
+
+def with_faults(fields: tuple[Field, ...], faults: Mapping[str, str]) -> tuple[Field, ...]:
+    """Return the fields with what is wrong in them."""
+    return tuple(msgspec.structs.replace(f, fault=faults.get(f.name, "")) for f in fields)

@@ -1,0 +1,47 @@
+"""The keys of a question: A, D and E press its buttons, Shift+Enter approves, Escape goes back.
+
+Why: ipywidgets has no key handler, and JupyterLab takes letters for itself while a button has the
+focus (A inserts a cell, D D deletes this one).
+
+How: an HTML widget is not sanitised in a live view, so an image in it can add listeners to the form
+around it. While the form has the focus, keys are heard at the window: before JupyterLab, and before
+the text areas, which pass no key on. The text is constant. A front end that forbids such a handler
+loses these keys only: Tab, Space and Enter still reach and press every button.
+
+Rules
+- Letters count while a button of the form has the focus, never while a field has it, nor with
+  another key, nor repeated by a key that is held down. A click beside the buttons gives no focus,
+  so that a letter typed by habit answers nothing.
+- The value of a field is sent when it loses the focus, so it loses it before the press.
+- The focus follows a press only: into what the press opened, and after an answer to the cell, lest
+  the next question gets a second press.
+"""
+
+from __future__ import annotations
+
+FORM = "agent-nb-form"
+ACTION = "agent-nb-do-"  # and the action of a button: its class
+_PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
+_SCRIPT = f"""
+const form=this.closest('.{FORM}');if(form&&!form.keys){{form.keys=true;
+const text='textarea,input[type=text]',named=(...names)=>names.map(n=>'.{ACTION}'+n+':enabled').join();
+let next='';const lost=()=>document.activeElement===document.body,go=()=>{{if(next&&lost())form.querySelector(next)?.focus()}};
+const press=(...names)=>{{const b=form.querySelector(named(...names));
+ if(b){{document.activeElement.blur();b.click()}}return b}};
+const on=e=>{{if(!form.contains(e.target)){{window.removeEventListener('keydown',on,true);return}}
+ const key=e.key.toLowerCase(),field=e.target.matches('textarea,input,select');let b=null;
+ if(e.repeat||e.isComposing||e.ctrlKey||e.altKey||e.metaKey)return;
+ if(key==='escape')b=press('back');
+ else if(key==='enter'&&field&&(e.shiftKey||e.target.matches('.agent-nb-line input')))b=press('submit','deny')||e.shiftKey;
+ else if(!field&&!e.shiftKey)b={{a:'approve',d:'refuse',e:'edit'}}[key],b=b&&press(b);
+ if(b){{e.preventDefault();e.stopPropagation()}}}};
+form.addEventListener('focusin',e=>{{if(!e.target.matches(text))e.target.dataset.lmSuppressShortcuts='true';
+ window.addEventListener('keydown',on,true)}});
+form.addEventListener('click',e=>{{const b=e.target.closest('button');if(!b)return;
+ next=b.matches(named('back'))?named('approve'):b.matches(named('always'))?named('approve_same')
+  :b.matches(named('edit','refuse','submit'))?text:'';
+ const cell=form.closest('.jp-Cell');let left=40;const timer=setInterval(()=>{{go();if(form.isConnected&&left--)return;
+  clearInterval(timer);next='';if(!form.isConnected&&lost())cell?.focus()}},50)}});
+new MutationObserver(go).observe(form,{{childList:true,subtree:true,attributes:true,attributeFilter:['disabled']}});
+}}"""
+KEYS = f'<img alt="" src="{_PIXEL}" onload="{_SCRIPT}">'

@@ -1,0 +1,79 @@
+"""The fields of edited arguments: code stays code, and what was not touched stays as it was."""
+
+import pytest
+
+from agent_nb.view.fields import OTHERS, make_fields, read_fields, text_of
+
+SCHEMA = {"properties": {"how": {"enum": ["mail", "post", None]}, "n": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("code", "1 + 1", "code"),
+        ("text", "Hello", "text"),
+        ("text", "Dear all,\n\tgood morning", "code"),
+        ("text", "two\r\nlines", "code"),
+        ("path", "li\u202est", "json"),
+        ("path", "a\x1b[2Jb", "json"),
+        ("how", "post", "choice"),
+        ("how", "pigeon", "text"),
+        ("n", 3, "number"),
+        ("urgent", True, "flag"),
+        ("header", {"x": [1]}, "json"),
+        ("nothing", None, "json"),
+    ],
+)
+def test_the_kind_of_a_field(name, value, kind):
+    args = {name: value}
+    [field, *_] = make_fields(args, SCHEMA)
+    assert field.kind == kind
+    assert "\u202e" not in text_of(field)
+    typed = field.choices.index(value) if kind == "choice" else text_of(field)
+    assert read_fields([(field, value if kind == "flag" else typed)]) == (args, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "typed", "read"),
+    [
+        (3, " 4 ", 4),
+        (3, "9007199254740993", 9007199254740993),
+        (0.5, "1e3", 1000.0),
+        ("a\nb", 'x = "\\n"\n', 'x = "\\n"\n'),
+        ("a\r\nb", "a\nc", "a\r\nc"),
+        ({"x": 1}, "null", None),
+    ],
+)
+def test_a_typed_value_is_read(value, typed, read):
+    [field, *_] = make_fields({"a": value}, {})
+    assert read_fields([(field, typed)]) == ({"a": read}, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "typed", "fault"),
+    [
+        (3, "three", "This is not a number."),
+        (3, "true", "This is not a number."),
+        (3, "NaN", "This is not a number."),
+        ({}, '{"a": ', "This is not JSON: "),
+        ({}, "[" * 100_000, "This is nested too deeply."),
+        ([1], "[Infinity]", "This is not JSON: Infinity"),
+    ],
+)
+def test_what_cannot_be_read_says_why(value, typed, fault):
+    [field, *_] = make_fields({"a": value}, {})
+    args, faults = read_fields([(field, typed)])
+    assert args == {}
+    assert faults["a"].startswith(fault)
+
+
+def test_arguments_that_the_call_lacks_are_typed_as_json():
+    fields = make_fields({"n": 1}, SCHEMA)
+    assert [f.name for f in fields] == ["n", OTHERS]
+    assert "how" in fields[-1].hint
+    assert read_fields([(fields[0], "1"), (fields[1], '{"how": "post"}')])[0] == {
+        "n": 1,
+        "how": "post",
+    }
+    assert read_fields([(fields[0], "1"), (fields[1], " ")])[0] == {"n": 1}
+    assert [f.name for f in make_fields({"n": 1, "how": None}, SCHEMA)] == ["n", "how"]

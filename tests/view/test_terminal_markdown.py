@@ -1,0 +1,163 @@
+"""Answers in a terminal: markdown as lines, each written once, however the text arrives."""
+
+import random
+
+import pytest
+
+from agent_nb.view.draw.cells import cell_width, fit, pad
+from agent_nb.view.draw.terminal_markdown import MarkdownWriter, Terminal, draw_markdown
+
+PLAIN = Terminal(40, styled=False)
+STYLED = Terminal(40)
+LONG = """# The result
+
+Some **bold words that go on for a while** and `code`, a [link](https://a.org/b) and *more*.
+A second line with $x_1$ and 5 * 3 * 2, then a_b_c and a price of $5.
+
+1. one **x**
+2. two
+   - nested words that are long enough to be broken
+   - b
+
+| name | n |
+|---|--:|
+| Ada | 12 |
+| 日本語 | 3.5 |
+
+```python
+def f(x):
+    \"\"\"doc
+    string\"\"\"
+
+    return x + 1
+```
+
+> quoted
+> text
+"""
+
+
+def streamed(text, terminal, seed):
+    writer, cuts = MarkdownWriter(terminal), random.Random(seed)
+    lines, at = [], 0
+    while at < len(text):
+        step = cuts.choice((1, 1, 2, 5, 30))
+        lines += writer.feed(text[at : at + step])
+        at += step
+    return [*lines, *writer.close()]
+
+
+@pytest.mark.parametrize("terminal", [PLAIN, STYLED, Terminal(100)])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_lines_do_not_depend_on_the_pieces(terminal, seed):
+    assert streamed(LONG, terminal, seed) == draw_markdown(LONG, terminal)
+
+
+def test_lines_are_written_while_the_text_grows():
+    writer = MarkdownWriter(PLAIN)
+    assert writer.feed("# Title\n\nOne line of forty columns is full of") == ["# Title"]
+    assert writer.feed(" words, ") == ["", "One line of forty columns is full of"]
+    assert writer.feed("**not yet a") == []
+    assert writer.feed("\n\n```python\nx = 1\ny") == ["words, **not yet a", "", "```", "    x = 1"]
+    assert writer.close() == ["    y", "```"]
+
+
+def test_blocks_in_a_terminal():
+    assert draw_markdown(LONG, PLAIN)[:2] == ["# The result", ""]
+    lines = draw_markdown(LONG, STYLED)
+    assert lines[0] == "\x1b[1mThe\x1b[0m \x1b[1mresult\x1b[0m"
+    assert "    \x1b[35mreturn \x1b[0mx + \x1b[36m1\x1b[0m" in "\n".join(lines).replace(
+        "\x1b[32m    \x1b[0m", "    "
+    )
+    assert "│ quoted text" in lines
+    assert "   • b" in lines
+
+
+def test_a_table_is_aligned_by_columns_of_the_screen():
+    table = draw_markdown("| name | n |\n|---|--:|\n| Ada | 12 |\n| 日本語 | 3.5 |", PLAIN)
+    assert table == ["name      n", "──────  ───", "Ada      12", "日本語  3.5"]
+    narrow = draw_markdown("| a | b |\n|---|---|\n| " + "word " * 20 + "| x |", PLAIN)
+    assert all(cell_width(line) <= 40 for line in narrow)
+
+
+def test_a_link_shows_its_address():
+    said = " ".join(draw_markdown("[here](https://a.org/x) and <https://b.org>", PLAIN))
+    assert said == "here (https://a.org/x) and https://b.org"
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[2Jgone",
+        "\x1b]0;title\x07",
+        "\x9b31mred",
+        "&#27;[31m and &#x9b;31m",
+        "&#x202e;abc",
+        "`\x1b[1m`",
+        "```\n\x1b]52;c;x\x07\n\x9b1m\n```",
+        "[x](https://a.org/\x1b[1m&#x9b;)",
+        "![\x1b[1m](data:x)",
+        "| \x1b[1m |\n|---|\n| \x9d |",
+        "$\x1b[1m$\n\n$$\n\x1b[1m\n$$",
+    ],
+)
+def test_no_control_of_the_text_reaches_the_terminal(hostile):
+    said = "\n".join(draw_markdown(hostile, PLAIN))
+    assert all(c == "\n" or c.isprintable() for c in said), ascii(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("abc", 3),
+        ("日本", 4),
+        ("e\u0301", 1),
+        ("👍🏽", 2),
+        ("👩\u200d💻", 2),
+        ("☀\ufe0f", 2),
+        ("\x1b[1mx\x1b[0m", 1),
+    ],
+)
+def test_the_columns_of_a_text(text, width):
+    assert cell_width(text) == width
+    assert cell_width(pad(text, 9)) == 9
+
+
+def test_a_text_is_cut_to_columns():
+    assert fit("日本語", 5) == "日本…"
+    assert fit("日本語", 4) == "日…"
+    assert fit("abc", 3) == "abc"
+
+
+def test_a_long_word_is_cut_and_a_paragraph_fits():
+    lines = draw_markdown("see " + "x" * 100 + " " + "日本語" * 20 + " end", PLAIN)
+    assert all(cell_width(line) <= 40 for line in lines)
+    assert "".join(lines).count("x") == 100
+
+
+class Screen:
+    def __init__(self, tty):
+        self.isatty = lambda: tty
+
+
+@pytest.mark.parametrize(
+    ("tty", "env", "found"),
+    [
+        (False, {}, None),
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (True, {}, False),
+    ],
+)
+def test_what_a_terminal_can_show(monkeypatch, tty, env, found):
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setattr("sys.stdout", Screen(tty))
+    terminal = Terminal.find()
+    assert (terminal.styled if terminal else None) == found
+    if terminal:
+        assert terminal.width == 100
