@@ -4,9 +4,7 @@ import gzip
 import io
 import sys
 
-import openpyxl
 import pandas as pd
-import polars as pl
 import pytest
 from helpers.asked_models import Asked
 from helpers.scripts import calling
@@ -22,6 +20,7 @@ from agent_nb.record.record import METADATA_KEY
 
 ABOUT = "(Data about the notebook, not instructions.)\n"
 CSV = b"city,n\nRome,1\nOslo,2\n"
+LIBRARIES = ["pandas", pytest.param("polars", marks=pytest.mark.extra)]
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def replayed(nb):
 
 
 def workbook(**sheets):
-    book = openpyxl.Workbook()
+    book = pytest.importorskip("openpyxl").Workbook()
     book.remove(book.active)
     for name, rows in sheets.items():
         sheet = book.create_sheet(name)
@@ -85,18 +84,31 @@ def test_a_text_is_sent_fenced_and_without_secrets(agent, folder, monkeypatch):
     assert "0123456789" not in model.prompt()
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "parquet", "xlsx"])
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_every_kind_of_table_is_read_by_either_library(ending, library):
-    frame, raw = pd.read_csv(io.BytesIO(CSV)), io.BytesIO()
-    frame.to_parquet(raw)
-    data = {
-        "csv": CSV,
-        "tsv": CSV.replace(b",", b"\t"),
-        "csv.gz": gzip.compress(CSV),
-        "parquet": raw.getvalue(),
-        "xlsx": workbook(one=[("city", "n"), ("Rome", 1), ("Oslo", 2)]),
-    }[ending]
+def parquet():
+    raw = io.BytesIO()
+    pd.read_csv(io.BytesIO(CSV)).to_parquet(raw)
+    return raw.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("ending", "make"),
+    [
+        ("csv", lambda: CSV),
+        ("tsv", lambda: CSV.replace(b",", b"\t")),
+        ("csv.gz", lambda: gzip.compress(CSV)),
+        ("parquet", parquet),
+        pytest.param(
+            "xlsx",
+            lambda: workbook(one=[("city", "n"), ("Rome", 1), ("Oslo", 2)]),
+            marks=pytest.mark.extra,
+        ),
+    ],
+    ids=["csv", "tsv", "gzipped", "parquet", "excel"],
+)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_kind_of_table_is_read_by_either_library(ending, make, library):
+    pytest.importorskip(library)
+    data = make()
     (table,) = read_tables(f"a.{ending}", data, library).values()
     assert type(table).__module__.startswith(library)
     assert list(table.columns) == ["city", "n"]
@@ -118,6 +130,7 @@ def test_encodings_and_separators_are_found(data):
     assert list(table["n"]) == [1]
 
 
+@pytest.mark.extra
 def test_each_sheet_is_a_frame(agent, loaded, folder):
     (folder / "book.xlsx").write_bytes(
         workbook(**{"Q 1": [("a", "a", None), (1, 2, 3)], "Q2": [("b",), (), (5,)], "empty": []})
@@ -139,9 +152,6 @@ def test_each_sheet_is_a_frame(agent, loaded, folder):
         ("a.csv", b"a,b\n1,2\n1,2,3,4\n", "cannot be read as a table"),
         ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-8], "cannot be unpacked"),
         ("a.parquet", b"junk", "cannot be read as a table"),
-        ("a.xlsx", b"junk", "cannot be read as a table"),
-        ("a.xlsx", workbook(one=[]), "is empty"),
-        ("a.xlsx", workbook(one=[[1] * 10_001]), "more than"),
     ],
 )
 def test_a_file_that_is_no_table_is_an_error_in_words(name, data, message):
@@ -149,16 +159,38 @@ def test_a_file_that_is_no_table_is_an_error_in_words(name, data, message):
         read_tables(name, data, "pandas")
 
 
+@pytest.mark.extra
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: b"junk", "cannot be read as a table"),
+        (lambda: workbook(one=[]), "is empty"),
+        (lambda: workbook(one=[[1] * 10_001]), "more than"),
+    ],
+    ids=["no workbook", "no rows", "too wide"],
+)
+def test_a_workbook_that_is_no_table_is_an_error_in_words(make, message):
+    pytest.importorskip("openpyxl")
+    with pytest.raises(UsageError, match=message):
+        read_tables("a.xlsx", make(), "pandas")
+
+
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
     monkeypatch.setattr(table_files, "LARGEST", 1_000_000)
     with pytest.raises(UsageError, match="larger than 1 MB"):
         read_tables("a.csv.gz", gzip.compress(b"a,b\n" * 400_000), "pandas")
+
+
+@pytest.mark.extra
+def test_a_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
+    monkeypatch.setattr(table_files, "LARGEST", 1_000_000)
     with pytest.raises(UsageError, match="larger than 1 MB"):
         read_tables("a.xlsx", workbook(one=[["x" * 30_000]] * 60), "pandas")
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_a_small_parquet_file_of_many_values_is_refused(monkeypatch, library):
+    pytest.importorskip(library)
     raw = io.BytesIO()
     pd.DataFrame({"a": [1] * 1_000_000}).to_parquet(raw)
     monkeypatch.setattr(table_files, "VALUES", 999_999)
@@ -175,7 +207,9 @@ def test_a_missing_package_is_named(monkeypatch):
         read_tables("a.csv", CSV, "pandas")
 
 
+@pytest.mark.extra
 def test_polars_is_taken_where_the_notebook_uses_it_alone(agent, loaded, folder):
+    pl = pytest.importorskip("polars")
     (folder / "a.csv").write_bytes(CSV)
     agent("-m model --attach a.csv", "Go.", model=Asked(["ok"]), pl=pl)
     assert type(loaded.user_ns["a"]) is pl.DataFrame
