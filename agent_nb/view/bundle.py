@@ -52,7 +52,7 @@ def make_parts(
     """Return the mime bundles of a run's events, each for an output of its own, in order.
 
     They are parts of the page (see `make_bundle`), and the charts and widgets between them. `most`:
-    how many there may be, 0 for any number; the last one has the rest, with charts as pictures.
+    the largest number of them (0: any); the last one has the rest, with charts as pictures.
     """
     context = Context(thoughts=thoughts, above=above, folds=folds or {})
     whole = page(RunView(badge=badge).extend(events), context)
@@ -63,7 +63,7 @@ def make_parts(
 
 
 def _output_of(drawn: Interactive) -> dict[str, Any]:
-    """Return the mime bundle of a chart or widget, with forms for where it is not drawn."""
+    """Return the mime bundle of a chart or widget, with forms for where it cannot be drawn."""
     still = page_forms(Page("", (Section("chart", Stack(drawn.still)),)))
     forms = {"text/plain": still["text/plain"]}
     if Shown.WIDGET in drawn.data:  # the widget is gone with its kernel

@@ -26,21 +26,22 @@ VALUE = 80  # characters of one value among others
 FEW = 6  # items of a list that are named
 # arguments that are code whatever their length: the language, a Pygments name
 CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": "", "source": ""}
-# tools whose code is of one language, whatever its argument is called
+# tools that take code in one language, whatever the argument is called
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
 # arguments that name a file, whose ending is the language of the text beside them
 FILES = ("file", "path", "file_path", "filename")
 
 _OPENS = re.compile(r"[^#'\"]*\([^)#]*(#.*)?\Z")  # an import goes on until the bracket closes
 _IMPORT = re.compile(r"(?:import|from)\s")
+# a line that says little of what code does (see the rules)
 _MINOR = re.compile(r"#|--\s|//|%%?(?!sql)|set [-+]|@|(?:import|from)\s|['\"]{3}.*['\"]{3}\Z")
 
 
 class CallLine(NamedTuple):
-    """What a call's line says of its arguments.
+    """The arguments of a call as text for its line.
 
-    `language`: that of `text` ("": it is no code); `whole`: it says all there is; `prose`: it is
-    words, as of a task for another agent.
+    `language`: if `text` is code, its language; `whole`: the text has all arguments in full;
+    `prose`: it is a sentence, such as the task of a sub-agent.
     """
 
     text: str
@@ -58,9 +59,9 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
             whole = line == code.strip() and len(line) <= LONGEST and len(args) == 1
             more = "" if line == code.strip() else " …"
             return CallLine(clip_text(line, LONGEST) + more, find_language(name, key, args), whole)
-    said = list(_describe_values(args))
-    text = ", ".join(words for words, _ in said)
-    whole = all(whole for _, whole in said) and len(text) <= LONGEST
+    described = list(_describe_values(args))
+    text = ", ".join(words for words, _ in described)
+    whole = all(whole for _, whole in described) and len(text) <= LONGEST
     only = next(iter(args.values()), None) if len(args) == 1 else None
     prose = isinstance(only, str) and text.count(" ") > 1
     return CallLine(clip_text(text, LONGEST), "", whole, prose)
@@ -97,7 +98,7 @@ def describe_fields(fields: Mapping[str, Any], limit: int = LONGEST) -> str:
 
 
 def _describe_values(args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Yield each argument in words, and whether they say all of it; texts of lines come last."""
+    """Yield each argument in words, and whether they say all of it; long texts come last."""
     order = sorted(args, key=lambda k: isinstance(args[k], str) and _is_long(args[k]))
     for number, key in enumerate(order):
         value = args[key]
@@ -129,6 +130,6 @@ def _describe_list(items: list[Any], limit: int) -> str:
     """Return a short list of short scalars in words, "" for any other."""
     if len(items) > FEW or any(isinstance(item, dict | list) for item in items):
         return ""
-    said = [_describe_value(item, limit) for item in items]
-    listed = f"[{', '.join(words for words, _ in said)}]"
-    return listed if len(listed) <= limit and all(whole for _, whole in said) else ""
+    described = [_describe_value(item, limit) for item in items]
+    listed = f"[{', '.join(words for words, _ in described)}]"
+    return listed if len(listed) <= limit and all(whole for _, whole in described) else ""

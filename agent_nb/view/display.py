@@ -1,4 +1,4 @@
-"""Displays (outputs of a cell that can be replaced): how bundles are sent to them, their ids."""
+"""Displays, the outputs of a cell that can be replaced: their ids, and how bundles reach them."""
 
 from __future__ import annotations
 

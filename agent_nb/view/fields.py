@@ -1,10 +1,10 @@
 """The fields that edit the arguments of a call, and how typed text becomes arguments again.
 
-Why: code in JSON is unreadable. So a text is edited as it is, with its real lines, and every other
-argument in a field of its kind, which the tool's schema and the value decide.
+Why: code in JSON is unreadable. So a text is edited as it is, with its real lines; every other
+argument gets a field of the kind that the tool's schema and its value suggest.
 
 Rules
-- A field that was not touched gives the value it was made from; line ends stay what they were.
+- A field that was not touched returns the value it was made from; line ends are kept.
 - A text with hidden characters is edited as JSON in ASCII, where they can be seen.
 - Only the arguments that the call has get fields; the last field takes others, as a JSON object.
 """
@@ -23,7 +23,7 @@ from .nodes import Field
 
 #: The name of the field for arguments that the call does not have; no argument is named so.
 OTHERS = ""
-#: Under this name stands what is wrong with a call, rather than with one field.
+#: In place of a field's name: the key of a fault of the whole call.
 CALL = "\0"
 REASON = "reason"
 MOST_WORDS = 2000  # characters of a reason
@@ -49,7 +49,7 @@ def reason_field() -> Field:
 def read_fields(
     typed: Iterable[tuple[Field, Any]],
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments that fields hold, and what is wrong, by the name of the field."""
+    """Return the arguments that fields hold, and name of a field → what is wrong with it."""
     args: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for field, value in typed:
@@ -81,12 +81,12 @@ def text_of(field: Field) -> str:
     """Return the text that a field begins with."""
     if isinstance(field.value, str) and (field.kind != "json" or field.name == OTHERS):
         return _unix(field.value)
-    # of a text, everything hidden is escaped; other values read better as they are
+    # ASCII shows what is hidden in a text; other values read better without escapes
     return json.dumps(field.value, ensure_ascii=isinstance(field.value, str), indent=2)
 
 
 def _read(field: Field, value: Any) -> Any:
-    """Return the argument that a field holds. Raises ValueError with a sentence."""
+    """Return the argument that a field holds. Raises ValueError with a sentence for the user."""
     if field.kind == "choice":
         return field.choices[value]
     if field.kind == "flag" or value == text_of(field):

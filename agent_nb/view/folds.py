@@ -7,8 +7,8 @@ Rules
 - A card that has ended stays open until what follows it has filled its height. Then it folds line
   by line, one card at a time.
 - What is open when the run ends stays open. What a reader opened or closed stays so.
-- Heights are counted in lines, roughly: nobody here knows the width of the page. Counting ends at
-  `MOST`, so that the height of a long answer costs nothing.
+- Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
+  ends at `MOST`, so that the height of a long answer costs nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from . import nodes
 from .nodes import Fold, Node, Stack
 from .state.cards import Card
 
-STEP = 0.5  # lines by which a card folds with one paint: a slow page may show some at once
-PAUSE = 0.09  # seconds at least between two of them
-SETTLED = 0.55  # seconds until a page shows a step: `live.css` makes it smooth
+STEP = 0.5  # lines by which a card folds in one paint; a slow page may show several at once
+PAUSE = 0.09  # seconds between two such steps, at least
+SETTLED = 0.55  # seconds until a page has shown a step, which `live.css` animates
 MOST = 16  # lines of an open body that are shown
-FEW = 3  # lines of a body that get half that room
-LETTERS = 100  # of a line in a column of the usual width
+FEW = 3  # a body of at most so many lines gets half that room
+LETTERS = 100  # of a line, in a page of the usual width
 SCROLLS = 13  # lines of a box that scrolls
 
 #: Whether a card is open, and how many lines of its body are shown (0: all).
@@ -44,8 +44,8 @@ class Folds:
     def __init__(self) -> None:
         self.states: dict[str, FoldState] = {}
         self.moving = False
-        self._going: set[str] = set()  # keys of cards that fold, or have folded
-        self._stepped = 0.0  # when a card became lower
+        self._going: set[str] = set()  # keys of cards that are folding or have folded
+        self._stepped = 0.0  # when a card last became lower
         # key of a card: its node as it was drawn, its state, and the node with that state
         self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
 
@@ -57,25 +57,28 @@ class Folds:
     ) -> list[tuple[Card, Node]]:
         """Return the cards with their nodes, open or folded.
 
-        `chosen`: states that are not ours to change; `now`: seconds, None if nothing folds any
-        more. What follows a card is counted from the last card back.
+        `chosen`: states that a reader or an earlier view decided; `now`: seconds, None if nothing
+        folds any more. Cards are visited from the last, to know the height below each.
         """
-        after, upper = 0, ""
+        lines_below, folding = 0, ""
         for card, node in reversed(cards):
             if (fold := fold_of(node)) is not None:
-                filled = card.done and after >= count_lines(fold.body)
+                filled = card.done and lines_below >= count_lines(fold.body)
                 state = chosen.get(card.key) or self._state(card.key, fold, filled=filled)
                 self.states[card.key] = state
                 gives_way = filled or card.key in self._going
-                upper = card.key if state[0] and state[1] and gives_way else upper
-            after = min(MOST, after + count_lines((node,))) if after < MOST else MOST
-        self.moving = bool(upper)
-        if upper and now is not None:
-            self._step(upper, now)
+                # the topmost of these cards folds next: it is the last to be set
+                folding = card.key if state[0] and state[1] and gives_way else folding
+            lines_below = (
+                min(MOST, lines_below + count_lines((node,))) if lines_below < MOST else MOST
+            )
+        self.moving = bool(folding)
+        if folding and now is not None:
+            self._step(folding, now)
         return [(card, self._drawn(card.key, node)) for card, node in cards]
 
     def _step(self, key: str, now: float) -> None:
-        """Make a card lower; the last step waits until the page shows the one before."""
+        """Make a card lower; the last step waits until the page has shown the one before."""
         lines = self.states[key][1]
         if now - self._stepped >= (PAUSE if lines > STEP else SETTLED):
             self._stepped = now
@@ -83,7 +86,7 @@ class Folds:
             self.states[key] = (lines > STEP, lines - STEP)
 
     def _state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
-        """Return the state of a card that nobody has chosen."""
+        """Return the state of a card for which nobody has chosen one."""
         if not (fold.gives_way and fold.open):
             return fold.open, 0
         is_open, lines = before = self.states.get(key, (not filled, 0))
@@ -103,13 +106,13 @@ class Folds:
 
 
 def fold_of(node: Node) -> Fold | None:
-    """Return the fold with a body that a card is, or begins with."""
+    """Return the fold that a card is or begins with, None if it has none with a body."""
     first = node.children[0] if isinstance(node, Stack) and node.children else node
     return first if isinstance(first, Fold) and first.body else None
 
 
 def room(fold: Fold) -> float:
-    """Return the lines that an open body may take: more than it does, also in a narrow column."""
+    """Return the lines that an open body may take: more than counted, for narrow pages."""
     return MOST if count_lines(fold.body) > FEW else MOST / 2
 
 

@@ -1,6 +1,6 @@
-"""How the cards write a status, a duration, a count, a price, a tool, arguments, a long text.
+"""How the cards write a status, a duration, a count, a price, a tool, a value, a long text.
 
-Rule: any number that a record may hold can be written.
+Rule: a number from a record may be huge, infinite or NaN; it is written all the same.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ view are both arranged here, so that they cannot differ.
 
 Rules
 - An unchanged card yields the identical node, since a redraw compares identities.
-- A card gives way to what follows it, and nothing jumps (`folds`).
+- A card folds as the cards after it grow, so that nothing jumps (`folds`).
 - Cards with a running clock are drawn again once a second. The figures of the header change once a
   second at most.
 """
@@ -20,7 +20,7 @@ from .nodes import Node, Page, Panel, Row, Section, Step, Tone
 from .state.cards import CallCard, Card, ErrorCard, NodeCard, RetryCard
 from .state.fold import RunView
 
-# kinds of cards that are not steps of a panel (a soft error is one)
+# kinds of cards that stand outside panels (a soft error, though, is a step)
 OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
 
 
@@ -81,7 +81,7 @@ class Layout:
         return node
 
     def _head(self, view: RunView, context: Context) -> Node | None:
-        """Return the header; within a second it stays, unless more than its figures changed."""
+        """Return the header; if only its figures changed, it is reused until the second is over."""
         node = draw(view, context, "header")
         if not isinstance(node, Row) or context.now is None:
             return node
@@ -100,10 +100,10 @@ class Layout:
             return
         key = f"panel-{steps[0].key}"
         children = tuple(s.child for s in steps)
-        known = self._panels.get(key)
-        if known is None or known[0] != children:
-            known = self._panels[key] = (children, Panel(tuple(steps)))
-        sections.append(Section(key, known[1]))
+        cached = self._panels.get(key)
+        if cached is None or cached[0] != children:
+            cached = self._panels[key] = (children, Panel(tuple(steps)))
+        sections.append(Section(key, cached[1]))
         steps.clear()
 
 
@@ -113,7 +113,7 @@ def page(view: RunView, context: Context | None = None) -> Page:
 
 
 def step_tint(card: Card) -> Tone:
-    """Return the tint of a step: of one that runs, waits for the user or failed for a moment."""
+    """Return the tint of a step that runs, waits for the user or reports a passing failure."""
     if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
     status = (

@@ -8,7 +8,7 @@ Rules
   they may open the file or address of that name.
 - `close` leaves the static bundle also if the painter fails. The widgets are closed after the
   bundle has replaced them.
-- A press is noted and passed on to `actions`, which must return at once.
+- A press of a button is recorded and passed on to `actions`, which must return at once.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ViewOptions:
     - `above`: the text of the cell above the page; a prompt that only repeats it is not shown.
     - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
     - `journal`: the run can be recovered if its kernel dies.
-    - `display_id`: the display to replace ("": a new one). `hz`: most paints a second.
-    - `seen`: whether anyone watches; without, the view is painted once a second at most.
+    - `display_id`: the display to replace ("": a new one). `hz`: the most paints a second.
+    - `seen`: whether anyone watches; if not, there is at most one paint a second.
     """
 
     kind: str = "widgets"
@@ -87,7 +87,7 @@ class LiveView:
         self._display = display or {}
         self.display_id: str = self._display.get("display_id", "")
         self._publish, self._painter = publish, painter
-        self._by_rule = False  # what is open at the end follows from the events alone
+        self._reader_folds_only = False  # see `folds`: nobody saw the page grow
         self._closed = False
         #: The views of the page, as far as front ends count them.
         self.views = painter.views if painter is not None else Views()
@@ -106,8 +106,8 @@ class LiveView:
 
         - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
           "args"?}`) and `deny` (`{"call_id", "reason"?}`); a mapping from id to function works too.
-          There `describe({"call_id"})` may return the schema of a call's arguments and a function
-          that returns what is wrong with edited ones.
+          In a mapping, `describe({"call_id"})` may return the schema of a call's arguments and a
+          function that returns what is wrong with edited arguments.
         - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
 
         Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
@@ -133,7 +133,7 @@ class LiveView:
         recovery = Recovery(log.run, options.journal)
 
         def nudge() -> None:
-            renderer.nudge()  # which is made below, with the painter
+            renderer.nudge()  # assigned below: it takes the painter, and that takes `nudge`
 
         def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
             publish(data, metadata, display, update)
@@ -150,7 +150,7 @@ class LiveView:
         publish(opening, recovery.metadata, display, bool(options.display_id))
         renderer.start()
         opened = cls(log, renderer, publish, display, painter)
-        opened._by_rule = options.recorded or not options.seen
+        opened._reader_folds_only = options.recorded or not options.seen
         return opened
 
     @property
@@ -165,11 +165,13 @@ class LiveView:
 
     @property
     def folds(self) -> dict[str, tuple[bool, float]]:
-        """What is open on the page (see `Context.folds`), so that the static page can be the same.
+        """Which cards are open on the page (see `Context.folds`), to draw the static page alike.
 
-        Of a page that nobody saw grow it is only what its reader opened or closed.
+        If nobody saw it grow (`recorded`, or not `seen`), only those that a reader changed.
         """
-        return {} if self._painter is None else self._painter.folds(by_reader=self._by_rule)
+        return (
+            {} if self._painter is None else self._painter.folds(by_reader=self._reader_folds_only)
+        )
 
     def follow(
         self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False
@@ -188,7 +190,7 @@ class LiveView:
 
     @staticmethod
     def make_parts(events: Iterable[Event], **options: Any) -> list[dict[str, Any]]:
-        """Return the mime bundles that stay of a run, each for one output; see `bundle`."""
+        """Return the mime bundles that stay in the notebook, one for each output (see `bundle`)."""
         return make_parts(events, **options)
 
     @staticmethod
@@ -197,7 +199,7 @@ class LiveView:
 
         Raises ImportError if ipywidgets is missing.
         """
-        import nh3  # noqa: F401  (loading it is all)
+        import nh3  # noqa: F401  (imported only to be loaded)
 
         from .widgets import board  # noqa: F401
 

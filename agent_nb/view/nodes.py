@@ -6,8 +6,8 @@ return nodes; each drawer has one table from node type to function.
 Rules
 - Frozen values. Text is raw; the drawer escapes it. No styles, only tones, which say what a text
   means (`ok`, `bad`), not how it looks.
-- `Button`, `Editor` and `Field` are drawn in the live view only. What changes there (buttons,
-  editors, bars, accordions, prose with a key) has widgets of its own; all else is static HTML.
+- `Button`, `Editor` and `Field` are drawn in the live view only. Nodes that change there (buttons,
+  editors, bars, accordions, prose with a key) get widgets of their own; all others are static HTML.
 
 This file imports nothing of ours.
 """
@@ -33,9 +33,9 @@ class Node(msgspec.Struct, frozen=True, eq=False):
 class T(Node, frozen=True, eq=False):
     """A run of text, the smallest part of a line.
 
-    `mono`: code; `label`: replaces the text for screen readers; `hint`: shown when a pointer rests
-    on it; `now`: holds only while the kernel lives, so the live view hides it when the kernel died.
-    `language`: of code (`mono`), the Pygments name by which it is coloured.
+    - `mono`: the text is code, coloured as `language` (a Pygments name) if that is set.
+    - `label`: what screen readers say in place of the text; `hint`: the tooltip.
+    - `now`: true only while the kernel lives, so the live view hides it when the kernel is gone.
     """
 
     text: str
@@ -66,11 +66,12 @@ class Row(Node, frozen=True, eq=False):
 class Fold(Node, frozen=True, eq=False):
     """A line (`summary`) that opens to `body`; `title` is the line as plain text.
 
-    - `accordion`: in text forms it is only its summary, unless it is open for good.
-    - `gives_way`: open until what follows it has filled its height (`layout`); text forms show it
-      as if it were closed.
-    - `lines`: how many lines of an open body are shown at most, the last ones first; 0: all.
-    - `key`: the live view draws it as widgets, so that it stays as its reader left it.
+    - `accordion`: text forms (terminal, plain text, markdown) show only its summary while it is
+      closed or `gives_way`.
+    - `gives_way`: it stays open until the nodes below it have filled its height, then closes
+      (`folds`); text forms show it closed.
+    - `lines`: an open body shows at most so many lines, the last ones (0: all).
+    - `key`: with a key, the live view draws the fold as widgets, which a redraw does not reset.
     """
 
     summary: tuple[Node, ...]
@@ -149,7 +150,7 @@ class Pre(Node, frozen=True, eq=False):
 class Code(Node, frozen=True, eq=False):
     """Source code in `language` (a Pygments name, or "").
 
-    `whole`: one click selects all of it; `last`: only so many of its last lines are shown (0: all).
+    `whole`: one click selects all of it; `last`: show only so many lines, from the end (0: all).
     """
 
     text: str
@@ -160,10 +161,10 @@ class Code(Node, frozen=True, eq=False):
     @property
     def begin(self) -> int:
         """The index of the first character that is shown."""
-        at = len(self.text.rstrip("\n")) if self.last else 0
+        newline = len(self.text.rstrip("\n")) if self.last else 0
         for _ in range(self.last):
-            at = self.text.rfind("\n", 0, max(at, 0))
-        return at + 1 if self.last else 0
+            newline = self.text.rfind("\n", 0, max(newline, 0))
+        return newline + 1 if self.last else 0
 
 
 class Bar(Node, frozen=True, eq=False):
@@ -198,10 +199,10 @@ class Json(Node, frozen=True, eq=False):
 
 
 class Branch(Node, frozen=True, eq=False):
-    """One line of a tree and the branches below it; `detail`: what the line opens to.
+    """One line of a tree and the branches below it; `detail` appears when the line is opened.
 
-    `figure` is at the end of the line, after a small bar of `share` (0 to 1) in `tone`; `strong`:
-    the line to the branches below is coloured, because the chosen path goes through here.
+    `figure` stands at the end of the line, after a small bar filled to `share` (0 to 1) in `tone`.
+    `strong`: the chosen path goes through here, so the line down to its branches is coloured.
     """
 
     row: Row
@@ -223,10 +224,11 @@ class Tree(Node, frozen=True, eq=False):
 class Table(Node, frozen=True, eq=False):
     """Rows of cells under column names; `note` says how much was left out.
 
-    `sides`: the rows are aligned lines of two texts (`record.SideBySide`), in a fixed pitch, with
-    their white space, coloured where they differ. `figures`: the indices of columns of numbers,
-    which are aligned to the right. `cut`: those of texts that share what room is left, on one line,
-    cut with an ellipsis.
+    - `sides`: the rows compare two texts line by line (`record.SideBySide`): monospaced, with their
+      white space, coloured where they differ.
+    - `figures`: indices of the columns of numbers, which are aligned to the right.
+    - `cut`: indices of the columns of texts that share the remaining width; each text stays on one
+      line, cut with an ellipsis.
     """
 
     columns: tuple[str, ...]
@@ -246,10 +248,10 @@ class Image(Node, frozen=True, eq=False):
 
 
 class Interactive(Node, frozen=True, eq=False):
-    """What a front end draws from its MIME bundle `data`: a chart, or a widget of this kernel.
+    """A chart, or a widget of this kernel, that the front end draws from the MIME bundle `data`.
 
-    `still`: what stands where it is not drawn (text forms, exports, folds). In the page that stays,
-    it is an output of its own (`parts`).
+    `still` replaces it where it cannot be drawn (text forms, exports, folds). The page that stays
+    in the notebook has it as an output of its own (see `parts`).
     """
 
     data: Any  # a dict
@@ -285,14 +287,14 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def key(self) -> str:
-        """What identifies the button: the action, and what it is about."""
+        """Identifies the button: its action and the question that it answers."""
         return f"{self.action}:{self.about}"
 
     @property
     def about(self) -> str:
-        """What identifies the question that it answers: the call, and its mark if it has one."""
-        about = self.payload if isinstance(self.payload, dict) else {}
-        return ":".join(str(about[name]) for name in ("call_id", "question") if name in about)
+        """Identifies the question: the id of the call, then that of the question if it has one."""
+        payload = self.payload if isinstance(self.payload, dict) else {}
+        return ":".join(str(payload[name]) for name in ("call_id", "question") if name in payload)
 
 
 class Buttons(Node, frozen=True, eq=False):
@@ -302,10 +304,10 @@ class Buttons(Node, frozen=True, eq=False):
 
 
 class Field(Node, frozen=True, eq=False):
-    """One field of an editor, which begins with `value`; `fault` says what is wrong in it.
+    """One field of an editor: it begins with `value`; `fault` says what is wrong with its text.
 
-    `kind`: text areas for code, text and JSON; lines for a short text and a number; a flag; one of
-    `choices`. `hint`: what to type, if the name does not say it.
+    `kind`: a text area (`code`, `text`, `json`), one line (`line`, `number`), a checkbox (`flag`),
+    or a list of `choices`. `hint`: what to type, if the name does not say it.
     """
 
     name: str
@@ -317,10 +319,10 @@ class Field(Node, frozen=True, eq=False):
 
 
 class Editor(Node, frozen=True, eq=False):
-    """Fields of the live view: the arguments of a call, or words about it.
+    """Fields in the live view: for the arguments of a call, or for the reason of a denial.
 
-    `about` identifies its question. `fault` says why they cannot be submitted, if no field alone is
-    wrong.
+    `about` identifies the question (`Button.about`). `fault` says why the fields cannot be
+    submitted, where no single field is wrong.
     """
 
     about: str
@@ -329,27 +331,31 @@ class Editor(Node, frozen=True, eq=False):
 
 
 class Form(Node, frozen=True, eq=False):
-    """What a question is about and its controls, with keys of their own (see `widgets.keys`)."""
+    """A question: what it asks about, and its controls, which keys press too (`widgets.keys`)."""
 
     children: tuple[Node, ...]
 
 
 def unfit(value: Any, kind: Any = Node) -> str:
-    """Return why a value is not of the type `kind`, with all its fields, or "".
+    """Return why a value, or a field inside it, is not of its type; "" if all types are right.
 
-    The nodes of other packages are checked so, since msgspec does not check what a constructor
-    gets. `kind` is a type that occurs as the field of a node.
+    This checks nodes from other packages, since msgspec does not validate the arguments of a
+    constructor. `kind` is the expected type: one that some field of a node has.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return ""
     if origin is UnionType:
-        return "" if any(not unfit(value, one) for one in inner) else _describe_fault(value, kind)
+        return (
+            ""
+            if any(not unfit(value, option) for option in inner)
+            else _describe_fault(value, kind)
+        )
     if origin is Literal:
         return "" if value in inner else _describe_fault(value, kind)
     if origin is tuple:
         faults = (
-            (unfit(each, inner[0]) for each in value)
+            (unfit(item, inner[0]) for item in value)
             if isinstance(value, tuple)
             else iter((_describe_fault(value, kind),))
         )
@@ -361,7 +367,8 @@ def unfit(value: Any, kind: Any = Node) -> str:
         return _describe_fault(value, kind)
     fields = _fields(type(value)) if isinstance(value, Node) else {}
     return next(
-        filter(None, (unfit(getattr(value, name), sort) for name, sort in fields.items())), ""
+        filter(None, (unfit(getattr(value, name), expected) for name, expected in fields.items())),
+        "",
     )
 
 

@@ -77,12 +77,12 @@ class TimedViews:
 
 
 class WidgetPainter:
-    """Paints a view as widgets. Making it makes the first of them.
+    """Paints a view as widgets; its constructor makes the first of them.
 
     - `nudge` asks the renderer for a paint after a press.
     - `above`: the text of the cell above the page (see `Context`).
-    - `show(bundle, metadata, update)` publishes the page again when it has lost its views: in the
-      display that it is in (`update`), or in a new one.
+    - `show(bundle, metadata, update)` publishes the page again when no front end shows it any more:
+      in its own display (`update`), or in a new one.
     """
 
     replaced = False
@@ -116,25 +116,25 @@ class WidgetPainter:
 
     def context(self, now: float | None, *, recorded: bool = False) -> Context:
         """Return how the cards of a run are drawn now; `recorded`: the run is past."""
-        p = self.presses
+        presses = self.presses
         return Context(
             now=now,
             live=True,
             thoughts=self._thoughts,
             above=self._above,
             can_click=self._can_click(),
-            pressed=frozenset(p.pressed),
-            opened=dict(p.opened),
-            schemas=dict(p.schemas),
-            faults=dict(p.faults),
-            lasting=p.lasting,
-            inserting=p.inserting and not recorded,
-            chosen=p.chosen,
-            folds=dict(p.folds),
+            pressed=frozenset(presses.pressed),
+            opened=dict(presses.opened),
+            schemas=dict(presses.schemas),
+            faults=dict(presses.faults),
+            lasting=presses.lasting,
+            inserting=presses.inserting and not recorded,
+            chosen=presses.chosen,
+            folds=dict(presses.folds),
         )
 
     def restart(self) -> None:
-        """Start over with another view, whose buttons can be pressed."""
+        """Start over with another view, of which no button is pressed yet."""
         self._layout = Layout()
         self.presses.restart()
 
@@ -158,7 +158,7 @@ class WidgetPainter:
         return self._bundle(RunView())
 
     def _bundle(self, view: RunView) -> dict[str, Any]:
-        """Return the bundle of the widget with static forms, which a save during the run stores.
+        """Return the bundle of the widget, with the static forms that a save during the run keeps.
 
         Sets the advice that the live view shows when its kernel is gone.
         """
@@ -179,7 +179,7 @@ class WidgetPainter:
         return dict(self.presses.folds if by_reader else self._layout.folds.states)
 
     def leave(self) -> None:
-        """End the count of the views, when a card that folds has come to rest."""
+        """Let a card that is folding come to rest, then stop counting the views."""
         if self._layout.folds.moving and self.views.counted:
             time.sleep(SETTLED)
         self.board.unwatch()
@@ -187,7 +187,7 @@ class WidgetPainter:
     def close(self) -> None:
         """Close the widgets, unless a browser page was opened or the cell moved during the run.
 
-        There the front end ignores the update of the display, so the widgets stay and show the end.
+        The front end then ignores updates of the display, so the widgets stay and show the end.
         """
         if not self.views.shown_again:
             self.board.close()
@@ -213,7 +213,7 @@ class HtmlPainter:
         self._recovery = recovery
         self._layout = Layout()
         self._last = ""  # the page that was published last
-        self.views = Views()  # of static pages nothing is reported
+        self.views = Views()  # stays empty: front ends report no views of static HTML
 
     def restart(self) -> None:
         """Start over with another view."""
@@ -235,7 +235,7 @@ class HtmlPainter:
         return page_forms(self._page(view, None))
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Name the run from the next page on; nothing is published for that."""
+        """Name the new run from the next page on, so nothing is published now."""
         self._recovery = recovery
         return {}
 
@@ -253,7 +253,7 @@ class HtmlPainter:
         return self._layout.folds.moving
 
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
-        """Return what is open; of what a reader opens in a static page, nothing is known."""
+        """Return what is open; what a reader opens in a static page is not reported."""
         return {} if by_reader else dict(self._layout.folds.states)
 
     def leave(self) -> None:

@@ -4,8 +4,8 @@ Why: HTML that is stored runs no script, so a chart inside it would be a picture
 output with its own MIME type, a front end draws it.
 
 Rules
-- Only what stands in the open divides a page: sections, panels, steps, stacks. A chart in a fold or
-  in a row of a map stays a picture there; cards take those of sub-agents out first (`take_out`).
+- A chart or widget divides a page if it stands in a section, panel, step, stack or box. Inside a
+  fold it stays a picture; cards first take those of sub-agents out (`take_out`).
 - The parts of a page are pages, in order; the first has the page's label.
 """
 
@@ -20,7 +20,7 @@ CONTINUED = " (continued)"
 
 
 def split_page(page: Page, most: int = 0) -> list[Page | Interactive]:
-    """Return the parts of a page in order: pages, and what an output of its own draws.
+    """Return the parts of a page in order: pages, and the charts and widgets between them.
 
     `most`: how many parts there may be (0: any number); the last one has the rest of the page.
     """
@@ -36,7 +36,7 @@ def split_page(page: Page, most: int = 0) -> list[Page | Interactive]:
 
 
 def _join(label: str, parts: Iterable[Page | Interactive]) -> Page:
-    """Return one page of several parts; charts are still in it."""
+    """Return one page made of several parts, with their charts inside."""
     sections: list[Section] = []
     for part in parts:
         sections += part.sections if isinstance(part, Page) else [Section("chart", part)]
@@ -44,14 +44,14 @@ def _join(label: str, parts: Iterable[Page | Interactive]) -> Page:
 
 
 def take_out(children: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Interactive, ...]]:
-    """Return nodes without what stands in the open in them, and this."""
+    """Return nodes without the charts and widgets that divide them, and these."""
     pieces = [piece for child in children for piece in _split(child)]
-    drawn = tuple(piece for piece in pieces if isinstance(piece, Interactive))
-    return tuple(piece for piece in pieces if not isinstance(piece, Interactive)), drawn
+    charts = tuple(piece for piece in pieces if isinstance(piece, Interactive))
+    return tuple(piece for piece in pieces if not isinstance(piece, Interactive)), charts
 
 
 def _split(node: Node) -> Iterator[Node]:
-    """Yield the pieces of a node, of its own type, and between them what divides it."""
+    """Yield the pieces of a node, nodes of its type, and between them the charts and widgets."""
     if isinstance(node, Stack | Box):
         yield from _group(node.children, lambda c: _with(node, children=c))
     elif isinstance(node, Panel):
@@ -75,15 +75,15 @@ def _with(node: Any, **fields: Any) -> Any:
 
 
 def _group(children: Iterable[Any], make: Callable[[tuple[Any, ...]], Node]) -> Iterator[Node]:
-    """Yield the pieces of children, those between two that divide them in one node of `make`."""
-    run: list[Node] = []
+    """Yield the charts and widgets in children; `make` joins the pieces between two of them."""
+    group: list[Node] = []
     for piece in (piece for child in children for piece in _split(child)):
         if not isinstance(piece, Interactive):
-            run.append(piece)
+            group.append(piece)
             continue
-        if run:
-            yield make(tuple(run))
-            run = []
+        if group:
+            yield make(tuple(group))
+            group = []
         yield piece
-    if run:
-        yield make(tuple(run))
+    if group:
+        yield make(tuple(group))

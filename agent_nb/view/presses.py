@@ -1,4 +1,8 @@
-"""Pressed buttons and typed fields: the part of the view's state that is in no log."""
+"""Pressed buttons and typed fields: the part of the view's state that is in no log.
+
+Rules: a button that answers a question works once. `edit`, `refuse` and `always` answer nothing:
+they open controls, and `back` closes them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 from .fields import CALL, MOST_WORDS, REASON, read_fields
 from .nodes import Button, Field
 
-#: `actions(action, payload)`, or action → function of the payload (of nothing, if that is None).
+#: `actions(action, payload)`, or action → function (of the payload, unless that is None).
 Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., Any]]
 OPENING = ("edit", "refuse", "always")  # buttons that open controls instead of answering
 SCOPED = ("approve_same", "approve_all")  # approvals whose payload has a scope
@@ -42,7 +46,7 @@ class Presses:
         self._checks: dict[str, Callable[[dict[str, Any]], str]] = {}
 
     def press(self, button: Button) -> None:
-        """Take a press, perhaps on another thread than that of the renderer."""
+        """Take a press; it may come on another thread than the renderer's."""
         about = button.about
         if button.action in OPENING:
             self._describe(about, button.payload)
@@ -59,8 +63,8 @@ class Presses:
         elif button.key not in self.pressed:
             self.pressed.add(button.key)
             action = "approve" if button.action in SCOPED else button.action
-            words = self._words(about) if action == "deny" else {}
-            self._act(action, {**button.payload, **words} if words else button.payload)
+            reason = self._words(about) if action == "deny" else {}
+            self._act(action, {**button.payload, **reason} if reason else button.payload)
         self._nudge()
 
     def _act(self, action: str, payload: Any) -> Any:
@@ -72,7 +76,7 @@ class Presses:
         return handler() if payload is None else handler(payload)
 
     def _describe(self, about: str, payload: Any) -> None:
-        """Note the schema and the check of a call's arguments, where they are known."""
+        """Note the schema of a call's arguments and the function that checks them, if known."""
         if isinstance(self._actions, Mapping) and (described := self._act("describe", payload)):
             self.schemas[about], self._checks[about] = described
 
@@ -82,7 +86,7 @@ class Presses:
 
     def restart(self) -> None:
         """Forget what belongs to the view that another one replaces."""
-        for known in (
+        for container in (
             self.pressed,
             self.opened,
             self.schemas,
@@ -90,7 +94,7 @@ class Presses:
             self.folds,
             self._checks,
         ):
-            known.clear()
+            container.clear()
         self.chosen = ""
 
     def _words(self, about: str) -> dict[str, str]:
@@ -100,7 +104,7 @@ class Presses:
         return {"reason": words} if words else {}
 
     def _choose(self, button: Button) -> None:
-        """Choose the cell to insert, instead of any other; a second press withdraws it."""
+        """Choose the cell to insert, in place of one chosen before; a second press withdraws it."""
         withdrawn = self.chosen == button.key
         self.chosen = "" if withdrawn else button.key
         self._act("insert", "" if withdrawn else button.payload["code"])

@@ -1,4 +1,4 @@
-"""The progress of a running call in words: how much, how fast, how long still."""
+"""The progress of a running call in words: how much is done, how fast, and the time left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def progress_words(state: CallCard) -> str:
     """Return the progress of a call in words.
 
     For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file=a.csv`. The
-    last part are the fields of the progress data that have no meaning of their own.
+    last part shows the other fields of the progress data.
     """
     fraction = state.fraction or 0.0
     rest = dict(state.beside.rest)

@@ -10,8 +10,8 @@ Rules
   when it begins: a flood of events neither piles up nor prevents a paint.
 - A paint that is slow, or sends many messages, delays the next one: painting takes a quarter of the
   time at most, and all renderers of the process together send `MESSAGES` a second at most.
-- When no one watches (`seen=False`) nothing is urgent: a run is painted once a second, first after
-  a second.
+- When nobody watches (`seen=False`), nothing is urgent: there is a paint a second, the first after
+  one second.
 - After three failed paints in a row, the painter is not called any more; its exceptions never reach
   the log or the run. `stop` paints the last state, unless a static page replaces it at once.
 """
@@ -32,7 +32,7 @@ from .state.fold import TEXTS, RunView
 HERTZ, UNSEEN = 10.0, 1.0  # most paints a second, watched and not
 MESSAGES = 180.0  # most messages a second, by all renderers together
 DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
-FRAME = 0.02  # seconds until a view is checked again that waits for events (`follow`)
+FRAME = 0.02  # seconds between checks of a view that waits for events (`follow`)
 PATIENCE = 3  # failed paints in a row after which a painter is not called any more
 # events that are painted at once
 URGENT = (Approval, Error, Interrupt, End)
@@ -52,7 +52,7 @@ class Source(Protocol):
 
 
 class Painter(Protocol):
-    """Shows a view. One with the attribute `moving` is asked again also without an event."""
+    """Shows a view. While it has a true attribute `moving`, it paints also without a new event."""
 
     def restart(self) -> None:
         """Start over: from now on `paint` shows another view, which begins like the last one."""
@@ -190,8 +190,8 @@ class Renderer:
     def follow(self, log: Source, view: RunView, events: int = 0) -> None:
         """Show another log from now on, in the new `view`.
 
-        What is painted stays until the view has `events` events, or for a second, so that a run
-        that repeats another one seems to continue it.
+        The old picture stays until the new view has `events` events, but a second at most: a run
+        that repeats the old one then seems to continue it.
         """
         if self._detach is not None:
             self._detach()

@@ -1,7 +1,7 @@
 """The button "Run live" below a replayed page, in a display of its own.
 
-Why: the page of a finished run can be read without a kernel, a button needs one. So only the button
-is a widget, and when the kernel is gone, only the button is lost.
+Why: a finished page can be read without a kernel, but a button needs one. So only the button is a
+widget, and losing the kernel loses nothing else.
 
 Rules
 - It can be pressed once, and again after `unpress`. A press calls `press`, which must return at

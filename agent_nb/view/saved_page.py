@@ -19,7 +19,7 @@ from .layout import page
 from .nodes import Page, Row, Section, T
 from .state.fold import RunView
 
-#: What is known of a run: it goes on, its kernel ended first, it ended, nothing.
+#: What became of a run: it goes on, its kernel ended before it did, it ended, or unknown.
 Fate = Literal["going on", "gone", "ended", "unknown"]
 
 
@@ -27,7 +27,7 @@ Fate = Literal["going on", "gone", "ended", "unknown"]
 class Recovery:
     """How to get the run with the id `run` back if its kernel dies.
 
-    It is read from its journal (`journal`: there is one), or its cell is run again.
+    `journal`: the run has one, from which it can be read; without, its cell must be run again.
     """
 
     #: CSS class of a saved page. The live view of the same run may stand below the page, which

@@ -1,16 +1,16 @@
 """The design system: spacing, type, tones. The styles of nodes are made here.
 
 Colours are roles of the host (`--jp-…`) with a fallback, mixed with the text colour around them.
-The mix gives one inline style AA contrast on light and on dark ground: it darkens a tone on a light
-page and lightens it on a dark one, also where no role is defined (VS Code, Colab, print). The
+Mixing gives one inline style AA contrast on light and dark backgrounds: it darkens a tone on a
+light page and lightens it on a dark one, also where no role is defined (VS Code, Colab, print). The
 fallback is always written: JupyterLab, which sanitises untrusted outputs, drops a colour without a
-literal `rgb(…)`. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
+literal `rgb(…)`. Hairlines and backgrounds are a grey with alpha, which suits every theme.
 
 Rules
-- Live and static are drawn with the same declarations: static pages have them inline, `live.css`
-  takes them by their names (`$PANEL`).
-- No margins meet, since boxes of widgets do not collapse them: nodes have space above alone, and
-  text below alone, in a box with padding.
+- The live view and the static page use the same declarations: the page has them inline, `live.css`
+  refers to them by name (`$PANEL`).
+- Two margins never touch, because boxes of widgets do not collapse them: nodes have a margin above
+  only; text has one below only, inside a box with padding.
 - Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
   no `url()`; sizes in px. Only `WHOLE` is lost there: untrusted outputs are selected by hand.
 - `live.css` is for the live view alone, which passes no sanitizer.
@@ -65,7 +65,7 @@ def ink(tone: str) -> str:
 
 
 def tint(tone: str, share: int = 8) -> str:
-    """Return the style of a ground in `tone`; without a tone, the neutral ground."""
+    """Return the style of a background in `tone`; without a tone, the neutral one."""
     return (
         f"background-color:{mixed(role(tone), share, 'transparent')}"
         if tone and tone != "muted"
@@ -95,7 +95,7 @@ def room(lines: float) -> str:
 
 
 def height(lines: float) -> str:
-    """Return the declaration that makes an element no higher than some lines."""
+    """Return the declaration that limits an element to a height of `lines` lines."""
     return f"max-height:{lines * 1.5:g}em"
 
 
@@ -123,9 +123,11 @@ HEIGHT = "max-height:20em"
 WHOLE = "-webkit-user-select:all;user-select:all"
 SCROLLS = 60  # letters; a longer line may be too long for a narrow column, so it must scroll
 MONO = f"font-size:{SMALL};{FAMILY};background-color:transparent;padding:0;white-space:nowrap"
-GLYPH = "display:inline-block;width:17px"  # of a tool, so that names begin in one line
+GLYPH = (
+    "display:inline-block;width:17px"  # a tool's glyph: a fixed width, so that the names line up
+)
 BAR = "height:5px;border-radius:3px;margin:3px 0 0"
-BAR_WORDS = f"font-size:{SMALL};line-height:16px"  # a bar that goes moves what is below by 24 px
+BAR_WORDS = f"font-size:{SMALL};line-height:16px"  # removing a bar moves the page by 24 px
 SMALL_TEXT = f"font-size:{SMALL}"
 DIM = ink("muted")
 ANSWER = f"font-size:{PROSE};line-height:1.55;padding:8px 0 1px"
@@ -136,9 +138,9 @@ SHORT = "white-space:nowrap"  # dates, numbers, names: a table scrolls
 # a table whose texts share the room that the other columns leave; in a narrow page it scrolls
 SHARED = "table-layout:fixed;width:100%;min-width:440px"
 CUT = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
-# what is wide hugs its content: an edge at the end of the page says that it goes on
+# a wide block ends with an edge at the right, which shows that it scrolls
 EDGE = f"width:fit-content;max-width:100%;border-right:{LINE}"
-LONG = "min-width:150px"  # so that the short cells beside it do not make it a column of words
+LONG = "min-width:150px"  # else the unbroken cells beside it squeeze it to one word a line
 NUMERIC = "text-align:right;font-variant-numeric:tabular-nums;padding-left:14px"
 SIDE = f"{CELL};white-space:pre-wrap;overflow-wrap:anywhere;{FAMILY}"
 TREE = "list-style:none;margin:4px 0 0;padding:0"
@@ -148,9 +150,9 @@ METER = f"display:inline-block;width:44px;height:5px;border-radius:3px;margin:0 
 FIGURE = "display:inline-block;min-width:40px;text-align:right"
 WORDS = "min-width:0;overflow-wrap:break-word"
 WIDE_WORDS = f"flex:1 1 200px;{WORDS}"
-# white: many plots have no ground of their own, and black axes
+# white: many plots have black axes and no background of their own
 IMAGE = "max-width:96%;max-height:480px;margin:2px 0 4px 14px;border-radius:4px;background-color:rgb(255,255,255)"
 
-# The animations in `live.css` that show whether the kernel lives, and how long they wait.
+# The animations of `live.css` that show a lost kernel, and how long they wait for a beat.
 BEATS = ("agent-nb-tick", "agent-nb-tock")
 SILENCE = 15  # seconds without a beat

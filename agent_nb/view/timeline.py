@@ -1,7 +1,7 @@
 """The waterfall of a run's time (`waterfall`) as static HTML and as text.
 
-Why bars of text: an output is read where styles, scripts and pictures are removed (GitHub, mail, a
-diff); block characters in a table stay readable everywhere, and colour only helps.
+Why bars of text: outputs are read in places that remove styles, scripts and pictures (GitHub, mail,
+a diff). Block characters in a table stay readable everywhere; colour only helps.
 
 Rules
 - A run without times, or without anything that takes time, yields a sentence that says so.
@@ -21,7 +21,7 @@ from ..wire import fit_text
 from .waterfall import Segment, TimeRow, list_time_rows
 
 WIDTH = 48  # characters of a bar
-ROWS = 200  # more are counted
+ROWS = 200  # rows that are drawn; the others are counted
 LABEL = 28  # characters of a label
 
 # kind of a segment: (character, colour, word of the legend); colours are legible on white and on

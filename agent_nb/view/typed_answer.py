@@ -2,8 +2,8 @@
 
 Rules
 - Only the text of an answer that its event marks as typed comes here; other text is never parsed.
-- Everything is bounded (`ROWS`, `COLUMNS`, `CELL`) and says how much is left out. A value below the
-  second level is JSON in a cell, or a tree.
+- Everything is bounded (`ROWS`, `COLUMNS`, `CELL`) and says how much is left out. Only the answer
+  and its fields become tables; deeper values are JSON in a cell, or a tree.
 - A value that is a text is markdown, like any other answer.
 """
 
@@ -23,7 +23,7 @@ ROWS, COLUMNS = 50, 12
 CELL = 200  # characters
 LONGEST = 2_000_000  # characters of JSON that is read for a table
 NOTHING = "–"  # null
-# where items that a table leaves out can be had
+# how to get the items that a table leaves out
 WHOLE = ": output_frame() has them all"
 
 

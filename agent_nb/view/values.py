@@ -1,7 +1,7 @@
 """The result of a tool as nodes (text, JSON tree, table, image, diff, traceback), and its gist.
 
 Rules
-- Of a mime bundle, the first form of `_FORMS` that can be drawn is shown; every form is bounded.
+- A mime bundle is shown in the first form of `_FORMS` that can be drawn; every form is bounded.
 - Nothing is escaped or sanitised here: the drawers do that.
 """
 
@@ -19,16 +19,16 @@ from .format import clip_text, count_noun, join_parts
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
-# SVG is not one of these: of a tool it is not drawn, of a cell as an <img> (`display_nodes`)
+# without SVG, which is never drawn for a tool, and as an <img> for a cell (`display_nodes`)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
 # an output of a cell is shown beside its run if it has one of these types
 DISPLAY_TYPES = (SVG, *IMAGES, "text/html", "text/markdown", "text/latex")
 OPEN_PICTURES = 6  # more are in a fold
 LARGEST_IMAGE = 6_000_000  # base64 characters
-ROWS, COLUMNS = 20, 10  # of a table: rows that are shown; with more columns it is a tree
+ROWS, COLUMNS = 20, 10  # rows of a table that are shown; a value with more columns becomes a tree
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
-# of plain Python, or of IPython: a rule with the error below it
+# a traceback of plain Python, or of IPython: a line of dashes with the error below it
 _TRACE = re.compile(
     r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE
 )
@@ -60,9 +60,9 @@ def value_nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[No
     """Return the nodes of a result: of its mime bundle `display`, else of its `content`."""
     for mime, make in _FORMS.items():
         value = (display or {}).get(mime)
-        drawn = make(mime, value, display or {}) if value not in (None, "") else ()
-        if drawn:
-            return drawn
+        nodes = make(mime, value, display or {}) if value not in (None, "") else ()
+        if nodes:
+            return nodes
     return content_nodes(content)
 
 
@@ -74,7 +74,7 @@ def content_nodes(content: Any) -> tuple[Node, ...]:
 
 
 def text_nodes(text: str) -> tuple[Node, ...]:
-    """Return the nodes of a text: a traceback, a diff, JSON or plain text, as it looks like."""
+    """Return the nodes of a text: a traceback, a diff, JSON or plain text, judged by its look."""
     if not text.strip():
         return ()
     if _TRACE.search(text[:4000]):
@@ -178,16 +178,16 @@ def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     """Return LaTeX as one display formula.
 
-    A source that holds several formulas, or words around them, is markdown with formulas.
+    A source with several formulas, or with words around them, is left to markdown.
     """
     if not isinstance(value, str):
         return ()
     tex = value.strip()
     bare = tex.strip("$").strip()
-    whole = "$" not in bare and (
+    is_one_formula = "$" not in bare and (
         tex.startswith("\\begin{") or (tex.startswith("$") and tex.endswith("$"))
     )
-    if whole and bare:
+    if is_one_formula and bare:
         value = "$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$"  # a blank line would end it
     return (Prose(bounded(value)),)
 
@@ -228,7 +228,7 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
 
 
 def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
-    """Return an attachment as a picture, a chart, a widget or the nodes of its display."""
+    """Return an attachment as a picture, a chart, a widget, or what its mime bundle shows."""
     note = attachment.get(Shown.NOTE)
     notes = (
         (Row((T(clip_text(note, 300), tone="muted"),), wrap=True),) if isinstance(note, str) else ()
@@ -243,12 +243,12 @@ def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
         return (Interactive({Shown.WIDGET: view}, still),)
     if not kind:
         return picture or value_nodes(None, attachment.display)
-    if Shown.explain_refusal(kind, chart):  # of a forged record
+    if Shown.explain_refusal(kind, chart):  # only in a forged record
         return picture or (_attached(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
-    words = f"{caption}; {notes[0].left[0].text}" if notes else caption
-    still = picture or (Row((T(words, tone="muted"),), wrap=True),)
-    data = {kind: chart, "text/plain": caption if picture else words}
+    described = f"{caption}; {notes[0].left[0].text}" if notes else caption
+    still = picture or (Row((T(described, tone="muted"),), wrap=True),)
+    data = {kind: chart, "text/plain": caption if picture else described}
     if picture and isinstance(picture[0], Image):
         data[picture[0].media_type] = picture[0].data
     return (Interactive(data, still),)
@@ -297,6 +297,6 @@ def _text_gist(text: str, limit: int) -> str:
     first = next((line for line in text[:4000].splitlines() if line.strip()), "")
     if lines <= 1:
         return clip_text(first, limit)
-    # our inspection of variables begins so, and says the shape
+    # the inspection of a variable begins so; its first line has the shape
     data_line = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
     return clip_text(first, limit) if data_line else count_noun(lines - text.endswith("\n"), "line")

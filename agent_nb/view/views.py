@@ -7,10 +7,10 @@ Why: a question whose card cannot be seen would wait for ever. A front end drops
 message to its run: the cell runs again, its output is cleared, or the browser page is reloaded.
 
 Rules
-- Counts and times go in, what to do comes out: no widget, no clock.
+- `Views` takes counts and times, and returns what to do: it has no widget and no clock.
 - Until a first view is counted, nothing is known, and the page is not lost.
-- A browser page that opens may replace another or join it, and one that closes sends nothing. So
-  counting starts again at 0, and the new one has `OPENING` seconds to show the card.
+- A browser page that opens may replace another or join it, and one that closes sends nothing. So at
+  each opening the count starts again at 0, and the page has `OPENING` seconds to show the card.
 - A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. From then on its
   output area ignores updates of its display (JupyterLab 4.6): `shown_again`.
 - Thread-safe: front ends report views on several threads.
@@ -53,14 +53,14 @@ class Views:
     def count(self, number: int, now: float) -> None:
         """Take the number of views that a front end reports at the time `now`, in seconds.
 
-        After a browser page opened, the number may be below 1: others, open before, are not in it.
-        A number that rises means a view all the same.
+        After a browser page opened, the number may be below 1, because it leaves out the views of
+        pages opened before. If it rises, there is a view all the same.
         """
         with self._lock:
             seen = number > 0 or (self.counted and number > self._number)
             self._number = number
             if seen:
-                # still waiting for `GONE`, so the front end made this view by itself
+                # the first step of `MISSED` is still due: the front end made this view, not `act`
                 self.shown_again = self.shown_again or self._schedule == MISSED
                 self.counted, self.lost, self._schedule = True, False, ()
             # a browser page that opened and reports no view does not get the time of `OPENING`

@@ -29,7 +29,7 @@ def show_hidden(text: str) -> str:
 
 
 def show_output(text: str) -> str:
-    """Return terminal output without escape sequences and overwritten text, then `show_hidden`."""
+    """Return terminal output without escape sequences, overwritten text and hidden characters."""
     if text.isascii() and text.isprintable():
         return text
     plain = _ANSI.sub("", text).replace("\r\n", "\n")
@@ -44,6 +44,6 @@ def show_prose(text: str) -> str:
 
 
 def _last_version(line: str) -> str:
-    """Return a line with carriage returns as it was left."""
+    """Return the last version of a line that carriage returns overwrite."""
     parts = [part for part in line.split("\r") if part]
     return parts[-1] if parts else ""

@@ -66,9 +66,9 @@ class _TimeRows:
         self._rows: list[TimeRow] = []
         # open requests, by span: the event that began it, and its segments so far
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
-        self._turns: dict[str, int] = {}  # span of a request: its turn, as its blocks say it
+        self._turns: dict[str, int] = {}  # span of a request: its turn, taken from its blocks
         self._open: dict[str, str] = {}  # span of a run: the span of its latest request
-        self._retry: float | None = None  # since when a failed request waits for the next one
+        self._retry: float | None = None  # when the latest request failed, until it is made again
         # blocks of logs without requests, by span and turn
         self._loose: dict[tuple[str, int], list[Segment]] = {}
         # id of a call: its name, and its segments so far
@@ -98,24 +98,26 @@ class _TimeRows:
 
     def finish(self) -> list[TimeRow]:
         """Close what is open and return all rows, in no order."""
-        still = "not finished" if self._over else "running"
+        open_note = "not finished" if self._over else "running"
         for key, (node, segments) in self._requests.items():
-            self._request(key, node, segments, self._last, still)
+            self._request(key, node, segments, self._last, open_note)
         for (_, turn), segments in self._loose.items():
             self._rows.append(TimeRow(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
             running = Segment("tool", start, self._last)
-            self._rows.append(TimeRow(name, (*segments, running), note=still))
+            self._rows.append(TimeRow(name, (*segments, running), note=open_note))
         for name, start, level in self._spans.values():
-            self._rows.append(TimeRow(name, (Segment("node", start, self._last),), level, still))
+            self._rows.append(
+                TimeRow(name, (Segment("node", start, self._last),), level, open_note)
+            )
         return self._rows
 
     def _span(self, event: e.Node | e.Extension, at: float) -> None:
         """Take the start or end of a node of a foreign graph or of a graph of thought."""
         key, name, phase, result = _phase(event)
         if isinstance(event, e.Node) and "call_id" in (event.data or {}):
-            return  # a sub-agent: its call has a line
+            return  # a sub-agent: its time is in the row of its call
         if phase == "enter":
             self._spans[key] = (name, at, event.span.count("/"))
         elif phase == "exit" and key in self._spans:
@@ -124,7 +126,7 @@ class _TimeRows:
             self._rows.append(TimeRow(name, (Segment("node", start, at),), level, note))
 
     def _node(self, event: e.Node, at: float) -> None:
-        """Take the start or end of a request; it begins when the failed one before has failed."""
+        """Take the start or end of a request; a retry counts from the failure before it."""
         if event.phase == "enter":
             begin, self._retry = at if self._retry is None else self._retry, None
             self._requests[event.span] = (event, [Segment("wait", begin, at)])
@@ -183,7 +185,7 @@ class _TimeRows:
             self._rows.append(TimeRow(name or event.name, tuple(segments), level, note))
 
 
-# of the nodes of a graph of thought, whose events are extensions
+# names of extension events about a node of a graph of thought: their phase
 PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
 
 

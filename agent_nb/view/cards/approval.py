@@ -1,9 +1,10 @@
 """The question before a call: what the call would do and change, and the controls that answer it.
 
 Rules
-- Nothing that the question is about may be cut out of sight, so it is drawn in full.
+- The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
+  trees (`draw.data`): the user must see what the answer allows.
 - One row of controls at a time: the answers, or what one of them opened (`Context.opened`): the
-  fields of *Edit*, the words of *Deny*, the choices of *Always*.
+  fields of *Edit*, the reason of *Deny*, the scopes of *Always*.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def card(state: CallCard, context: Context) -> Node | None:
     if state.status != "waiting" or state.asked is None:
         return None
     args = state.asked.args if state.asked.args is not None else state.args
-    # the change stands in the form, whose place must not move while it is used
+    # part of the form, which keeps its place on the page while the user works in it
     editing = context.opened.get(_about(state)) == "edit"
     shown = _edit(state, args, context) if editing else _change(state, args)
     return Stack((*_warning(state), Form((*shown, *(() if editing else _answer(state, context))))))
@@ -64,7 +65,7 @@ def _warning(state: CallCard) -> tuple[Node, ...]:
 
 
 def _call(state: CallCard) -> dict[str, Any]:
-    """Return what an answer repeats of its question: the call, and the id of the question."""
+    """Return the ids that an answer repeats: of the call, and of the question if it has one."""
     question = _extra(state).get("question")
     return {
         "call_id": state.call_id,
@@ -73,7 +74,7 @@ def _call(state: CallCard) -> dict[str, Any]:
 
 
 def _about(state: CallCard) -> str:
-    """Return what identifies the question (`Button.about`)."""
+    """Return the id of the question, as `Button.about` has it."""
     return ":".join(_call(state).values())
 
 
@@ -82,7 +83,7 @@ def _extra(state: CallCard) -> dict[str, Any]:
 
 
 def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return what the call would do: its arguments, of which a preview replaces the long texts."""
+    """Return what the call would do: its arguments, with a preview in place of long texts."""
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
         shown: Node = (
@@ -123,7 +124,7 @@ def _arguments(args: dict[str, Any], *, long_texts: bool = True) -> tuple[Node, 
 
 
 def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the controls, or what to do where there are none."""
+    """Return the controls; where there are none, a sentence that says what to do."""
     if not context.live:
         return (Row((T("Nobody has answered.", tone="wait"),)),)
     if not context.can_click:
@@ -138,7 +139,7 @@ def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:
 def _answers(state: CallCard, context: Context) -> Node:
     """Return the first row of controls."""
     call = _call(state)
-    # a call with a warning is decided alone
+    # a call with a warning is asked about each time
     always = () if _warning(state) else (Button("always", "Always…", call),)
     buttons = (
         Button("approve", "Approve", call, tone="ok", busy="Approved", hint=_key("A")),
@@ -150,7 +151,7 @@ def _answers(state: CallCard, context: Context) -> Node:
 
 
 def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the choices how far a yes goes."""
+    """Return the buttons that approve this and later calls, each with its scope."""
     call, name = _call(state), state.name
     lasting = Button(
         "approve_lasting",
@@ -177,12 +178,12 @@ def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
         *((lasting,) if context.lasting else ()),
         Button("back", "Back", call, hint=_key("Escape")),
     )
-    words = Row((T("Approve, and from now on always:"),), wrap=True)
-    return (words, Buttons(_pressed(buttons, context)))
+    heading = Row((T("Approve, and from now on always:"),), wrap=True)
+    return (heading, Buttons(_pressed(buttons, context)))
 
 
 def _refuse(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the words of a denial."""
+    """Return the field for the reason of a denial, and its buttons."""
     call = _call(state)
     buttons = (
         Button("deny", "Deny", call, tone="bad", busy="Denied", hint=_key("Enter")),
@@ -193,7 +194,7 @@ def _refuse(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 
 def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node, ...]:
-    """Return the fields of the arguments."""
+    """Return the fields that edit the arguments, and their buttons."""
     call = _call(state)
     about = _about(state)
     faults = context.faults.get(about, {})

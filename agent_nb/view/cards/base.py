@@ -2,8 +2,8 @@
 
 A new kind of card is one file in this folder (attribute `card`), or an entry point of the group
 `agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME, `progress-NAME` the
-progress of a running call of it, and `call-NAME` the whole of an ended call, in place of the line
-that opens. All get the whole state of the call (`view.state.cards.CallCard`: `data` is its latest
+progress of a running call of it, and `call-NAME` an ended call as a whole, in place of the built-in
+fold. Each gets the whole state of the call (`view.state.cards.CallCard`: `data` is its latest
 progress data, `output` what it printed); a card that returns None leaves that part of the call to
 the built-in card.
 
@@ -55,16 +55,16 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     - `can_click`: presses arrive while the cell runs.
     - `pressed`: keys of pressed buttons.
     - `opened`: question (`Button.about`) → what it has open: `edit`, `refuse` or `always`.
-    - `schemas`: question → the schema of the arguments that are edited; `faults`: question → what
-      is wrong, by the name of the field (`fields.CALL`: with the whole).
+    - `schemas`: question → the schema of the arguments that are edited; `faults`: question → name
+      of a field (`fields.CALL`: all together) → what is wrong with it.
     - `lasting`: an approval can be for the whole notebook.
     - `inserting`: an offered cell can be inserted when the run ends; `chosen`: the key of the
-      button of the cell that will be.
+      button that chose it.
     - `above`: the text of the cell above the page; a prompt that only repeats it is not shown.
-    - `folds`: key of a card → whether it is open, and how many of its lines are shown (0: all),
-      where its reader or an earlier view has decided that.
+    - `folds`: key of a card → whether it is open, and how many of its lines are shown (0: all), if
+      a reader or an earlier view has decided that.
     - `nested`: the card is inside another one, where nothing opens by itself.
-    - `alive`: the run was going on when the page, which is not drawn again, was drawn.
+    - `alive`: the page is drawn once, while its run goes on.
     """
 
     now: float | None = None
@@ -85,7 +85,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def still(self) -> bool:
-        """Whether this page is not drawn again, so that it may be read when its run has ended."""
+        """Whether this page is drawn once, so that it may be read long after its run."""
         return self.now is None and not self.live
 
 

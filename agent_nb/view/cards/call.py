@@ -1,9 +1,12 @@
-"""A tool call: its arguments, its progress, its result.
+"""A tool call, from its first letter to its result, as a fold.
 
-Open or ended, a call is a line that opens: to its question or its arguments, its progress and its
-output, at the end to its result. What is shown first stays first, so that nothing jumps when the
-call ends; its pictures are below the fold then. The line is the same from the first letter on
-(`call_line`).
+Its line says what the call does (`call_line`) and its status. It opens to the question or the
+arguments, the progress and the output, and, once the call has ended, to the result.
+
+Rules
+- The line and the arguments keep their place when the call ends; its pictures then stand below the
+  fold, where they stay visible when it closes.
+- The body does not repeat what the line or the output already shows.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from .base import Context, custom
 from .node import nested
 
 TAIL, LINES = 1600, 10  # characters and lines of output that are shown while the call runs
-WRITTEN, WRITTEN_LINES = 4000, 8  # the same of a text that is being written
-ONE_LINE = 84  # characters that a summary line has room for
+WRITTEN, WRITTEN_LINES = 4000, 8  # the same, of an argument that is being written
+ONE_LINE = 84  # characters that fit on the line of a call
 TRACEBACK = "Traceback (most recent call last):"
 # statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
@@ -43,27 +46,27 @@ IN_CELL = "[shown in the cell]\n"  # stands for a display without text
 
 
 def card(state: CallCard, context: Context) -> Node:
-    """Return the call as a fold, or what a card `call-NAME` draws."""
+    """Return the call as a fold; an installed card `call-NAME` draws it once it has ended."""
     if state.open:
         return _open(state, context)
-    mine = custom("call", state, context)
-    return _closed(state, context) if mine is None else mine
+    installed = custom("call", state, context)
+    return _closed(state, context) if installed is None else installed
 
 
 def _head(state: CallCard) -> tuple[T, ...]:
-    """Return the left side of the line: glyph, name, server, what matters of the arguments."""
-    said = describe_call(state.name, state.known)
+    """Return the left side of the line: glyph, name, server, the arguments in short."""
+    line = describe_call(state.name, state.known)
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
         *((T(f" · {clip_text(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
-    words = T(said.text, tone="muted", mono=not said.prose, language=said.language)
-    return (*name, *((T("  "), words) if said.text else ()))
+    arguments = T(line.text, tone="muted", mono=not line.prose, language=line.language)
+    return (*name, *((T("  "), arguments) if line.text else ()))
 
 
 def _open(state: CallCard, context: Context) -> Node:
-    """Return a call without a result."""
+    """Return a call that has no result yet; a nested one without a question is only its line."""
     line = Row(_head(state), _state(state, context))
     if context.nested and state.status != "waiting":
         return line
@@ -75,17 +78,17 @@ def _open(state: CallCard, context: Context) -> Node:
         parts.extend((question,) if question else ())
     elif state.status != "writing":
         parts.extend(called_with(state))
-    # a call that waits for its place in call order has ended: it keeps no bar
-    mine = custom("progress", state, context) if state.status != "finished" else None
-    parts.extend(_progress(state) if mine is None else (mine,))
+    # `finished`: it has ended, and its result waits for those of earlier calls
+    installed = custom("progress", state, context) if state.status != "finished" else None
+    parts.extend(_progress(state) if installed is None else (installed,))
     parts.extend(values.pictures(state.attachments, state.name))
     body = (*parts, *nested(state, context))
-    asked = state.status == "waiting"
-    return Fold((line,), body, open=True, title=_title(state, ""), gives_way=not asked)
+    waiting = state.status == "waiting"
+    return Fold((line,), body, open=True, title=_title(state, ""), gives_way=not waiting)
 
 
 def _writing(state: CallCard) -> tuple[Node, ...]:
-    """Return the end of the text that is being written, unless the call's line shows all of it."""
+    """Return the end of the argument that is being written, unless the line shows all of it."""
     known = state.known
     if not known:  # not an object, or not yet one
         raw = state.raw.tail(WRITTEN).strip()
@@ -115,7 +118,7 @@ def _progress(state: CallCard) -> tuple[Node, ...]:
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     """Return the right side of an open call's line: status and time.
 
-    A call that waits for the user has its question below, and the header says so.
+    It is empty while the call waits for the user: the question below and the header say so.
     """
     if state.status == "waiting":
         return ()
@@ -133,30 +136,33 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
 
 
 def _closed(state: CallCard, context: Context) -> Node:
-    """Return an ended call. What its line says, or its output, is not repeated in its body."""
+    """Return an ended call."""
     pictures = values.pictures(state.attachments, state.name)
     answered = _answered_inside(state)
-    figures = sum(Shown(one).is_figure for one in state.attachments)
-    about = (
+    figures = sum(Shown(attachment).is_figure for attachment in state.attachments)
+    short_result = (
         gist(str(state.content), 60)
         if answered
         else values.gist(state.content, state.display, pictures=figures)
         if state.status == "ok"
         else ""
     )
-    took = format_duration(state.duration) if state.duration else ""
-    right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
+    duration = format_duration(state.duration) if state.duration else ""
+    right = (
+        *((T(short_result, tone="muted"), T("   ")) if short_result else ()),
+        *chip(state.status, duration),
+    )
     result = _result(state, context)
-    repeated = answered or (about and short_text(result) == about)
+    repeated = answered or (short_result and short_text(result) == short_result)
     new_result = () if repeated else result
     output = () if beyond_output(state, context) is not None else _output(state)
-    inside, charts = take_out(nested(state, context))
+    nested_runs, charts = take_out(nested(state, context))
     if shows_last_value(state):
         new_result, pictures = (), (*pictures, *new_result)
     body = (
-        *called_with(state, about),
+        *called_with(state, short_result),
         *_decision(state),
-        *inside,
+        *nested_runs,
         *output,
         *new_result,
     )
@@ -164,14 +170,14 @@ def _closed(state: CallCard, context: Context) -> Node:
         (Row(_head(state), right),),
         body,
         open=not context.nested or state.status in FAILED,
-        title=_title(state, about),
+        title=_title(state, short_result),
         gives_way=state.status not in FAILED,
     )
     return Stack((fold, *pictures, *charts)) if pictures or charts else fold
 
 
 def shows_last_value(state: CallCard) -> bool:
-    """Return whether the result of code is a display, which stands in the open as in any cell."""
+    """Return whether code ended with a displayed value, which is shown without opening the call."""
     return (
         state.name in CELLS
         and state.status == "ok"
@@ -181,7 +187,7 @@ def shows_last_value(state: CallCard) -> bool:
 
 
 def _answered_inside(state: CallCard) -> bool:
-    """Return whether the result is the answer of a run inside the call, which is shown as text."""
+    """Return whether the result is the answer of a sub-agent, whose run already shows it."""
     answers = [c for view in state.children for c in view.cards if isinstance(c, RespondCard)]
     return bool(answers) and not answers[-1].typed and str(answers[-1].text) == state.content
 
@@ -199,8 +205,8 @@ def short_text(result: tuple[Node, ...]) -> str:
 
 
 def _title(state: CallCard, about: str) -> str:
-    words = clip_text(describe_call(state.name, state.args).text, 80)
-    return join_parts(f"{state.name} {words}".rstrip(), state.status, about)
+    arguments = clip_text(describe_call(state.name, state.args).text, 80)
+    return join_parts(f"{state.name} {arguments}".rstrip(), state.status, about)
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
@@ -248,10 +254,10 @@ def _output(state: CallCard) -> tuple[Node, ...]:
 
 
 def beyond_output(state: CallCard, context: Context) -> str | None:
-    """Return what a result adds to the output of its call, if it repeats that at its beginning.
+    """Return what follows the output in a result that begins by repeating the output.
 
-    Returns None if it does not, or if an installed card draws the result. With a text, the output
-    need not be shown beside the result, nor the result again after the output.
+    Returns None if it does not begin so, or if an installed card draws the result. If it does, one
+    of the two suffices: the whole result, or the output followed by this text.
     """
     output = str(state.output).rstrip("\n")
     if (
@@ -270,9 +276,9 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the end of a call whose output was already printed (in a terminal).
+    """Return what a terminal, which has printed the output already, prints at the end of a call.
 
-    It has the decision about the call, the runs inside it, its result and its pictures.
+    These are the decision about the call, the runs inside it, the rest of its result, its pictures.
     """
     rest = beyond_output(state, context)
     result = _result(state, context) if rest is None else values.text_nodes(rest)
@@ -283,10 +289,10 @@ def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the result of a call, as a card `tool-NAME` draws it, if there is one."""
-    mine = custom("tool", state, context)
-    if mine is not None:
-        return (mine,)
+    """Return the result of a call; an installed card `tool-NAME` takes precedence."""
+    installed = custom("tool", state, context)
+    if installed is not None:
+        return (installed,)
     if state.status == "ok":
         content = (
             _without_captions(state, state.content)
@@ -298,7 +304,7 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 
 def _without_captions(state: CallCard, text: str) -> str:
-    """Return a text without the lines that stand for pictures, if the pictures are shown."""
+    """Return a text without the captions of pictures, if the pictures themselves are shown."""
     return without_captions(text).replace(IN_CELL, "") if state.attachments else text
 
 
@@ -313,11 +319,11 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     message = text or state.error or trace.rpartition("\n")[2]
     first, _, rest = bounded(message.strip(), 2000).partition("\n")
     tone: Tone = "bad" if state.status in FAILED else "muted"
-    shown: list[Node] = [Row((T(clip_text(first, 2000), tone=tone),), wrap=True)] if first else []
-    shown += [Pre(rest)] if rest.strip() else []
-    more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
-    extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
-    return (*shown, *extra, *more)
+    lines: list[Node] = [Row((T(clip_text(first, 2000), tone=tone),), wrap=True)] if first else []
+    lines += [Pre(rest)] if rest.strip() else []
+    traceback: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
+    data = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
+    return (*lines, *data, *traceback)
 
 
 def last_lines(text: str, lines: int = LINES) -> str:

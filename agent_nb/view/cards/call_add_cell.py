@@ -1,10 +1,10 @@
 """An ended call of the tool `add_cell`: a cell that the model offers, and the button to insert it.
 
-It is not a line that opens, like other calls: an offer that has to be unfolded is overlooked.
+Other calls are folds; this one is open, because an offer that must be unfolded is overlooked.
 
 Rules
-- The code is the text of a model: shown whole, escaped, and never run from here.
-- The button is drawn while the run goes on, since a chosen cell is inserted at its end.
+- The code is text from a model: it is escaped, bounded (`values.bounded`) and never run from here.
+- The button exists while the run goes on; the chosen cell is inserted when the run ends.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def card(state: CallCard, context: Context) -> Node | None:
     code, why = state.args.get("code"), state.args.get("why", "")
     if state.status != "ok" or not isinstance(code, str) or not code.strip():
         return None
-    words = clip_text(" ".join(why.split()), 500) if isinstance(why, str) else ""
+    purpose = clip_text(" ".join(why.split()), 500) if isinstance(why, str) else ""
     head = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T("A cell for you", bold=True),
     )
     return Stack(
         (
-            Row((*head, *((T(f"  {words}"),) if words else ())), wrap=True),
+            Row((*head, *((T(f"  {purpose}"),) if purpose else ())), wrap=True),
             Code(bounded(code), "python", whole=True),
             *_below(state, code, context),
         )

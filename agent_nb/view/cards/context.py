@@ -15,7 +15,7 @@ from .base import Context
 LONGEST = 40_000  # characters of the text
 _TABLE = re.compile(
     r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M
-)  # a described table; a file's code is not
+)  # a described table, not the code of a file
 _COLUMN = re.compile(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ")
 
 
@@ -26,14 +26,14 @@ def card(state: NoteCard, context: Context) -> Node | None:
     text = fields.get("text")
     if not isinstance(text, str) or not text:
         return None
-    words = f"context: {join_parts(*_sizes(fields)).replace(' · ', ', ')}"
-    left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(words, tone="muted"))
-    body = (Pre(_glued(bounded(text, LONGEST))),)
-    return Fold((Row(left),), body, accordion=True, title=words)
+    summary = f"context: {join_parts(*_sizes(fields)).replace(' · ', ', ')}"
+    left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(summary, tone="muted"))
+    body = (Pre(_keep_types_beside_columns(bounded(text, LONGEST))),)
+    return Fold((Row(left),), body, accordion=True, title=summary)
 
 
-def _glued(text: str) -> str:
-    """Return a list of variables that breaks between columns, not between one and its type."""
+def _keep_types_beside_columns(text: str) -> str:
+    """Return the text with no line break between a table's column and the type of that column."""
     return _TABLE.sub(
         lambda line: _COLUMN.sub(lambda label: f"{label[0][:-1]}\u00a0", line[0]), text
     )

@@ -1,9 +1,9 @@
 """An error: what went wrong, and what happens or can be done next.
 
 Rules
-- An error after which the run continues (`soft`) is a row of a panel, any other a box.
-- The box of a run that failed is not red: its header says so, and the front end draws the failure
-  of the cell below in red.
+- An error after which the run continues (`soft`) is a row of a panel, any other error a box.
+- The box of a failed run is not red: the header already says so in red, and the front end draws
+  the cell's exception in red below.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# of codes whose errors may be soft: the error that is not
+# in place of `KNOWN`, if the error is not soft: the run ends with it
 LAST: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "No valid answer",
@@ -65,7 +65,7 @@ LAST: dict[str, tuple[str, Tone, str]] = {
 # instead of `provider`, if the message names a 4xx or 3xx status, as `models.http.errors` does
 REFUSED: tuple[str, Tone, str] = ("The provider refused", "bad", "")
 _REFUSAL = re.compile(r"[^()]{1,200}\([34]\d\d\)").match
-# codes whose raw text the model wrote; that of the others is the server's
+# codes whose raw text comes from the model; for all others it comes from the server
 WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 

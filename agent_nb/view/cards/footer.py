@@ -1,6 +1,6 @@
-"""The last line of a run: how quick it was; it opens to its id, its size, and the variable with it.
+"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it.
 
-Rule: what only developers need is not on the line.
+Rule: details for developers are not on the line, but below it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ..nodes import Fold, Node, Row, T
 from ..state.fold import RunView
 from .base import Context
 
-MEASURED = 0.001  # seconds to the first token; below it no model was asked (a script, a recording)
+MEASURED = 0.001  # seconds to the first token; less means a script or a recording, not a model
 # seconds of answering and written tokens below which a pace would mean nothing
 PACED, WROTE = 0.5, 20
 
@@ -25,7 +25,7 @@ def card(state: RunView, context: Context) -> Node | None:
         if total.ttft is not None and total.ttft >= MEASURED
         else ""
     )
-    # of estimated tokens, or of rows that are asked at once, it is no pace of the model
+    # estimated tokens, or rows asked at once, do not show how fast the model writes
     paced = not state.usage.estimated and state.maps.card is None and total.output >= WROTE
     pace = (
         f"{total.output / total.duration:.0f} tok/s"

@@ -1,6 +1,6 @@
 """The first line of a run: status, model, turns, usage, and the Stop button.
 
-Rule: a page that is not drawn again does not say "running", unless it is known to be (`alive`).
+Rule: a page that is drawn once does not say "running", unless the run is known to go on (`alive`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "limit": ("■", "wait", "stopped at a limit"),
     "awaiting": ("?", "wait", "waits for an answer"),
 }
-# on a page that is not drawn again and cannot know how the run ended
+# on a page that is drawn once and cannot know how the run ended
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
 # on a page that is saved while the run goes on, waiting for the user or not
 WAITING: tuple[str, Tone, str] = ("?", "wait", "waiting for your yes")
 GOING_ON: tuple[str, Tone, str] = ("●", "run", "still running")
-# the source of a model begins so if the user did not name the model
+# beginnings of `settings["source"]` that mean: the user did not name the model
 CHOSEN = ("by", "because", "imported", "first", "the embedded")
 LETTERS_PER_TOKEN = 4  # to estimate tokens that no metric has counted yet
 
@@ -98,21 +98,23 @@ def _asks(call: CallCard) -> bool:
 
 
 def _who(state: RunView) -> tuple[T, ...]:
-    """Return the model, and what is remarkable about it and the run."""
+    """Return the model, and remarks about it and the run, such as why it was asked anew."""
     source = str(state.settings.get("source") or "").removeprefix("given")
-    named = not source.startswith(CHOSEN)  # a user who named the model knows where from
+    named = not source.startswith(CHOSEN)  # by the user, who knows the source
     instead = f"instead of {clip_text(state.instead_of, 80)}" if state.instead_of else ""
     about = join_parts(instead, "" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip_text(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
-    asked_anew = state.changed and not state.badge  # a replay of that run was not asked anew
+    asked_anew = (
+        state.changed and not state.badge
+    )  # a replay has a badge; its model was not asked anew
     why = clip_text(f"asked anew: {state.changed}", 120)
     changed = (T(f"  {why}", tone="wait"),) if asked_anew else ()
     return (*model, *warned, *changed, *((T(f"  {about}", tone="muted"),) if about else ()))
 
 
 def _turns(state: RunView) -> str:
-    """Return the current turn of the most possible ones; at the end, their number if several."""
+    """Return `turn 2 of 20` while the run goes on; at its end, the number of turns if several."""
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
     if state.status not in {"", "running"}:
@@ -137,15 +139,15 @@ def _figures(state: RunView, context: Context) -> str:
         else ""
     )
     total, about = state.usage.total, "≈ " if state.usage.estimated else ""
-    fresh = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
+    streamed = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
     read = f"{about}{format_count(total.input)} in" if total.input else ""
     wrote = (
-        f"{'≈ ' if fresh and not about else about}{format_count(total.output + fresh)} out"
-        if total.output or fresh
+        f"{'≈ ' if streamed and not about else about}{format_count(total.output + streamed)} out"
+        if total.output or streamed
         else ""
     )
-    least = "≥ " if state.usage.unpriced else about
-    cost = f"{least}{format_money(total.cost)}" if total.cost else ""
+    sign = "≥ " if state.usage.unpriced else about
+    cost = f"{sign}{format_money(total.cost)}" if total.cost else ""
     return join_parts(time, read, wrote, cost)
 
 

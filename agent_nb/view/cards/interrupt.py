@@ -36,11 +36,11 @@ BY = {
 
 def card(state: InterruptCard, context: Context) -> Node:
     """Return why the run was stopped and what to do next."""
-    why = "map" if state.mapped and state.reason == "user" else state.reason
-    title, after = REASONS.get(why, ("Stopped", ""))
-    limit, by = Interrupt.limit_in(state.detail), BY.get(state.detail)
-    if by and state.reason == "user":
-        title, detail = f"{title} {by}", ""
+    kind = "map" if state.mapped and state.reason == "user" else state.reason
+    title, advice = REASONS.get(kind, ("Stopped", ""))
+    limit, stopped_by = Interrupt.limit_in(state.detail), BY.get(state.detail)
+    if stopped_by and state.reason == "user":
+        title, detail = f"{title} {stopped_by}", ""
     elif limit and state.reason != "user":
         title, detail = (
             f"{Interrupt.AT_LIMIT.capitalize()}{limit}",
@@ -50,7 +50,7 @@ def card(state: InterruptCard, context: Context) -> Node:
         detail = state.detail
     option = next((OPTIONS[words] for words in OPTIONS if words in limit), "")
     if option and state.reason == "limit":
-        after = f"What came so far is kept; a higher limit is set with {option}."
+        advice = f"What came so far is kept; a higher limit is set with {option}."
     rest = (T(f"  {detail}"),) if detail else ()
     head = Row((T(f"■ {title}", tone="wait", bold=True), *rest), wrap=True)
-    return Box((head, Row((T(after, tone="muted"),), wrap=True)), tone="wait")
+    return Box((head, Row((T(advice, tone="muted"),), wrap=True)), tone="wait")

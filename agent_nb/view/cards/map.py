@@ -4,8 +4,8 @@ Rules
 - The first line says the plan, and at the end the outcome; it opens to details of the plan.
 - A limit that will end the map before its last row is announced while there is time to stop it.
 - The estimate made before the first request is shown until there is a forecast from answered rows.
-- The table shows the latest rows, at the end a sample; of their texts the beginnings, on one
-  line that the width of the page cuts.
+- The table shows the latest rows, at the end a sample. Each text is on one line, which the width of
+  the page cuts.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .base import Context
 
 SHOWN = 12  # rows of the table
 KINDS = 6  # kinds of failures that are named
-WORDS = 160  # characters of a prompt or an answer; the width of the page cuts them before
-# what prompts have in common at their beginning is left out if it is of so many letters and there
-# are so many prompts
+WORDS = 160  # characters of a prompt or an answer; the page is mostly too narrow for all
+# the common beginning of all prompts is left out if it has at least so many letters, and if there
+# are at least so many prompts
 WORTH, FEW = 12, 3
 NAMES = 200  # characters of the columns' names
 DAY = 86_400  # s
 CENT = 0.01  # dollars
-LEAST = 0.01  # cents; less is written as less than this
+LEAST = 0.01  # cents; a lower price is written as `less than` this
 
 # status of a row: (mark, word)
 STATUS = {
@@ -49,11 +49,11 @@ def card(state: MapCard, context: Context) -> Node:
     """Return the first line, the bar, the failures and some rows."""
     counts, over = state.counts, state.done or context.still
     measured = state.counts.forecast is not None
-    head = outcome(state) if over else plan(state, guess=not measured)
+    first_line = outcome(state) if over else plan(state, guess=not measured)
     rows = counts.sample or counts.last
     return Stack(
         (
-            Fold((head,), _details(state), title="map"),
+            Fold((first_line,), _details(state), title="map"),
             *(() if over else _limit_warning(state)),
             _bar(state, over=over),
             *_failures(counts),
@@ -145,7 +145,7 @@ def _speed(rate: float) -> str:
 
 
 def _bar(state: MapCard, *, over: bool) -> Bar:
-    """Return the share of the rows that have ended; at the end, of those that were answered."""
+    """Return a bar of the rows that have ended; once the map is over, of those with an answer."""
     counts, label = state.counts, pace(state, state.counts, over=over)
     if not over:
         return Bar(counts.fraction, label, "run", "rows")
@@ -202,18 +202,18 @@ def _failures(counts: MapCounts) -> tuple[Node, ...]:
 
 def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
     shown, counts = rows[-SHOWN:], state.counts
-    same = _common_beginning([line.prompt for line in shown])
+    shared = _common_beginning([line.prompt for line in shown])
     left = counts.total - len(shown)
-    whose = "a sample" if counts.sample else "the latest"
-    note = f"{whose} of {_asked(state)}" if left > 0 else ""
+    kind_of_rows = "a sample" if counts.sample else "the latest"
+    note = f"{kind_of_rows} of {_asked(state)}" if left > 0 else ""
     columns = ("row", "prompt", "answer", "status", "time")
     return Table(
-        columns, tuple(_row(line, same) for line in shown), note, figures=(0, 4), cut=(1, 2)
+        columns, tuple(_row(line, shared) for line in shown), note, figures=(0, 4), cut=(1, 2)
     )
 
 
 def _common_beginning(prompts: list[str]) -> int:
-    """Return how many characters all prompts begin with alike, in whole words; 0 if few.
+    """Return the length of the prompts' common beginning, in whole words; 0 if it is short.
 
     They come from the template and would leave no room for what differs.
     """

@@ -1,4 +1,4 @@
-"""A fallback model goes on, because another one was unreachable or overloaded: a row says why."""
+"""A row that says that a fallback model goes on: the one before was unreachable or overloaded."""
 
 from __future__ import annotations
 

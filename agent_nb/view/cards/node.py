@@ -14,7 +14,7 @@ from .base import Context, shown
 def card(state: NodeCard, context: Context) -> Node | None:
     """Return the span as a fold around its cards; None if it went well and has no cards.
 
-    While it runs in the live view, its cards are not in a fold.
+    While it runs in the live view, its cards stand open below its line.
     """
     status = (
         "running"
@@ -45,11 +45,11 @@ def card(state: NodeCard, context: Context) -> Node | None:
 def nested(call: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the runs inside a call, one after the other.
 
-    A prompt that is an argument of the call stands there already.
+    A prompt that is also an argument of the call is not shown again: the call has it already.
     """
     texts = (text for text in call.args.values() if isinstance(text, str))
-    inner = structs.replace(context, above=max(texts, key=len, default=""))
-    return tuple(part for view in call.children for part in steps(view, inner))
+    inside_call = structs.replace(context, above=max(texts, key=len, default=""))
+    return tuple(part for view in call.children for part in steps(view, inside_call))
 
 
 def steps(view: CardList, context: Context) -> tuple[Node, ...]:

@@ -1,6 +1,6 @@
 """A plan: a tree of thought with its scores, or a graph of thought with the results of its nodes.
 
-The chosen path is bold and its line coloured; a branch that was given up says why.
+The chosen path is bold and joined by a coloured line; a branch that was given up says why.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def card(state: PlanCard, context: Context) -> Node:
 
 
 def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...]]:
-    """Return the title, the figures beside it, and the right side of the headline."""
+    """Return the title, the figures beside it, and the right side of a tree's headline."""
     count = _size(state.root)
     back = count_noun(state.backtracks, "backtrack") if state.backtracks else ""
     about = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
@@ -55,7 +55,7 @@ def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...
 
 
 def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
-    """Return the same as `_tree_head`, of a graph."""
+    """Return the title, the figures beside it, and the right side of a graph's headline."""
     statuses = [t.status for t in state.nodes.values()]
     nodes = max(state.counts[0], len(statuses))
     counts = join_parts(
@@ -120,7 +120,7 @@ class _Drawing:
         )
 
     def figure(self, score: float) -> str:
-        """Return a score; if all are between -1 and 1, with two decimals, so that they line up."""
+        """Return a score as text; two decimals if all are within ±1, so that they line up."""
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
     def _share(self, thought: Thought) -> float | None:

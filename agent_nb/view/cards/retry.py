@@ -13,18 +13,18 @@ def card(state: RetryCard, context: Context) -> Node:
     """Return the row; once the request has an outcome, it opens to the server's last reply."""
     why, pause = state.failures[-1]
     if not state.done:
-        now = state.since if context.now is None else context.now  # without a clock: all of it
+        now = state.since if context.now is None else context.now  # without a clock, the whole wait
         rest = state.since + pause - now if state.since else 0.0
         return row(why, len(state.failures) + 1, rest)
     tries = f"waited {format_duration(state.waited)}, {count_noun(state.tries, 'try')}"
-    over = Row(
+    outcome = Row(
         (T("↻ ", tone="muted", label="Retry"), T(clip_text(why, 300), tone="muted")),
         (T(tries, tone="muted"),),
     )
     return (
-        Fold((over,), (Pre(bounded(state.raw, 4000)),), title=clip_text(why, 100))
+        Fold((outcome,), (Pre(bounded(state.raw, 4000)),), title=clip_text(why, 100))
         if state.raw
-        else over
+        else outcome
     )
 
 

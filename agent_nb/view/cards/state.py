@@ -1,6 +1,6 @@
 """States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
-Each snapshot shows what changed since the one before. `notes` draws other events alike.
+Each snapshot shows what changed since the one before. `notes` draws extensions the same way.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _more(state: NoteCard) -> tuple[Node, ...]:
 
 
 def notes(state: NoteCard, noun: str, mark: str) -> Node:
-    """Return consecutive events as a fold: their number and names, inside each payload."""
+    """Return consecutive events as a fold: their number and names, and each payload below."""
     names = list(dict.fromkeys(title for title, _ in state.items))
     size = count_noun(len(state.items), f"{noun} event")
     left = (

@@ -1,4 +1,4 @@
-"""A thought: one line with its gist and its duration, which opens."""
+"""A thought of the model: a line with its duration and first sentence, which opens to the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold, or None if thoughts are hidden or there is nothing to read."""
+    """Return the thought as a fold; None if thoughts are hidden, or if it ended without text."""
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     title = _title(state)

@@ -1,7 +1,7 @@
 """The user's prompt: one line, which opens if the prompt is longer.
 
 Rules
-- A prompt that the reader has just read, in the cell above the page, is not shown again.
+- A prompt that only repeats the cell above the page is not shown again.
 - The line has the text before the first block of code, or the code if there is none.
 """
 
@@ -21,11 +21,14 @@ LINE = 140  # characters
 def card(state: UserCard, context: Context) -> Node | None:
     """Return the prompt as a line (a fold if it is long), with its images."""
     lines = state.text.strip().splitlines()
-    said = not lines or state.text.strip() == context.above.strip()
-    if said and not state.attachments:
+    repeats_cell = not lines or state.text.strip() == context.above.strip()
+    if repeats_cell and not state.attachments:
         return None
-    words = list(takewhile(lambda line: not line.lstrip().startswith("```"), lines)) or lines
-    left = (T("❯ ", tone="muted", label="You:"), T(clip_text(" ".join(words), LINE), tone="muted"))
+    before_code = list(takewhile(lambda line: not line.lstrip().startswith("```"), lines)) or lines
+    left = (
+        T("❯ ", tone="muted", label="You:"),
+        T(clip_text(" ".join(before_code), LINE), tone="muted"),
+    )
     images = pictures(state.attachments)
     if len(lines) <= 1 and len(state.text) <= LINE and not images:
         return Row(left)

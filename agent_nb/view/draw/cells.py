@@ -1,4 +1,4 @@
-"""How many columns of a terminal a text takes, and texts cut, padded and wrapped to columns.
+"""How many columns of a terminal a text takes, and texts cut or padded to a number of columns.
 
 Rule: letters of East Asia and emoji take two columns, marks and joined emoji none of their own.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")  # our own: text of others has no escape any more
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")  # only ours: the drawers remove all others
 _JOINER, _EMOJI = "\u200d", "\ufe0f"
 
 
@@ -33,7 +33,7 @@ def cell_width(text: str) -> int:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Return a text filled with spaces up to a width, on its left side if it goes `right`."""
+    """Return a text filled with spaces up to a width; `right`: aligned to the right."""
     space = " " * max(0, width - cell_width(text))
     return space + text if right else text + space
 

@@ -1,7 +1,7 @@
 """Data as static HTML: JSON values, tables and diffs.
 
-Rule: JSON is bounded (`ENTRIES`, `DEPTH`); tables and diffs scroll in a box that the keyboard
-reaches, and are bounded by the cards.
+Rule: JSON is bounded here (`ENTRIES`, `DEPTH`). Tables and diffs are bounded by the cards; here
+they scroll, in a box that the keyboard reaches.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .. import nodes, theme, visible
 from ..format import count_noun
 from .markup import LETTERS, LINES, style, tab_stop, text
 
-DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, and members shown of each
-# most letters of a cell that stays on one line: of one word, of several words
+DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open; members that each shows
+# letters up to which a cell stays on one line: as one word, as several words
 WORD, WORDS = 32, 16
 
 
@@ -28,7 +28,7 @@ def json_tree(node: nodes.Json) -> str:
 
 
 def _tree(value: Any, depth: int) -> str:
-    """Return the members of a value; `depth`: the levels that may still open."""
+    """Return the members of a value as HTML; `depth`: how many levels below may open."""
     pairs = (
         list(value.items())
         if isinstance(value, dict)
@@ -50,12 +50,12 @@ def _entry(key: Any, item: Any, depth: int) -> str:
     if not isinstance(item, dict | list) or not item:
         return f"<div>{name} {_leaf(item)}</div>"
     size = count_noun(len(item), "field" if isinstance(item, dict) else "item")
-    about = f"<span{style(theme.ink('muted'))}>{size}</span>"
+    size_html = f"<span{style(theme.ink('muted'))}>{size}</span>"
     if depth <= 0:
         return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
-    summary = f"<summary{style(theme.SUMMARY)}>{name} {about}</summary>"
-    opened = " open" if depth == DEPTH and len(item) <= 5 else ""
-    return f"<details{opened}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
+    summary = f"<summary{style(theme.SUMMARY)}>{name} {size_html}</summary>"
+    open_attribute = " open" if depth == DEPTH and len(item) <= 5 else ""
+    return f"<details{open_attribute}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
 
 
 def _leaf(value: Any) -> str:
@@ -71,7 +71,7 @@ def _leaf(value: Any) -> str:
 
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
-    """Return the cells of a row; of two sides, a changed line is coloured."""
+    """Return the cells of a row; a comparison of two sides colours a changed line."""
     if not node.sides:
         return [
             f"<td{style(theme.CELL, _alignment(node, n), _breadth(node, n, c))}>{text(c)}</td>"
@@ -85,7 +85,7 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
 
 
 def _breadth(node: nodes.Table, column: int, cell: str) -> str:
-    """Return the style that keeps a short cell (a date, say) on one line and a long one wide."""
+    """Return the style of a cell's width: a date stays on one line, a long text has room."""
     if column in node.cut:
         return theme.CUT
     if node.cut:

@@ -1,11 +1,11 @@
 """Nodes → static HTML: text elements, `details` that open, inline styles.
 
-A saved notebook must show it everywhere: JupyterLab before and after trust, GitHub (which strips
-styles), nbconvert, print.
+Why: a saved notebook is read in many places: JupyterLab before and after trust, GitHub (which
+strips styles), nbconvert, print.
 
 Rules
 - No script, style element, svg, form control, id or remote address; every text is escaped once.
-- It must be readable without styles: words carry the state, colours only repeat it.
+- The page is readable without styles: words carry the state, colours only repeat it.
 - One function per node type (data in `data`, runs of text in `markup`); the live widgets use the
   same functions for everything static.
 - Formulas stay TeX, which front ends typeset; with `typeset` they become MathML, for a page that is
@@ -26,13 +26,13 @@ from ..state.text import Text
 from .data import diff, json_tree, table
 from .markup import run, style, tab_stop, text
 
-# classes by which MathJax leaves a page alone, but not the markdown in it (`MATH`)
+# classes that make MathJax skip a page; `MATH` makes it typeset the markdown inside
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
 PAGE_CLASS = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # an em space between the sides of a row, which is there without styles too
 
-# whether the outermost `draw_html` was called with `typeset`
+# whether formulas become MathML, as the outermost `draw_html` decided
 _typeset: ContextVar[bool] = ContextVar("agent_nb_typeset", default=False)
 
 
@@ -60,8 +60,8 @@ def _line(node: nodes.Row) -> str:
     return f"{before} <span{style(theme.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
 
 
-def _across(node: nodes.Row) -> str:
-    """Return the style that puts the sides of a row beside each other, "" if there is one side."""
+def _row_style(node: nodes.Row) -> str:
+    """Return the style that puts the two sides of a row beside each other, "" if none is needed."""
     if not node.wrap:
         return theme.ROW
     return theme.ROWS if node.right else ""
@@ -69,7 +69,7 @@ def _across(node: nodes.Row) -> str:
 
 def row(node: nodes.Row) -> str:
     """Return a line as a block."""
-    return f"<div{style(_across(node), 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
+    return f"<div{style(_row_style(node), 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
 
 
 def fold(node: nodes.Fold) -> str:
@@ -87,7 +87,7 @@ def fold(node: nodes.Fold) -> str:
 def summary_line(node: nodes.Fold) -> str:
     """Return the inside of the line that opens a fold."""
     return "".join(
-        f"<span{style(_across(p) or theme.ROW)}>{_line(p)}</span>"
+        f"<span{style(_row_style(p) or theme.ROW)}>{_line(p)}</span>"
         if isinstance(p, nodes.Row)
         else draw_html(p)
         for p in node.summary
@@ -100,8 +100,8 @@ def stack(node: nodes.Stack) -> str:
 
 
 def box(node: nodes.Box) -> str:
-    """Return nodes on a tinted ground with a coloured left edge."""
-    # the literal colour is for places that drop the one of the theme
+    """Return nodes on a tinted background with a coloured left edge."""
+    # front ends that drop the theme's colour keep the literal one before it
     edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{theme.role(node.tone or 'muted')}"
     return f'<div role="note"{style(theme.BOX, theme.tint(node.tone), edge)}>{draw_nodes(node.children)}</div>'
 
@@ -110,10 +110,10 @@ def panel(node: nodes.Panel) -> str:
     """Return steps as rows divided by hairlines."""
     rows = []
     for number, step in enumerate(node.steps):
-        hair = f"border-top:{theme.HAIR}" if number else ""
+        hairline = f"border-top:{theme.HAIR}" if number else ""
         outer = style(
             theme.STEP if step.marked else theme.STEP_LINE,
-            hair,
+            hairline,
             theme.tint(step.tone, 6) if step.tone else "",
         )
         rows.append(f"<div{outer}>{draw_html(step.child)}</div>")
@@ -221,15 +221,15 @@ def _figure(node: nodes.Branch) -> str:
 
 
 def image(node: nodes.Image) -> str:
-    """Return an image from its data, of which anything but base64 is dropped."""
+    """Return an image; characters that are not base64 are dropped from its data."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
     return f'<div><img alt="{escape(visible.show_hidden(node.alt))}" src="data:{node.media_type};base64,{data}"{style(theme.IMAGE)}></div>'
 
 
 def html(node: nodes.Html) -> str:
-    """Return HTML from a tool, sanitised; its plain form if nothing is left.
+    """Return HTML from a tool, sanitised; its plain text if nothing is left.
 
-    Secrets are redacted after that: a tag that the sanitiser removes may have divided a key.
+    Secrets are redacted after sanitising: a tag that the sanitiser removes may have split a key.
     """
     from ...models import collect_secrets
     from ...wire import redact_text

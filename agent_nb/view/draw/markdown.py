@@ -2,7 +2,7 @@
 
 Why so careful: `text/markdown` may be rendered with raw HTML enabled, in a trusted page. So every
 character of a model or tool that could begin a tag, a link or an image is disarmed, in a way that
-holds in every markdown parser, also in one that takes other parts of the text for code.
+holds in every markdown parser, even if parsers disagree on which parts of the text are code.
 
 Rules
 - No HTML is written. Code is in fences longer than any run of backticks in it.
@@ -21,14 +21,14 @@ from ..nodes import Node
 from . import text
 from .walk import DrawFunction, each, structure
 
-ZERO = "\u200b"  # a space of no width: it divides what a parser would join
+ZERO = "\u200b"  # a space without width, put between characters that a parser must not see together
 # an underscore within a word has no meaning
 _SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 # a code span
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
-# the begin of a link target that is not allowed
+# the beginning of a link target that is not allowed
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
 _TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # MathJax may typeset this although markdown escapes it
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
@@ -78,7 +78,7 @@ def span(text: str) -> str:
 
 
 def _inert(code: str) -> str:
-    """Return code in which a parser that ignores its backticks finds no tag and no link."""
+    """Return code without tags and links, even for a parser that does not see its backticks."""
     return _TAG.sub(f"<{ZERO}", code).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:")
 
 
@@ -112,7 +112,7 @@ def row(node: nodes.Row) -> list[str]:
     return [_BLOCK_MARK.sub(r"\\\g<0>", paragraph)]
 
 
-# a begin of a line that would make it a list, a heading or a quotation
+# a beginning that makes a line a list, a heading or a quotation
 _BLOCK_MARK = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 
@@ -168,7 +168,7 @@ def prose(node: nodes.Prose) -> list[str]:
     source = visible.show_prose(str(node.text).replace("\r", ""))
     parsed, references = parse(source, {})
     lines = lines_of(source)
-    out = []
+    pieces = []
     for block in parsed:
         token = block.tokens[0]
         code = token.type in {"fence", "code_block"}
@@ -177,13 +177,13 @@ def prose(node: nodes.Prose) -> list[str]:
             if code
             else ""
         )
-        out.append(body or disarmed("".join(lines[block.start : block.end]).rstrip("\n")))
+        pieces.append(body or disarmed("".join(lines[block.start : block.end]).rstrip("\n")))
     links = [
-        f"[{label.lower()}]: <{r['href']}>"
-        for label, r in references.items()
-        if _safe_reference(label, r["href"])
+        f"[{label.lower()}]: <{reference['href']}>"
+        for label, reference in references.items()
+        if _safe_reference(label, reference["href"])
     ]
-    return [*out, *(["\n".join(links)] if links else [])]
+    return [*pieces, *(["\n".join(links)] if links else [])]
 
 
 def _safe_reference(label: str, href: str) -> bool:
@@ -198,7 +198,7 @@ def disarmed(text: str) -> str:
 
     Links lead only to the web or to mail.
     """
-    out, at = [], 0
+    pieces, position = [], 0
     maths = _MATH.search(text) is not None
     text = (
         _FORMULA.sub(
@@ -208,10 +208,10 @@ def disarmed(text: str) -> str:
         else text
     )
     for match in _SPAN.finditer(text):
-        out.append(_outside(text[at : match.start()], maths=maths))
-        out.append(_inert(match.group()))
-        at = match.end()
-    return "".join([*out, _outside(text[at:], maths=maths)])
+        pieces.append(_outside(text[position : match.start()], maths=maths))
+        pieces.append(_inert(match.group()))
+        position = match.end()
+    return "".join([*pieces, _outside(text[position:], maths=maths)])
 
 
 def _outside(text: str, *, maths: bool) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from .. import nodes, theme, visible
 
-LINES, LETTERS = 12, theme.SCROLLS  # a text of this size, letters of a line, needs no scrolling
+LINES, LETTERS = 12, theme.SCROLLS  # lines, and letters of a line, that fit without scrolling
 
 
 def text(value: str) -> str:

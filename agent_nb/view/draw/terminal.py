@@ -42,7 +42,7 @@ Write = Callable[[str], None]
 class TextPainter:
     """Prints a view as it grows. `write` takes text as `sys.stdout.write` does.
 
-    `terminal`: what draws the markdown of answers (None: it is printed as it came).
+    `terminal`: where answers are drawn as markdown (None: their text is printed as it came).
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class TextPainter:
             self._draw_markdown(card.text, self._terminal, done=card.done)
 
     def _draw_markdown(self, text: Text, terminal: Terminal, *, done: bool) -> None:
-        """Print the lines that the new end of an answer finishes."""
+        """Print the lines of an answer that its newest text completes."""
         if self._replaces(text) or self._markdown is None:
             self._markdown = MarkdownWriter(terminal)
         new, self._letters = text.tail(len(text) - self._letters), len(text)
@@ -159,7 +159,7 @@ class TextPainter:
             self._whole(card)
 
     def _call(self, card: CallCard, *, replayed: bool) -> None:
-        """Print a call: its line, its arguments, its output with the marks of its bar, its end."""
+        """Print a call: line, arguments, output with the marks of its bar, result."""
         if card.status == "writing":
             return
         self._once(
@@ -168,6 +168,7 @@ class TextPainter:
         )
         if card.asked is not None:
             self._once("ask", f"{INDENT}? waiting for an answer")
+        # a question at the keyboard has printed the arguments already
         if card.status not in {"queued", "waiting"} and not (
             _answered(card) == "stdin" and not replayed
         ):
@@ -183,12 +184,12 @@ class TextPainter:
         self._marks = len(card.marks)
         self._output(card, len(card.output))
         if card.done:
-            chipped = "".join(
+            status = "".join(
                 t.text
                 for t in chip(card.status, format_duration(card.duration) if card.duration else "")
             )
             body = text.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
-            self._once("result", "\n".join([*body, INDENT + chipped]))
+            self._once("result", "\n".join([*body, INDENT + status]))
 
     def _output(self, card: CallCard, end: int) -> None:
         """Print the new output of a call, up to its first `end` characters."""
@@ -211,7 +212,7 @@ class TextPainter:
             self._end_line()
 
     def _replaces(self, text: Text) -> bool:
-        """Return whether a text does not continue what was printed; it begins anew."""
+        """Return whether a text differs from what was printed, and so is printed from its start."""
         differs = self._text is not text and not str(text).startswith(
             str(self._text or "")[: self._letters]
         )

@@ -1,7 +1,7 @@
 """Markdown for a terminal: lines in the terminal's width, written once, as the text grows.
 
-Why our own: a library for terminals cannot draw a text that still grows without redrawing it, and
-passes escape sequences of the text on.
+Why our own: libraries for terminals redraw a text that still grows, and let its escape sequences
+through.
 
 How: a line is written as soon as no later text can change it. The open end of a paragraph, list or
 block of code is drawn up to the last place where no emphasis, code or link is open; its last line
@@ -33,7 +33,7 @@ from .cells import cell_width, pad
 
 NARROWEST, WIDEST = 24, 100  # columns of a line
 INDENT = 2
-# parts of a line, and families of tokens of code: parameters of the escape sequence
+# part of a line, or family of tokens of code: parameters of its escape sequence
 STYLES = {
     "strong": "1",
     "em": "3",
@@ -49,7 +49,12 @@ STYLES = {
     "deleted": "31",
     "inserted": "32",
 }
-MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}  # what stands for a style
+MARKS = {
+    "strong": "**",
+    "em": "*",
+    "s": "~~",
+    "code": "`",
+}  # in place of styles, if the terminal has none
 Run = tuple[str, str]  # a text and the parameters of its style
 _PAIRED = ("`", "*", "_", "~", "$")
 
@@ -138,9 +143,10 @@ def _is_fence(source: str) -> bool:
 
 
 def _settled(source: str) -> str:
-    """Return the beginning of an open block in which no mark is open, "" if there is none."""
+    """Return the longest beginning of an open block that later text cannot change, or ""."""
     if _is_fence(source):
         return source[: source.rfind("\n") + 1]
+    # a table needs its last row for the widths, a formula its end
     if "|" in source.partition("\n")[0] or source.lstrip().startswith(("$$", "\\[", "\\begin")):
         return ""
     cut = max(source.rfind(" "), source.rfind("\n")) + 1
@@ -154,7 +160,7 @@ def _settled(source: str) -> str:
 
 
 class _Drawer:
-    """Draws one block; `number`: of its first item, if it continues an ordered list."""
+    """Draws one block; `number`: that of its first item, if it continues an ordered list."""
 
     def __init__(self, terminal: Terminal, number: int | None) -> None:
         self._styled = terminal.styled

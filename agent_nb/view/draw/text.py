@@ -1,7 +1,7 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
 Rules
-- No colour and no width: a terminal wraps.
+- No colours, and no fixed width: the terminal wraps.
 - A step is one line, with its body indented below and bounded; a thought is one line.
 - Hostile characters are made visible (see `visible`).
 """
@@ -18,7 +18,7 @@ from .cells import cell_width, fit, pad
 from .walk import DrawFunction, each, structure
 
 INDENT = "    "
-CLOSED, OPENED = 8, 40  # lines that are shown of the body of a closed and of an open fold
+CLOSED, OPENED = 8, 40  # lines of a body that are shown, in a closed and in an open fold
 LONGEST = 400  # characters of a line
 
 
@@ -44,10 +44,10 @@ def row(node: nodes.Row) -> list[str]:
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary and the first lines of the body; of a thought, only the summary."""
-    head = each(lines, node.summary)
+    """Return the summary and the first lines of the body; of a closed accordion, the summary."""
+    summary = each(lines, node.summary)
     if node.accordion and node.folded:
-        return head
+        return summary
     most = CLOSED if node.folded else OPENED
     body = [
         line
@@ -58,7 +58,7 @@ def fold(node: nodes.Fold) -> list[str]:
             else lines(part)
         )
     ]
-    return [*head, *(INDENT + line for line in capped(body, most))]
+    return [*summary, *(INDENT + line for line in capped(body, most))]
 
 
 def capped(rows: list[str], most: int) -> list[str]:
@@ -125,22 +125,22 @@ def branch(node: nodes.Branch) -> list[str]:
 
 
 def table(node: nodes.Table) -> list[str]:
-    """Return a table in columns of at most 40 characters, the last one of 80; of sides, 60."""
+    """Return a table in columns of at most 40 characters, the last of 80; a comparison has 60."""
     rows = [tuple(visible.show_hidden(c) for c in row) for row in (node.columns, *node.rows)]
-    most = [60 if node.sides else 40] * len(node.columns)
-    if most and not node.sides:
-        most[-1] = 2 * most[-1]
+    limits = [60 if node.sides else 40] * len(node.columns)
+    if limits and not node.sides:
+        limits[-1] = 2 * limits[-1]
     widths = [
-        min(most[i], max(cell_width(row[i]) for row in rows)) for i in range(len(node.columns))
+        min(limits[i], max(cell_width(row[i]) for row in rows)) for i in range(len(node.columns))
     ]
-    lines_ = [
+    drawn = [
         "  ".join(
             pad(fit(cell, width), width, right=n in node.figures)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    return [*lines_, *([node.note] if node.note else [])]
+    return [*drawn, *([node.note] if node.note else [])]
 
 
 def prose(node: nodes.Prose) -> list[str]:

@@ -1,4 +1,7 @@
-"""What the drawers of text and of markdown share: both return pieces (lines, or blocks)."""
+"""How the drawers of text and of markdown treat nodes that only hold other nodes.
+
+Both drawers return lists of pieces: lines of text, or blocks of markdown.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
 def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
     """Return the part of a drawer's table that does not depend on its format.
 
-    Nodes that only hold others are drawn by `pieces`; those of the live view are not drawn.
+    `pieces` draws what is inside a node; buttons and editors of the live view are left out.
     """
 
     def child(node: nodes.Step | nodes.Section) -> list[str]:

@@ -16,7 +16,7 @@ from ...host import without_project
 from .. import theme
 
 LONGEST = 60_000  # characters; longer code is shown plain
-# token type as Pygments writes it (it holds for types below too): family in `theme.SYNTAX`
+# token type of Pygments, which includes its subtypes: family in `theme.SYNTAX`
 FAMILIES = {
     "Token.Keyword": "keyword",
     "Token.Operator.Word": "keyword",
@@ -41,7 +41,7 @@ FAMILIES = {
 def highlight(code: str, language: str, *, begin: int = 0) -> str:
     """Return `code` as HTML for the inside of a `pre`.
 
-    What comes before `begin` is only read: the code may begin inside a string, say.
+    The part before `begin` is read, not returned: what follows may be the rest of a string.
     """
     runs = color_runs(code, language, begin=begin)
     return "".join(_span(text, family) for text, family in runs)
@@ -53,18 +53,18 @@ def color_runs(code: str, language: str, *, begin: int = 0) -> list[tuple[str, s
     if lexer is None:
         return [(code[begin:], "")]
     out: list[tuple[str, str]] = []
-    last = ""  # the family of `values`
-    values: list[str] = []
+    run_family = ""  # the family of `run_texts`
+    run_texts: list[str] = []
     for kind, token in lexer.get_tokens(code):
         value, begin = token[begin:], max(0, begin - len(token))
         if not value:
             continue
-        family = _family(kind) if not value.isspace() else last
-        if family != last:
-            out.append(("".join(values), last))
-            last, values = family, []
-        values.append(value)
-    out.append(("".join(values).removesuffix("\n"), last))  # the lexer ensures a line end
+        family = _family(kind) if not value.isspace() else run_family
+        if family != run_family:
+            out.append(("".join(run_texts), run_family))
+            run_family, run_texts = family, []
+        run_texts.append(value)
+    out.append(("".join(run_texts).removesuffix("\n"), run_family))  # the lexer ensures a line end
     return out
 
 

@@ -6,8 +6,8 @@ Rules
   They stay as they are, each in its own tag, for the front end to typeset, or are collected in the
   renderer's environment (`FORMULAS`). One that could leave its box (see `tex`) is shown as code, as
   are all where nothing typesets them (`UNSET`).
-- Any other character that could begin a formula is alone in a tag, so that no front end takes two
-  prices for a formula.
+- Any other character that could begin a formula is alone in a tag, so that no front end typesets
+  the text between two prices.
 - Images only from `data:`; a remote one becomes a link, since reading an answer must not send
   requests.
 - The HTML made here is not sanitised yet; `stream` does that.
@@ -53,10 +53,10 @@ PRE = f"background-color:{theme.GROUND};font-size:{theme.SMALL};line-height:1.45
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
 )
-# the begin of a formula on separate lines; `_CLOSES`: its end
+# the beginning of a formula on separate lines; `_CLOSES`: its end
 _OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
 _CLOSES = {"$$": "$$", "\\[": "\\]"}
-# what a front end may take for the begin of a formula, or for a reference to one
+# what a front end may take for the beginning of a formula, or for a reference to one
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 FORMULAS = "formulas"  # key of the renderer's environment: collects the formulas (`mathml`)
@@ -93,7 +93,7 @@ def tokens_html(
         css = STYLES.get(token.type)
         if token.type == "heading_open":
             css = heading(token.tag)
-        # our style replaces that of the parser, which holds the alignment
+        # the parser puts the alignment into the style that ours replaces
         if css and token.tag in {"th", "td"}:
             aligned = ALIGN.search(str(token.attrGet("style") or ""))
             css += f";text-align:{aligned[1] if aligned else 'left'}"
@@ -124,7 +124,7 @@ def heading(tag: str) -> str:
 
 
 def selectors() -> dict[str, str]:
-    """Return the inline styles of rendered markdown as rules: selector → the same declarations."""
+    """Return the inline styles of rendered markdown as CSS rules: selector → declarations."""
     tags = {
         "p": "paragraph_open",
         "ul": "bullet_list_open",
@@ -266,13 +266,13 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
 
 
 def _scrolling(letters: int) -> str:
-    """Return the end of a style attribute, and a tab stop, of a block that may be too wide."""
+    """Return the rest of a block's style attribute, and a tab stop if it may be too wide."""
     across = ";overflow-x:auto;overflow-y:hidden"
     return f'{across};{theme.EDGE}" tabindex="0"' if letters > theme.SCROLLS // 2 else f'{across}"'
 
 
 def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """Return the begin of a table, in a block that scrolls: its longest row may be too wide."""
+    """Return the start tag of a table, in a block that scrolls if a row may be too wide."""
     rows, letters = [0], 0
     for token in takewhile(lambda token: token.type != "table_close", tokens[index:]):
         letters = 0 if token.type == "tr_open" else letters + len(token.content)

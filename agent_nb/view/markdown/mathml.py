@@ -50,15 +50,15 @@ ATTRIBUTES: dict[str, re.Pattern[str]] = {
     )
     for name in names.split()
 }
-WIDTH = re.compile(LENGTH)  # of the attribute `width`, which only spaces may have
-# begin and end of a formula, and whether it is a display formula
+WIDTH = re.compile(LENGTH)  # the attribute `width`, allowed on `mspace` only
+# opening and closing delimiter, and whether they make a display formula
 _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
 
 
 class Formulas:
-    """Takes the formulas of one text past the sanitiser, which accepts no MathML.
+    """Carries the formulas of one text past the sanitiser, which removes MathML.
 
-    A mark takes the place of each formula (`put`) until the text is sanitised (`fill`).
+    `put` replaces a formula by a mark; once the text is sanitised, `fill` replaces the marks.
     """
 
     def __init__(self) -> None:
@@ -112,11 +112,11 @@ def _converted(tex: str, block: bool) -> Element:
 
 
 def _written(element: Element, depth: int) -> str:
-    """Return an element as text, with only what is allowed. Raises ValueError if it is too deep."""
+    """Return an element as text, reduced to the allow-lists. Raises ValueError if too deep."""
     if depth > DEEPEST:
         raise ValueError(depth)
     tag = element.tag if element.tag in TAGS else "mrow"
-    attributes = (  # those of the root are ours
+    attributes = (  # `_converted` set those of the root
         dict(element.attrib)
         if depth == 0
         else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}

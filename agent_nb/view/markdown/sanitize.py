@@ -5,8 +5,8 @@ Why: output of models and tools may be hostile. Besides running scripts it may t
 to load something from outside.
 
 Rules
-- Tags, attributes, style properties and the values of these properties have allow-lists. `class`,
-  `id` and `name` are not on them. Of attributes only `title` and `alt` may hold any text.
+- Tags, attributes, style properties and their values must be on allow-lists. These lack `class`,
+  `id` and `name`. Only the attributes `title` and `alt` may hold any text.
 - Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
   `data:`.
 - nh3 is imported when the first HTML is sanitised.

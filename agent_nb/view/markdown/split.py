@@ -1,10 +1,10 @@
 """Growing markdown source → finished segments, each a source that can be rendered alone.
 
-How: the complete lines of the *open end*, which is what is not finished, are parsed. Every
+How: the *open end* is the text that is not finished yet; its complete lines are parsed. Every
 top-level block but the last is finished, since CommonMark reads line by line and a later line can
 only change the last block; the last is finished too if an empty line ends its kind. Long lists,
-tables, code and endless paragraphs are cut into *pages* (at items, rows, lines), so that the open
-end stays short. A page repeats the *head* of its block: the header of the table, the opening fence.
+tables, code and paragraphs are cut into *pages* (at items, rows, lines), so that the open end stays
+short. A page repeats the *head* of its block: the header of the table, the opening fence.
 
 Rules
 - The segments depend on the text alone, not on the pieces in which it arrives.
@@ -34,8 +34,8 @@ ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # kinds that
 class Segment(msgspec.Struct, frozen=True):
     """A finished block, or a page of one.
 
-    `first` and `last`: whether it begins and ends its block; `number`: that of its first item, in
-    an ordered list that is cut; `tokens`: those of `source`, if they are known already.
+    `first`, `last`: whether it begins, or ends, its block; `number`: the number of its first item,
+    in an ordered list that is cut; `tokens`: those of `source`, if it is parsed already.
     """
 
     source: str
@@ -55,7 +55,7 @@ class Block:
         self.kind = "list" if kind.endswith("_list_open") else kind.removesuffix("_open")
 
     def units(self) -> list[int]:
-        """Return the lines at which its units begin: where the block may be cut."""
+        """Return the lines at which items, rows or lines begin: the block may be cut there."""
         if self.kind == "list":
             return [
                 t.map[0]
@@ -72,10 +72,10 @@ class Block:
 
 
 class Open(msgspec.Struct, frozen=True):
-    """What the open end continues.
+    """The block that the open end continues.
 
-    `cut`: it continues a block that is cut, with the `head` before it; `number`: that of its first
-    item, in an ordered list.
+    `cut`: earlier pages of the block are finished, so `head` goes before the open end; `number`:
+    the number of its first item, in an ordered list.
     """
 
     head: str = ""
@@ -84,7 +84,7 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Splitter:
-    """Text in, finished segments out. `rest` is the open end, `open` what that continues.
+    """Text in, finished segments out. `rest` is the open end, `open` the block that it continues.
 
     `references`: the link definitions so far, as markdown-it keeps them.
     """
@@ -113,7 +113,7 @@ class Splitter:
         self.rest += "".join(out)
 
     def finished(self, *, final: bool = False) -> Iterator[Segment]:
-        """Yield the segments that are finished and were not yielded before; `final`: all others.
+        """Yield the segments finished since the last call; `final`: also the open end.
 
         The caller must exhaust the iterator.
         """
@@ -129,21 +129,21 @@ class Splitter:
 
     def _step(self, out: list[Segment], final: bool) -> bool:
         """Parse one window of the open end, add what is finished; return whether to go on."""
-        whole = final and len(self.rest) <= WINDOW
-        window = self.rest if whole else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
+        takes_all = final and len(self.rest) <= WINDOW
+        window = self.rest if takes_all else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
         if not window:
             return False
         source = self.open.head + window
-        blocks, definitions = parse(source, self.references, open_end=not whole)
+        blocks, definitions = parse(source, self.references, open_end=not takes_all)
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
-        ended = whole or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
+        ended = takes_all or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
         for block in blocks if ended else blocks[:-1]:
             out.extend(self._cut(block, source, lines)[0])
             self.open = Open()
         if ended:
             self.references.update(definitions)
             self.rest = self.rest[len(window) :]
-            return not whole
+            return not takes_all
         return self._leave(blocks[-1:], definitions, source, lines, out)
 
     def _leave(
@@ -154,7 +154,7 @@ class Splitter:
         lines: list[int],
         out: list[Segment],
     ) -> bool:
-        """Keep the last block open, without its finished pages; return whether any text moved."""
+        """Keep the last block open, without its finished pages; return whether there were any."""
         start, head = (last[0].start if last else 0), len(self.open.head)
         if last:
             pages, opens = self._cut(last[0], source, lines)
@@ -169,7 +169,7 @@ class Splitter:
     def _cut(
         self, block: Block, source: str, lines: list[int]
     ) -> tuple[list[Segment], list[tuple[int, Open]]]:
-        """Return the pages of a block; of each but the first, its start and what it continues."""
+        """Return the pages of a block, and for all but the first its start and its `Open`."""
         here = self.open if block.start == 0 else Open()
         units = block.units()
         cut_lines = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))

@@ -7,8 +7,8 @@ Rules
 - The finished parts (`frozen`) depend on the text alone, not on the pieces in which it arrives.
 - `frozen` only grows until `close`; then parts that use a link defined further down change in
   place.
-- For display, the open end is completed (an open fence, half a table, an unclosed `**`); what is
-  frozen is the text as it came.
+- For display, the open end is completed (an open fence, half a table, an unclosed `**`); a frozen
+  part is rendered from the text as it came.
 - Everything is sanitised here; the result may be put into a page unchanged.
 """
 
@@ -87,7 +87,7 @@ class MarkdownStream:
         )
 
     def html(self, *, caret: bool = False) -> str:
-        """Return the whole as it looks now."""
+        """Return the HTML of the whole text as it looks now."""
         tail = self.tail(caret=caret)  # first, since it finishes some parts
         return "".join(self.frozen) + tail
 
@@ -116,7 +116,7 @@ class MarkdownStream:
 
 
 class _Memo:
-    """What a `Text` remembers of its rendering: the stream, and how much of the text it has."""
+    """The rendering that a `Text` keeps: the stream, and how many characters it was fed."""
 
     def __init__(self) -> None:
         self.stream = MarkdownStream()
@@ -125,7 +125,7 @@ class _Memo:
 
 
 def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
-    """Return the stream of a growing text, which has all of it now; `closed`: no more will come."""
+    """Return the stream of a growing text, fed with all of it; `closed`: no more will come."""
     memo = text.memo(_Memo)
     if memo.fed < len(text):
         memo.stream.feed(text.tail(len(text) - memo.fed))
@@ -151,14 +151,14 @@ _UNDECIDED = re.compile(r"^ {0,3}(?:[-=*_+#~`>|:]{1,6}|\d{1,9}[.)]?)[ \t]*\Z")
 # a link, or only its text, without an end
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\Z")
 _OPEN_TEXT = re.compile(r"!?\[([^\[\]\n]*)\Z")
-# half a row of the delimiters below the header of a table
+# the row of delimiters below a table's header, complete or not
 _DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
 
 
 def sensible(source: str, *, caret: bool = False) -> str:
     """Return an unfinished source as it will most probably read.
 
-    Half a marker is hidden; open emphasis, code and formulas are closed; a table is begun.
+    Half a marker is hidden; open emphasis, code and formulas are closed; a new table is drawn.
     """
     head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
     if in_fence(source):
@@ -174,7 +174,7 @@ def sensible(source: str, *, caret: bool = False) -> str:
 
 
 def _table(source: str) -> str:
-    """Return a source that ends in a new table, with the delimiter row to come, else ""."""
+    """Return a source that ends in a new table, with its delimiter row completed; else ""."""
     lines = source.rstrip("\n").split("\n")
     last = len(lines) - 1
     if (
@@ -195,7 +195,7 @@ def _table(source: str) -> str:
 
 
 def _display(source: str) -> str:
-    """Return a source that ends in an open display formula, with its end, else ""."""
+    """Return a source that ends in an open display formula, with the formula closed; else ""."""
     start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
     opened = _DISPLAY.match(source, start)
     if opened is None:
@@ -223,7 +223,7 @@ _OPEN_FORMULA = re.compile(
     r"|(?<![\w\\$])(?P<one>\$)(?![\s\d])(?:(?!\\[()[\]])[^$\n]){0,80})\Z",
     re.DOTALL,
 )
-# words speak against a formula, these characters for one
+# a dollar before words is a price, unless these characters make it a formula
 _WORDS = re.compile(r"[A-Za-z]{3,},? [A-Za-z]{2,}")
 _TEX = re.compile(r"[\\^_{}=+<>]")
 _LONE = re.compile(r"(?<!\\)\\\Z")  # a backslash at the end may become anything

@@ -37,7 +37,7 @@ def css() -> str:
 
 
 def _shortened(match: re.Match[str]) -> str:
-    """Return the begin of a tag without a style that `css` has; a code token gets its class."""
+    """Return the start of a tag without a style that `css` has; a code token gets its class."""
     tag, rules = match.groups()
     known = _known()
     if known.get(tag) == rules:
@@ -48,7 +48,7 @@ def _shortened(match: re.Match[str]) -> str:
 
 @cache
 def _known() -> dict[str, str]:
-    """Return one table of both: tag → its declarations, declarations of a token → its class."""
+    """Return two tables as one: tag → its declarations, a code token's declarations → its class."""
     table = selectors()
     return {
         **{s: r for s, r in table.items() if s[0] != "."},

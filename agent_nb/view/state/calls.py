@@ -1,4 +1,8 @@
-"""The part of the fold that handles tool calls (see `fold`)."""
+"""The part of the fold that handles tool calls (see `fold`).
+
+Rules: a call without its `Call` event, as in imported logs, gets a card from its other events. A
+live delta that cannot be read is ignored.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
 LINE = 400  # characters of progress data that are shown, as one line of JSON
-# what decoding text of unknown origin raises
+# errors of decoding a text of unknown origin
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeEncodeError)
 QUARTERS = 4  # a bar is marked at each, for views that cannot draw it
 
@@ -72,7 +76,7 @@ class Calls:
 
     def end(self) -> None:
         """Close the cards of calls without a result: the run has ended."""
-        for card in self._cards.cards:  # also one whose arguments were cut off
+        for card in self._cards.cards:  # not `_calls`: a call that was cut off has no id yet
             if isinstance(card, CallCard) and card.open:
                 card.status, card.done = "unfinished", True
                 self._cards.touch(card)
@@ -105,12 +109,14 @@ class Calls:
         """
         card = self._calls.get(event.block)
         try:
-            index, shown = msgspec.json.decode(event.text, type=tuple[int, dict[str, Any] | None])
+            index, picture = msgspec.json.decode(event.text, type=tuple[int, dict[str, Any] | None])
         except _UNREADABLE:
             return
         if card is not None and card.open:
-            before = card.attachments
-            card.attachments = (*before[:index], shown, *before[index + 1 :]) if shown else ()
+            pictures = card.attachments
+            card.attachments = (
+                (*pictures[:index], picture, *pictures[index + 1 :]) if picture else ()
+            )
             self._cards.touch(card)
 
     def call(self, event: Call) -> None:
@@ -154,7 +160,7 @@ class Calls:
     def live_approval(self, event: Delta) -> None:
         """Take a question that a replay asks live, or its answer: an `Approval` as JSON.
 
-        Its call is the one that the delta names, not the one of the record.
+        It belongs to the call that the delta names, not to the call in the recorded event.
         """
         try:
             approval = decode_event(event.text)

@@ -174,13 +174,13 @@ class CallCard(Card):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The arguments; of a call that has not come whole, what can be read of them."""
-        cut = self.incomplete or self.status in {"writing", "unfinished"}
-        return self.raw.memo(_Reading).read(self.raw) if cut and not self.args else self.args
+        """The arguments; while they are written or if they were cut off, those that can be read."""
+        partial = self.incomplete or self.status in {"writing", "unfinished"}
+        return self.raw.memo(_Reading).read(self.raw) if partial and not self.args else self.args
 
     @property
     def open(self) -> bool:
-        """True while the call may still change without an event, because its elapsed time moves."""
+        """Whether the call has no result yet, so that its elapsed time may still move."""
         return self.status in {"running", "waiting", "queued", "writing", "finished"}
 
 
@@ -262,7 +262,7 @@ class NodeCard(Card):
 class NoteCard(Card):
     """Consecutive events that are shown as one line: states, extensions, unknown events.
 
-    `items`: (title, payload) of each; `before`: for each item the payload that it replaced,
+    `items`: (title, payload) of each event; `before`: for each item the payload that it replaced,
     `MISSING` if there was none.
     """
 
@@ -289,9 +289,9 @@ class Batch:
 
 
 class CardList:
-    """Cards in order. A card can have aliases, such as the block it is made from, to be found by.
+    """Cards in order, some with an alias (such as the id of their block) by which they are found.
 
-    `on_change` is called on every change of a card here: the card around this list changes too.
+    `on_change` is called when a card here changes: the card around this list changes with it.
     """
 
     def __init__(self, on_change: Callable[[], None] | None = None) -> None:

@@ -46,11 +46,13 @@ from .think_cards import ThinkCards
 from .usage import Usage
 
 INTERNAL_NODES = ("llm",)  # spans without a card: the requests to the model
-TEXTS = frozenset({"think", "respond", "call"})  # what deltas are of that carry pieces of a text
+TEXTS = frozenset(
+    {"think", "respond", "call"}
+)  # values of `Delta.of`: deltas that carry pieces of a text
 
 
 class Span(NamedTuple):
-    """Where a nested view is: the view around it, and the card that holds its list."""
+    """The position of a nested view: the view around it, and the card that holds its cards."""
 
     outer: RunView
     card: NodeCard
@@ -62,7 +64,7 @@ class RunView:
     It is folded from events and draws nothing; a `LiveView` is the display of one.
 
     `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov";
-    `recorded`: its times are past; `span`: where it is, if it shows a span of another view.
+    `recorded`: its times are past; `span`: its position, if it shows a span of another view.
     """
 
     def __init__(
@@ -166,7 +168,7 @@ class RunView:
 
     @property
     def log_start(self) -> float:
-        """Epoch seconds of the whole log's first event, from which recorded deltas count."""
+        """Epoch seconds of the whole log's first event; recorded deltas count from it."""
         return self._first or 0.0 if self._span is None else self._span.outer.log_start
 
     # --- the tree of spans
@@ -206,7 +208,7 @@ class RunView:
     def count(self, event: Event) -> None:
         """Note the time of an event of this view or of a span inside it, and count it if stored.
 
-        Any such event shows that a failed request is over (`Retries.settle`).
+        Such an event may show that a failed request has an outcome (`Retries.settle`).
         """
         self._retries.settle(event)
         if type(event) is not e.Delta:
@@ -225,17 +227,17 @@ class RunView:
         self.turn = max(self.turn, event.turn)
         self._texts.note_event(event)
         kind = type(event)
-        if (of_view := self._HANDLERS.get(kind)) is not None:
-            of_view(self, event)
-        elif (of_part := self._handlers.get(kind)) is not None:
-            of_part(event)
+        if (handler := self._HANDLERS.get(kind)) is not None:
+            handler(self, event)
+        elif (part_handler := self._handlers.get(kind)) is not None:
+            part_handler(event)
 
     def _delta(self, event: e.Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
         if event.of in TEXTS:
             self.usage.streamed += len(event.text)
-        if (of_part := self._deltas.get(event.of)) is not None:
-            of_part(event)
+        if (part_handler := self._deltas.get(event.of)) is not None:
+            part_handler(event)
 
     def _run_start(self, event: e.RunStart) -> None:
         self.model, self.settings, self.started = event.model, dict(event.settings), event.ts

@@ -1,15 +1,15 @@
-"""One JSON object while it grows: the members so far, of a cut string what has come.
+"""One JSON object while it arrives: its members so far, with the beginning of an unfinished string.
 
 Why: the arguments of a call arrive in pieces, and people read them while they are written. A parser
 of whole texts would read all of them again with every piece.
 
 Rules
-- `value` does not depend on the chunks: half an escape, or the first half of a surrogate pair,
-  waits for the rest. A half without its other half becomes U+FFFD.
-- A string is there from its first character; a number, `true`, `false` and `null` when they have
-  ended (1 may become 12). Of duplicate keys the last counts.
-- Raw control characters in strings pass, since small models write them; all else is strict. What
-  came before a fault stays.
+- `value` does not depend on how the text is cut into chunks: half an escape, or the first half of a
+  surrogate pair, waits for the rest. A half that stays alone becomes U+FFFD.
+- A string appears with its first character; a number, `true`, `false` and `null` only once they
+  have ended (1 may become 12). Of duplicate keys the last counts.
+- Raw control characters in strings are accepted, since small models write them; all else is strict.
+  The members before a fault stay.
 - Linear time, no recursion, no exception but that of `close`.
 """
 
@@ -24,8 +24,9 @@ from ...wire import replace_surrogates
 
 MAX_DEPTH = 200
 
-# of a string: all that can be decoded, up to a quote, a fault, or what the next chunk decides. A
-# first half of a pair (`high`) counts if its second half follows, or what cannot be one.
+# the part of a string that can be decoded: up to a quote, a fault, or what the next chunk decides.
+# The first half of a surrogate pair (`_HIGH`) belongs to it if it is clear what follows it: the
+# second half (`_LOW`), or something that cannot become one.
 _HEX = "[0-9a-fA-F]"
 _HIGH, _LOW = f"u[dD][89abAB]{_HEX}{{2}}", f"u[dD][c-fC-F]{_HEX}{{2}}"
 _DECODABLE = re.compile(
@@ -60,8 +61,8 @@ class GrowingObject:
 
     @property
     def value(self) -> dict[str, Any]:
-        """The members so far, in a new dict; those in nested values go on growing."""
-        if self._string is not None and self._expected != "colon":
+        """The members so far, in a new dict; nested objects and lists in it go on growing."""
+        if self._string is not None and self._expected != "colon":  # not a key
             self._set_text()
         return dict(self._root)
 
@@ -83,7 +84,7 @@ class GrowingObject:
         return self.value
 
     def _read_string(self, pieces: list[str], text: str, at: int) -> int:
-        """Read on in a string; return where to go on."""
+        """Read more of a string; return the position behind it."""
         end = _DECODABLE(text, at).end()  # type: ignore[union-attr]  # matches everywhere
         if end > at:
             pieces.append(_decode(text[at:end]))
@@ -105,15 +106,15 @@ class GrowingObject:
 
     def _set_text(self) -> None:
         """Put the string so far into its place."""
-        pieces, inside = self._string or [], self._open[-1]
+        pieces, container = self._string or [], self._open[-1]
         pieces[:] = ["".join(pieces)]
-        if isinstance(inside, dict):
-            inside[self._keys[-1]] = pieces[0]
+        if isinstance(container, dict):
+            container[self._keys[-1]] = pieces[0]
         else:
-            inside[-1] = pieces[0]
+            container[-1] = pieces[0]
 
     def _read_scalar(self, pieces: list[str], text: str, at: int) -> int:
-        """Read on in a number or a word; return where to go on."""
+        """Read more of a number or a word; return the position behind it."""
         end = _SCALAR(text, at).end()  # type: ignore[union-attr]
         pieces.append(text[at:end])
         if end < len(text):
@@ -130,7 +131,7 @@ class GrowingObject:
         return end
 
     def _read_mark(self, text: str, at: int) -> int:
-        """Read white space and one mark between values; return where to go on."""
+        """Read white space and one mark between values; return the position behind them."""
         at = _BLANK(text, at).end()  # type: ignore[union-attr]
         mark, expected = text[at : at + 1], self._expected
         if not mark:
@@ -150,7 +151,7 @@ class GrowingObject:
         return at + 1
 
     def _begin_value(self, mark: str, at: int) -> int:
-        """Begin the value whose first character is `mark`; return where to go on."""
+        """Begin the value whose first character is `mark`; return the position to read on from."""
         if mark == '"':
             self._string = []
             self._put("")
@@ -175,22 +176,22 @@ class GrowingObject:
             self._expected = "first key"
 
     def _close_container(self, mark: str) -> None:
-        inside = self._open.pop()
-        if isinstance(inside, dict) != (mark == "}"):
-            self._open.append(inside)
+        container = self._open.pop()
+        if isinstance(container, dict) != (mark == "}"):
+            self._open.append(container)
             self.broken = True
             return
-        if isinstance(inside, dict):
+        if isinstance(container, dict):
             self._keys.pop()
         self._expected = "comma" if self._open else "nothing"
 
     def _put(self, value: Any) -> None:
         """Put a value into the innermost container."""
-        inside = self._open[-1]
-        if isinstance(inside, dict):
-            inside[self._keys[-1]] = value
+        container = self._open[-1]
+        if isinstance(container, dict):
+            container[self._keys[-1]] = value
         else:
-            inside.append(value)
+            container.append(value)
         self._expected = "comma"
 
 

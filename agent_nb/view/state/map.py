@@ -2,7 +2,7 @@
 
 Rules
 - A map has one card. The plan makes it, live counts move it, the counts at the end close it.
-- The values may come from a record of unknown origin: a payload that has not the form of a map is
+- Values may come from a record of unknown origin: a payload that is not a valid plan or count is
   shown like any other state, and live counts that cannot be read are ignored.
 """
 
@@ -19,7 +19,7 @@ from .cards import Card, CardList
 STOPPED = (
     "stopped"  # the kind of failure of rows that the end of the map cut off (`rows.map.tally`)
 )
-QUARTERS = 4  # for views that cannot draw a bar
+QUARTERS = 4  # a map's counts are kept at each, for views that cannot draw a bar
 LONGEST = 1 << 20  # characters of live counts
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
@@ -29,7 +29,7 @@ Figure = Annotated[float, Meta(ge=0, le=1e12)]
 class Estimate(msgspec.Struct, frozen=True):
     """What a map may take: tokens of its requests (`input`) and answers (`written`), dollars.
 
-    `basis`: what the figures rest on; `limit`: which limit they exceed. Both in words.
+    `basis`: how they were estimated; `limit`: which limit they exceed. Both in words.
     """
 
     input: Count = 0
@@ -42,7 +42,7 @@ class Estimate(msgspec.Struct, frozen=True):
 class MapPlan(msgspec.Struct, frozen=True):
     """What a map is about to do.
 
-    `known`: rows that are answered already; `where`: on what the others run, in words; `rpm`:
+    `known`: rows answered already; `where`: the cluster on which the others run, in words; `rpm`:
     requests a minute. A field with a `name` is stored in records under that name.
     """
 
@@ -67,7 +67,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class MapCounts(msgspec.Struct, frozen=True):
-    """A map at one moment, as `rows.map.tally.Snapshot` says it.
+    """A map at one moment, read from what `rows.map.tally.Snapshot` writes.
 
     `known`: rows answered before this map; `left`: seconds; `rate`: rows a second; `cost` and
     `forecast`: dollars; `last`: the latest rows; `sample`: at the end, some rows.
@@ -136,7 +136,10 @@ class Maps:
         return is_map
 
     def _state(self, event: State) -> bool:
-        if event.kind in ("map.rows", "map.scores"):  # the sample and the summary stand for them
+        if event.kind in (
+            "map.rows",
+            "map.scores",
+        ):  # the card shows a sample and a summary of them
             return self.card is not None
         if event.kind == "map.plan":
             return self._take_plan(_read(event.payload, MapPlan))

@@ -1,7 +1,7 @@
 """The part of the fold that handles states, extensions and unknown events (see `fold`).
 
-Rules: consecutive events of one kind are one card; blocks that only go back to their provider are
-not shown.
+Rules: consecutive events of one kind are one card. Opaque blocks, which a later request only sends
+back to their provider, are not shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Notes:
         self._add(event.kind, event.kind, event.payload)
 
     def extension(self, event: Extension) -> None:
-        """Add an extension, except a block that only goes back to its provider."""
+        """Add an extension, except an opaque block of a provider."""
         if event.name != RESEND:
             kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
             title = ".".join(p for p in (event.namespace, event.name) if p) or "extension"

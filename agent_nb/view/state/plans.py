@@ -1,14 +1,14 @@
 """The part of the fold that handles trees and graphs of thought (seed 002 § 4.2).
 
-Why a card for each: an expansion, its scores and a backtrack belong together; as a list of notes
-they would not show which branch was taken and which was given up.
+Why one card a plan: expansions, scores and backtracks belong together; a list of notes would not
+show which branch was taken and which was given up.
 
 Rules
 - A tree has a path: the root and the candidates chosen so far. Candidates hang below the end of the
   path; an evaluation scores the newest ones and extends the path; a backtrack to depth k keeps k
   chosen ones (the root has depth 0) and marks the others as given up.
-- A graph has nodes by id. An expansion may only say how many nodes it adds; nodes that no plan
-  named take these positions in order of appearance, below the latest expansion first.
+- A graph has nodes by id. If an expansion says only how many nodes it adds, nodes that no plan
+  named are put there in order of appearance, below the latest expansion first.
 - Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
 - A score that is not a number counts as unknown; an index out of range becomes a remark.
 """
@@ -64,7 +64,9 @@ class PlanCard(Card):
         self.path = [self.root]  # of a tree: the root and the chosen candidates
         self.unscored: list[Thought] = []  # the candidates that wait for scores
         self.nodes: dict[str, Thought] = {}  # of a graph: by id
-        self.with_room: list[Thought] = []  # graph nodes with `unnamed`, the latest last
+        self.with_room: list[
+            Thought
+        ] = []  # graph nodes that wait for `unnamed` nodes, the latest last
         self.counts = [0, 0]
         self.expanded = 0
         self.backtracks = 0
@@ -92,7 +94,7 @@ class Plans:
             return False
         shape: Literal["tree", "graph"] = "tree" if event.name.startswith("tot_") else "graph"
         card = self._plans.get(shape)
-        # another plan of a graph is another graph
+        # a second plan begins another graph
         if card is None or (event.name == "got_plan" and card.nodes):
             card = PlanCard(self._cards.new_key("plan"), shape)
             if not handler(card, event.payload, event.ts):
@@ -290,8 +292,10 @@ def text_of(value: Any) -> str:
 
 def read_number(value: Any) -> float | None:
     """Return a number of plausible size, or None."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
-    return float(value) if good else None
+    plausible = (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    )
+    return float(value) if plausible else None
 
 
 def _count(value: Any) -> int:

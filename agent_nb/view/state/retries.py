@@ -1,7 +1,7 @@
 """The part of the fold that handles failed requests which are made again (see `fold`).
 
-Why: a provider under load refuses several times in a row; the log has each of these facts, but the
-reader wants one row that counts down.
+Why: a provider under load refuses several times in a row. The log has an event for each refusal;
+the reader needs one row that counts down.
 
 Rules
 - The failures of one request are one card, from the first failure to its outcome.
@@ -22,7 +22,7 @@ LONGEST = 86_400.0  # seconds; a longer announced wait is ignored
 
 
 class Retries:
-    """Makes the cards of failed requests to one view's model, one at a time."""
+    """Makes the cards of failed model requests in one view, one at a time."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
@@ -56,8 +56,8 @@ class Retries:
     def settle(self, event: Event) -> None:
         """Finish the card: the model answers, or the run does something else.
 
-        Every event says so but those of nodes (a request is one), the failure itself, and deltas
-        during the wait.
+        Any event shows that, except those of nodes (a request is a node), the failure itself, and
+        deltas during the wait.
         """
         card = self._retry
         if (

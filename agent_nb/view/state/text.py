@@ -19,7 +19,7 @@ from ..format import count_noun
 
 T = TypeVar("T")
 
-# pieces that are joined into one: an object per token would take many times its memory
+# so many pieces are joined into one: an object for each token would take far more memory
 MERGE = 256
 
 
@@ -61,7 +61,7 @@ class Text:
         return memo
 
     def head(self, limit: int) -> str:
-        """Return the first code points of the text, `limit` at most, without joining all of it.
+        """Return the beginning of the text: at most `limit` code points, perhaps only one piece.
 
         Cards of other packages may call it.
         """

@@ -1,7 +1,7 @@
 """The part of the fold that handles the model's texts (see `fold`).
 
-Why: a text arrives in blocks, with thoughts and notes in between; a list marker and its words, or
-two halves of a sentence, must not become two pieces of markdown.
+Why: a text arrives in blocks, with thoughts and notes in between. Blocks may split a sentence, or a
+list marker from its words, which must not become two pieces of markdown.
 
 Rules
 - A text is one card, whatever the number of its blocks (see `agent_nb.events.text`); thoughts
@@ -80,7 +80,9 @@ class TextCards:
         elif self._step == "instead":
             self._blank()
         elif last.done:
-            last.text = Text(str(last.text))  # its renderer was closed; a new text gets a new one
+            last.text = Text(
+                str(last.text)
+            )  # the stream of a done text is closed; a copy gets a new one
         last.block_start, last.writing, last.done = len(last.text), True, False
         self._cards.add_alias(last, alias)
         return last
@@ -139,8 +141,8 @@ class TextCards:
         self.respond(Respond(content=reply))
 
     def _shows(self, reply: str) -> bool:
-        """Return whether a reply without its white space is shown: as one text or several texts in
-        a row, or as the last block of a text.
+        """Return whether a reply, without its white space, is shown: as one text, as several texts
+        in a row, or as the last block of a text.
         """
         shown, edges = "", {0}  # where texts and their last blocks begin and end in `shown`
         for card in self._cards.cards:

@@ -1,4 +1,7 @@
-"""A whole page as widgets: displayed once, drawn again and again, and closed."""
+"""A whole page as widgets: displayed once, drawn again and again, and closed.
+
+Why a style sheet decides what shows when the kernel is gone: only the front end can act then.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ SHEET = Path(__file__).parent.parent / "live.css"
 
 @cache
 def style_sheet() -> str:
-    """Return the style sheet of the live view: `live.css` without comments, then of markdown."""
+    """Return the style sheet of the live view: `live.css` without comments, then markdown's."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
     named = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
     steps = range(1, round(MOST / STEP) + 1)
@@ -50,14 +53,14 @@ def style_sheet() -> str:
 
 
 class Board(Several):
-    """A whole page as widgets; `root` is the widget to display. Making it makes the first widgets.
+    """A whole page as widgets; `root` is the widget to display, made with the board.
 
     The style sheet hides what needs a kernel, and shows the node of `gone` instead, once the kernel
-    restarted or sent no `beat` for `theme.SILENCE` seconds. `press` takes presses of buttons,
-    `watch` the number of views.
+    restarted or sent no `beat` for `theme.SILENCE` seconds. `press` gets each pressed
+    button, `watch` the number of views.
     """
 
-    # the second one: the front end styles the texts of both views, live and static, the same way
+    # `jp-RenderedHTMLCommon`: the front end styles texts as it does in a static page
     classes = ("agent-nb", "jp-RenderedHTMLCommon")
 
     def __init__(self, press: Press, watch: Watch | None = None) -> None:

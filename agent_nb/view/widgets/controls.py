@@ -1,7 +1,7 @@
-"""The controls: buttons, the header with its buttons, the fields of an editor, the form of them.
+"""Widgets that take input: buttons, the header with its buttons, editors, the form of a question.
 
-Rules: a control stays the same widget while its label and state change. Its messages arrive while
-the cell works (`beside_cell`).
+Rules: a control stays the same widget while its label and state change. What it sends arrives also
+while the cell runs (`beside_cell`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Buttons(Slot):
     def update(self, node: Any) -> None:
         """Show the buttons."""
         buttons = {b.key: self._button(b) for b in node.children}
-        dropped = [b for key, b in self._buttons.items() if key not in buttons]
+        removed = [b for key, b in self._buttons.items() if key not in buttons]
         self._buttons = buttons
         if not self.widgets:
             self.widgets = [self.kit.box(list(buttons.values()), *self.classes, across=True)]
         self.kit.set(self.widgets[0], "children", tuple(buttons.values()))
-        self.kit.retire(dropped)
+        self.kit.retire(removed)
 
     def _button(self, node: nodes.Button) -> Any:
         button = self._buttons.get(node.key)
@@ -93,11 +93,11 @@ class Form(Several):
         self._keys = kit.html(KEYS, "agent-nb-keys")
 
     def below(self, node: Any) -> list[Any]:
-        """Return what listens to keys, and the widgets of the controls."""
+        """Return the widget that listens to keys, then those of the controls."""
         return [self._keys, *super().below(node)]
 
     def close(self) -> None:
-        """Retire the widgets; those of its editor end with it."""
+        """Retire the widgets; the fields of the form's editor can no longer be read."""
         super().close()
         for slot in self._slots.values():
             if isinstance(slot, Editor):
@@ -105,7 +105,7 @@ class Form(Several):
 
 
 class Editor(Slot):
-    """Fields, with what is wrong below each of them and below all."""
+    """Input fields; what is wrong stands below each of them, and below all."""
 
     classes = ("agent-nb-editor",)
 
@@ -116,11 +116,11 @@ class Editor(Slot):
         self._faults: list[Any] = []  # of each field, then of all
 
     def update(self, node: Any) -> None:
-        """Make the fields once for a question, since typed text must stay; show faults."""
-        same = [(f.name, f.kind) for f, _ in self._fields] == [
+        """Make the fields once for each question, so that typed text stays; show what is wrong."""
+        same_fields = [(f.name, f.kind) for f, _ in self._fields] == [
             (f.name, f.kind) for f in node.fields
         ]
-        if not self.widgets or self._about != node.about or not same:
+        if not self.widgets or self._about != node.about or not same_fields:
             self._make(node)
         for fault, widget in zip(
             [*(f.fault for f in node.fields), node.fault], self._faults, strict=True
@@ -154,7 +154,7 @@ class Editor(Slot):
         ]
 
     def forget(self) -> None:
-        """Take back that its fields can be read."""
+        """Remove this editor from those that `Kit.editors` reads."""
         self.kit.editors.pop(self._about, None)
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class Editor(Slot):
 
 
 def make_field(field: nodes.Field, kit: Kit) -> Any:
-    """Return the widget of a field. Its value is sent when it loses focus: before a press."""
+    """Return the widget of a field, which sends a text when it loses the focus: before a press."""
     kit.sent += 2  # the widget and its style
     label = visible.show_hidden(field.name) or ("" if field.kind == "line" else "other arguments")
     common: dict[str, Any] = {

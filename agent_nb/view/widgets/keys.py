@@ -4,23 +4,24 @@ Why: ipywidgets has no key handler, and JupyterLab takes letters for itself whil
 focus (A inserts a cell, D D deletes this one).
 
 How: an HTML widget is not sanitised in a live view, so an image in it can add listeners to the form
-around it. While the form has the focus, keys are heard at the window: before JupyterLab, and before
-the text areas, which pass no key on. The text is constant. A front end that forbids such a handler
-loses these keys only: Tab, Space and Enter still reach and press every button.
+around it. While the form has the focus, a listener at the window gets each key before JupyterLab,
+and before the text areas, which pass no key on. The HTML is a constant, with no text from a model.
+Where a front end forbids such a handler, only these keys are lost: Tab, Space and Enter still reach
+and press every button.
 
 Rules
-- Letters count while a button of the form has the focus, never while a field has it, nor with
-  another key, nor repeated by a key that is held down. A click beside the buttons gives no focus,
-  so that a letter typed by habit answers nothing.
-- The value of a field is sent when it loses the focus, so it loses it before the press.
-- The focus follows a press only: into what the press opened, and after an answer to the cell, lest
-  the next question gets a second press.
+- Letters act while a button of the form has the focus: not while a field has it, not with Shift,
+  Ctrl, Alt or Meta, not as repeats of a held key. A click beside the buttons gives no focus, so a
+  letter typed by habit answers nothing.
+- A field sends its value when it loses the focus, so a key takes the focus away before it presses.
+- Only a press moves the focus: into the controls that it opened, or, after an answer, to the cell,
+  so that a second press does not answer the next question.
 """
 
 from __future__ import annotations
 
 FORM = "agent-nb-form"
-ACTION = "agent-nb-do-"  # and the action of a button: its class
+ACTION = "agent-nb-do-"  # followed by its action: the CSS class of a button
 _PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
 _SCRIPT = f"""
 const form=this.closest('.{FORM}');if(form&&!form.keys){{form.keys=true;

@@ -5,7 +5,7 @@ a message too. One place counts the messages and shares the models.
 
 Rules
 - `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`.
-- `sent` counts the messages; who makes a widget without the kit adds to it.
+- `sent` counts the messages; code that makes a widget without the kit adds to it.
 - A removed widget is closed after the paint, since it is displayed until then.
 """
 
@@ -22,7 +22,7 @@ from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 from ..nodes import Button, Field, Node
 
 Press = Callable[[Button], None]
-# between dollars or after an opener; a single dollar is in a span (see `markdown.html`)
+# text between dollars, or an opener; a dollar that is text is alone in a span (`markdown.html`)
 _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 
 
@@ -52,7 +52,7 @@ class Kit:
         return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
 
     def box(self, children: list[Any], *classes: str, across: bool = False) -> Any:
-        """Return a new box, of children beside (`across`) or below one another."""
+        """Return a new box, with its children beside one another (`across`) or in a column."""
         self.sent += 1
         return (w.HBox if across else w.VBox)(children, layout=self.layout, _dom_classes=classes)
 

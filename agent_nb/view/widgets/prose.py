@@ -76,8 +76,8 @@ class Prose(Slot):
     def _is_enough(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether the recent text is long enough to continue in a new widget.
 
-        A long open end makes it wait, because that is seen twice for a moment. Formulas do not wait
-        long, since they are typeset only then.
+        A long open end delays the new widget, because both widgets show it for a moment. Formulas
+        are moved early, since only the move typesets them.
         """
         enough = RECENT if len(tail) < SHORT else 2 * RECENT
         if has_formula(recent):
@@ -90,9 +90,9 @@ class Prose(Slot):
         self.widgets = [self.kit.box([self._end], "agent-nb-prose", tone)]
 
     def _begin_widget(self, recent: str, tail: str) -> None:
-        """Make the recent text a part, in the last widget or in a new merged or typeset one.
+        """Make the recent text a part, and begin a new last widget with `tail`.
 
-        A new last widget follows, with `tail`.
+        The part stays where it is, except if it is typeset or merged: that takes another widget.
         """
         box, last = self.widgets[0], self._end
         typeset = has_formula(recent)
@@ -129,7 +129,7 @@ class Prose(Slot):
     def _start_over(self, whole: str) -> None:
         """Show `whole` in one new widget instead of all that is there.
 
-        This is needed when a link is defined below a part that uses it, and for another text.
+        That is needed for another text, and when a link is defined below a part that uses it.
         """
         old = list(self.widgets[0].children)
         self._end = self.kit.html(whole, typeset=has_formula(whole))

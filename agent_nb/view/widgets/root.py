@@ -1,7 +1,7 @@
 """The outermost widget of a page, which reports how many views of it front ends show.
 
-The front end counts views in the trait `_view_count`, which it does while that is not None. Its
-count arrives by `set_state`; a browser page that opens asks for the whole state (`get_state`
+The front end counts views in the trait `_view_count` as long as that is not None. Its count
+arrives by `set_state`; a browser page that opens asks for the whole state (`get_state`
 without a key). ipywidgets calls both only for messages of a front end.
 """
 
@@ -15,7 +15,7 @@ from .beside_cell import beside_cell, hears_beside_cell
 
 
 class Watch(Protocol):
-    """Takes what is known of the views of a page, on any thread (see `views`)."""
+    """Takes reports about the views of a page, on any thread (see `views`)."""
 
     def count(self, number: int) -> None:
         """Take the number of views that a front end reports."""
@@ -30,14 +30,14 @@ class Root(w.VBox):  # type: ignore[misc]  # ipywidgets has no types
     _watch: Watch | None = None
 
     def begin(self, watch: Watch) -> None:
-        """Make front ends count the views; nothing where a count would wait for the cell's end."""
+        """Make front ends count the views, unless counts would arrive only when the cell ends."""
         if hears_beside_cell(self):
             self._acknowledge = beside_cell(self)
             self.set_trait("_view_count", 0)
             self._watch = watch
 
     def end(self) -> None:
-        """End the count, since a last report would find the widget closed."""
+        """Stop counting, so that no report arrives when the widget is closed."""
         if self._watch is not None:
             self._watch = None
             self.set_trait("_view_count", None)

@@ -1,7 +1,7 @@
-"""Slots: each holds the widgets of one node and takes the next node of its kind.
+"""Slots: each holds the widgets of one node, and changes them when a new node takes its place.
 
-Why: a widget that is replaced loses its scroll position, its focus and whether it was open; so a
-slot changes its widgets instead.
+Why: a replaced widget loses its scroll position, its focus and whether it was open; a changed one
+keeps them.
 
 Rules
 - A *moving* node, whose widgets change or take input, has a slot of its own; its static neighbours
@@ -20,7 +20,7 @@ from .kit import Kit, has_formula
 
 
 class Slot:
-    """The widgets of one place of the page, whose node may change. `widgets` are in order."""
+    """The widgets (in order) that show one node; a later node of the same type replaces it."""
 
     classes: tuple[str, ...] = ()
 
@@ -63,20 +63,20 @@ class Still(Slot):
 
 
 class Several(Slot):
-    """Nodes one below the other, in a box: each part of them has a slot."""
+    """Nodes one below the other, in a box; each part (see `parts`) has a slot."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._slots: dict[object, Slot] = {}
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return the parts in order: key, and a moving node or a tuple of static ones.
+        """Return the parts in order: a key, and a moving node or a tuple of static ones.
 
-        A slot stays with its key from one node to the next.
+        The part with the same key in the next node gets the same slot.
         """
         parts: list[tuple[object, Any]] = []
         static: list[Node] = []
-        drawn = 0
+        charts = 0
         for child in node.children:
             if not moves(child) and not isinstance(child, nodes.Image):
                 static.append(child)
@@ -84,9 +84,9 @@ class Several(Slot):
             if static:
                 parts.append(((len(parts), "still"), tuple(static)))
                 static = []
-            if isinstance(child, nodes.Interactive):  # it is not drawn again when rows come and go
-                drawn += 1
-                parts.append((("drawn", drawn), child))
+            if isinstance(child, nodes.Interactive):  # its number is its key, whatever comes before
+                charts += 1
+                parts.append((("drawn", charts), child))
                 continue
             # a picture has its own widget: it is not sent again when its neighbours change
             parts.append(((len(parts), type(child)), child if moves(child) else (child,)))

@@ -1,7 +1,7 @@
 """The steps of a run: panels, their rows, folds and bars.
 
-Rules: a step that stops moving becomes one HTML widget. A fold is opened or closed only when its
-node says something new, so that what a reader opened stays open.
+Rules: a step that stops moving becomes one HTML widget. Only a node with another `open` than the
+last one opens or closes a fold, so that what a reader opened stays open.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ class Step(Slot):
             self._slot = make_slot(node.child, self.kit) if kind != "still" else Still(self.kit)
             self._kind = kind
         self._slot.show((node.child,) if kind == "still" else node.child)
-        if kind is nodes.Prose:  # which has space of its own around it
+        if (
+            kind is nodes.Prose
+        ):  # it needs a box, because the style sheet gives the text a padding of its own
             self.widgets = self.widgets or [self.kit.box(self._slot.widgets)]
         else:
             self.widgets = self._slot.widgets
         tint = (f"agent-nb-{node.tone}",) if node.tone else ()
-        # a row without a marker is indented by its width
+        # a row without a fold's marker is indented by the width of one
         line = () if node.marked else ("agent-nb-line",)
         self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
 
@@ -59,8 +61,7 @@ class Fold(Slot):
     """A line that opens: an invisible button over the line, and the body below it.
 
     The style sheet shows the body while the button is down, so a reader need not wait for the
-    kernel. The button is moved only when the node says something new; a reader's press is passed on
-    with the key of the node.
+    kernel. A reader's press is passed on as the action `fold` with the key of the node.
     """
 
     classes = ("agent-nb-fold",)
@@ -68,7 +69,7 @@ class Fold(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._body = Several(kit)
-        self._open = False  # what the last node said, or the reader since
+        self._open = False  # as the last node or the reader set it
         self._key = ""
 
     def update(self, node: Any) -> None:
@@ -113,7 +114,7 @@ class Fold(Slot):
 class Drawn(Slot):
     """A chart or a widget, drawn by the front end from its MIME bundle.
 
-    The output is set by its trait: `with output:` would take what other code of the cell displays.
+    The trait `outputs` is set, since `with output:` would capture displays of the cell's code.
     """
 
     classes = ("agent-nb-drawn",)
