@@ -55,10 +55,10 @@ def make_parts(
     the largest number of them (0: any); the last one has the rest, with charts as pictures.
     """
     context = Context(thoughts=thoughts, above=above, folds=folds or {})
-    whole = page(RunView(badge=badge).extend(events), context)
+    full_page = page(RunView(badge=badge).extend(events), context)
     return [
         page_forms(part) if isinstance(part, Page) else _output_of(part)
-        for part in split_page(whole, most)
+        for part in split_page(full_page, most)
     ]
 
 

@@ -60,7 +60,7 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
             more = "" if line == code.strip() else " …"
             return CallLine(clip_text(line, LONGEST) + more, find_language(name, key, args), whole)
     described = list(_describe_values(args))
-    text = ", ".join(words for words, _ in described)
+    text = ", ".join(value_text for value_text, _ in described)
     whole = all(whole for _, whole in described) and len(text) <= LONGEST
     only = next(iter(args.values()), None) if len(args) == 1 else None
     prose = isinstance(only, str) and text.count(" ") > 1
@@ -93,8 +93,8 @@ def find_language(name: str, key: str, args: Mapping[str, Any]) -> str:
 
 def describe_fields(fields: Mapping[str, Any], limit: int = LONGEST) -> str:
     """Return fields with their names on one line: `unit=rows, depth=2`."""
-    words = (f"{name}={_describe_value(value)[0]}" for name, value in fields.items())
-    return clip_text(", ".join(words), limit)
+    named_values = (f"{name}={_describe_value(value)[0]}" for name, value in fields.items())
+    return clip_text(", ".join(named_values), limit)
 
 
 def _describe_values(args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -102,9 +102,9 @@ def _describe_values(args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     order = sorted(args, key=lambda k: isinstance(args[k], str) and _is_long(args[k]))
     for number, key in enumerate(order):
         value = args[key]
-        words, whole = _describe_value(value, LONGEST if len(args) == 1 else VALUE)
+        text, complete = _describe_value(value, LONGEST if len(args) == 1 else VALUE)
         bare = number == 0 and isinstance(value, str)
-        yield (words if bare else f"{key}={words}"), whole
+        yield (text if bare else f"{key}={text}"), complete
 
 
 def _is_long(text: str) -> bool:
@@ -131,5 +131,5 @@ def _describe_list(items: list[Any], limit: int) -> str:
     if len(items) > FEW or any(isinstance(item, dict | list) for item in items):
         return ""
     described = [_describe_value(item, limit) for item in items]
-    listed = f"[{', '.join(words for words, _ in described)}]"
-    return listed if len(listed) <= limit and all(whole for _, whole in described) else ""
+    listed = f"[{', '.join(text for text, _ in described)}]"
+    return listed if len(listed) <= limit and all(complete for _, complete in described) else ""

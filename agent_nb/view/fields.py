@@ -32,10 +32,10 @@ MOST_WORDS = 2000  # characters of a reason
 def make_fields(args: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """Return a field for each argument; `schema`: the JSON schema of all of them ({}: unknown)."""
     properties = schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    fields = tuple(_make_field(name, value, known.get(name)) for name, value in args.items())
-    missing = [str(name) for name in known if name not in args]
-    if known and not missing:
+    schemas = properties if isinstance(properties, dict) else {}
+    fields = tuple(_make_field(name, value, schemas.get(name)) for name, value in args.items())
+    missing = [str(name) for name in schemas if name not in args]
+    if schemas and not missing:
         return fields
     hint = f"such as {', '.join(missing[:4])}" if missing else ""
     return (*fields, Field(OTHERS, "json", "", hint=f"as a JSON object {hint}".strip()))

@@ -94,15 +94,15 @@ class Folds:
 
     def _drawn(self, key: str, node: Node) -> Node:
         """Return the node of a card in its state; an unchanged one is reused."""
-        fold, known = fold_of(node), self._nodes.get(key)
+        fold, cached = fold_of(node), self._nodes.get(key)
         if fold is None:
             return node
         state = self.states[key]
-        if known is None or known[0] is not node or known[1] != state:
+        if cached is None or cached[0] is not node or cached[1] != state:
             fold = structs.replace(fold, key=key, open=state[0], lines=state[1])
             drawn = Stack((fold, *node.children[1:])) if isinstance(node, Stack) else fold
-            known = self._nodes[key] = (node, state, drawn)
-        return known[2]
+            cached = self._nodes[key] = (node, state, drawn)
+        return cached[2]
 
 
 def fold_of(node: Node) -> Fold | None:

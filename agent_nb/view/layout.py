@@ -73,9 +73,9 @@ class Layout:
             context.inserting,
             context.chosen,
         )
-        before = self._drawn.get(card.key)
-        if before is not None and before[0] == depends_on:
-            return before[1]
+        cached = self._drawn.get(card.key)
+        if cached is not None and cached[0] == depends_on:
+            return cached[1]
         node = draw(card, context)
         self._drawn[card.key] = (depends_on, node)
         return node

@@ -100,8 +100,8 @@ class Presses:
     def _words(self, about: str) -> dict[str, str]:
         """Return the typed reason of a denial, {} if none was typed."""
         reason = next((text for f, text in self._typed(about) if f.name == REASON), "")
-        words = " ".join(str(reason).split())[:MOST_WORDS]
-        return {"reason": words} if words else {}
+        one_line = " ".join(str(reason).split())[:MOST_WORDS]
+        return {"reason": one_line} if one_line else {}
 
     def _choose(self, button: Button) -> None:
         """Choose the cell to insert, in place of one chosen before; a second press withdraws it."""

@@ -65,8 +65,8 @@ class Recovery:
                 "unknown": "It is not known how this run ended. To have it here",
             }[fate]
         )
-        drawn = page(RunView().extend(events), Context(alive=fate == "going on"))
-        forms = page_forms(add_advice(drawn, advice))
+        static_page = page(RunView().extend(events), Context(alive=fate == "going on"))
+        forms = page_forms(add_advice(static_page, advice))
         return {**forms, "text/html": f'<div class="{self.SAVED}">{forms["text/html"]}</div>'}
 
 

@@ -217,14 +217,14 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     `of`: the tool that they come from. An attachment that cannot be drawn becomes a line that says
     its type.
     """
-    drawn = [node for n, a in Shown.number_all(attachments) for node in _shown(n, a, of)]
-    images = [node for node in drawn if isinstance(node, Image)]
+    nodes = [node for n, a in Shown.number_all(attachments) for node in _shown(n, a, of)]
+    images = [node for node in nodes if isinstance(node, Image)]
     more = tuple(images[OPEN_PICTURES:])
     if not more:
-        return tuple(drawn)
+        return tuple(nodes)
     title = count_noun(len(more), "more picture")
     fold = Fold((Row((T(title, tone="muted"),)),), more, title=title)
-    return (*(node for node in drawn if node not in more), fold)
+    return (*(node for node in nodes if node not in more), fold)
 
 
 def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:

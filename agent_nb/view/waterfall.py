@@ -150,8 +150,8 @@ class _TimeRows:
         label = f"model, turn {self._turns.get(span, node.turn)}" + (
             f", attempt {attempt}" if attempt != 1 else ""
         )
-        drawn = tuple(b for b in blocks if b.kind) or (segments[0],)
-        self._rows.append(TimeRow(label, drawn, span.count("/"), "" if result == "ok" else result))
+        shown = tuple(b for b in blocks if b.kind) or (segments[0],)
+        self._rows.append(TimeRow(label, shown, span.count("/"), "" if result == "ok" else result))
 
     def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
         """Add a block, from its first delta on, to the request that it belongs to."""

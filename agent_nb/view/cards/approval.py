@@ -100,15 +100,15 @@ def decided_change(state: CallCard) -> tuple[Node, ...]:
 
     Returns () if the question had no preview, or if other arguments were approved.
     """
-    asked, decision = state.asked, state.approval
+    question, decision = state.asked, state.approval
     if (
-        asked is None
+        question is None
         or decision is None
-        or not (asked.extra or {}).get("preview")
-        or decision.args not in (None, asked.args)
+        or not (question.extra or {}).get("preview")
+        or decision.args not in (None, question.args)
     ):
         return ()
-    return _change(state, asked.args if asked.args is not None else state.args)
+    return _change(state, question.args if question.args is not None else state.args)
 
 
 def _arguments(args: dict[str, Any], *, long_texts: bool = True) -> tuple[Node, ...]:

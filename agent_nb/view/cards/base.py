@@ -99,13 +99,13 @@ def prose(
     """
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
-    whole, half = str(text), LONGEST // 2
+    full_text, half_length = str(text), LONGEST // 2
     # cut between paragraphs where possible
     head, tail = (
-        whole[:half].rpartition("\n\n")[0] or whole[:half],
-        whole[-half:].partition("\n\n")[2] or whole[-half:],
+        full_text[:half_length].rpartition("\n\n")[0] or full_text[:half_length],
+        full_text[-half_length:].partition("\n\n")[2] or full_text[-half_length:],
     )
-    size = len(whole) - len(head) - len(tail)
+    size = len(full_text) - len(head) - len(tail)
     left_out = f"… {count_noun(size, 'character')} left out here; the run and its record have the whole text."
     return (
         Prose(Text(head), dim=dim, key=key),

@@ -89,15 +89,15 @@ def _open(state: CallCard, context: Context) -> Node:
 
 def _writing(state: CallCard) -> tuple[Node, ...]:
     """Return the end of the argument that is being written, unless the line shows all of it."""
-    known = state.known
-    if not known:  # not an object, or not yet one
+    arguments = state.known
+    if not arguments:  # not an object, or not yet one
         raw = state.raw.tail(WRITTEN).strip()
         return (Pre(last_lines(raw, WRITTEN_LINES)),) if raw and raw[0] not in '{"' else ()
-    key, value = list(known.items())[-1]
+    key, value = list(arguments.items())[-1]
     text = values.newest_text(value)
     if not _is_long(key, text) or describe_call(state.name, {key: text}).whole:
         return ()
-    return (Code(text[-WRITTEN:], find_language(state.name, key, known), last=WRITTEN_LINES),)
+    return (Code(text[-WRITTEN:], find_language(state.name, key, arguments), last=WRITTEN_LINES),)
 
 
 def _is_long(key: str, text: str) -> bool:

@@ -71,10 +71,10 @@ WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the message, what happens next, and the raw text behind the error in a fold."""
-    known = KNOWN if state.soft or state.code not in LAST else LAST
-    title, tone, after = known.get(state.code, (_spell(state.code), "bad", ""))
+    titles = KNOWN if state.soft or state.code not in LAST else LAST
+    title, tone, next_step = titles.get(state.code, (_spell(state.code), "bad", ""))
     if state.code == "provider" and _REFUSAL(state.message):
-        title, tone, after = REFUSED
+        title, tone, next_step = REFUSED
     failed = tone == "bad"
     first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
     marks = (
@@ -84,7 +84,7 @@ def card(state: ErrorCard, context: Context) -> Node:
     )
     head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
     more = (Pre(rest),) if rest.strip() else ()
-    next_line = (Row((T(after, tone="muted"),)),) if after else ()
+    next_line = (Row((T(next_step, tone="muted"),)),) if next_step else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
     raw = (
         (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),)

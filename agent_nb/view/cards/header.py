@@ -102,7 +102,9 @@ def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")
     named = not source.startswith(CHOSEN)  # by the user, who knows the source
     instead = f"instead of {clip_text(state.instead_of, 80)}" if state.instead_of else ""
-    about = join_parts(instead, "" if named else source, _turns(state), state.badge, state.left_out)
+    remarks = join_parts(
+        instead, "" if named else source, _turns(state), state.badge, state.left_out
+    )
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip_text(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
     asked_anew = (
@@ -110,7 +112,7 @@ def _who(state: RunView) -> tuple[T, ...]:
     )  # a replay has a badge; its model was not asked anew
     why = clip_text(f"asked anew: {state.changed}", 120)
     changed = (T(f"  {why}", tone="wait"),) if asked_anew else ()
-    return (*model, *warned, *changed, *((T(f"  {about}", tone="muted"),) if about else ()))
+    return (*model, *warned, *changed, *((T(f"  {remarks}", tone="muted"),) if remarks else ()))
 
 
 def _turns(state: RunView) -> str:
@@ -138,16 +140,16 @@ def _figures(state: RunView, context: Context) -> str:
         if state.started and not running
         else ""
     )
-    total, about = state.usage.total, "≈ " if state.usage.estimated else ""
+    total, approximate = state.usage.total, "≈ " if state.usage.estimated else ""
     streamed = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
-    read = f"{about}{format_count(total.input)} in" if total.input else ""
+    read = f"{approximate}{format_count(total.input)} in" if total.input else ""
     wrote = (
-        f"{'≈ ' if streamed and not about else about}{format_count(total.output + streamed)} out"
+        f"{'≈ ' if streamed and not approximate else approximate}{format_count(total.output + streamed)} out"
         if total.output or streamed
         else ""
     )
-    sign = "≥ " if state.usage.unpriced else about
-    cost = f"{sign}{format_money(total.cost)}" if total.cost else ""
+    cost_sign = "≥ " if state.usage.unpriced else approximate
+    cost = f"{cost_sign}{format_money(total.cost)}" if total.cost else ""
     return join_parts(time, read, wrote, cost)
 
 

@@ -67,8 +67,8 @@ def plan(state: MapCard, *, guess: bool = True) -> Row:
     known = state.plan.known if state.plan is not None else 0
     answered = f"{known:,} answered already" if known else ""
     cost = estimate(state.plan) if state.plan is not None and guess else ""
-    about = join_parts(answered, cost, _how(state.plan))
-    return Row((T(_size(state), bold=True), T(f"  {about}", tone="muted")), wrap=True)
+    remarks = join_parts(answered, cost, _how(state.plan))
+    return Row((T(_size(state), bold=True), T(f"  {remarks}", tone="muted")), wrap=True)
 
 
 def outcome(state: MapCard) -> Row:
@@ -82,10 +82,10 @@ def outcome(state: MapCard) -> Row:
     parts += [T(f"  {counts.failed:,} failed", tone="bad")] if counts.failed else []
     parts += [T(f"  {counts.stopped:,} stopped", tone="wait")] if counts.stopped else []
     parts += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
-    known = f"{counts.known:,} of them found, not asked again" if counts.known else ""
+    reused = f"{counts.known:,} of them found, not asked again" if counts.known else ""
     tokens = f"{format_count(counts.tokens)} tokens" if counts.tokens else ""
-    about = join_parts(known, tokens, _price(counts.cost) if counts.cost else "")
-    return Row((*parts, T(f"  {about}", tone="muted")), wrap=True)
+    remarks = join_parts(reused, tokens, _price(counts.cost) if counts.cost else "")
+    return Row((*parts, T(f"  {remarks}", tone="muted")), wrap=True)
 
 
 def estimate(plan_: MapPlan) -> str:
@@ -104,12 +104,12 @@ def pace(state: MapCard, counts: MapCounts, *, over: bool) -> str:
         return rows
     left = counts.left if counts.left is not None and counts.left < DAY else None
     cost = "" if counts.cost is None else _price(counts.cost)
-    whole = "" if counts.forecast is None else f"of about {_price(counts.forecast)}"
+    forecast = "" if counts.forecast is None else f"of about {_price(counts.forecast)}"
     return join_parts(
         rows,
         _speed(counts.rate) if counts.rate else "",
         f"{format_duration(max(1, round(left)))} left" if left else "",
-        f"{cost} {whole}".strip() if counts.cost else "",
+        f"{cost} {forecast}".strip() if counts.cost else "",
     )
 
 
@@ -194,9 +194,9 @@ def _failures(counts: MapCounts) -> tuple[Node, ...]:
     if not failures:
         return ()
     named = [f"{number:,} {describe_failure(kind)}" for kind, number in failures[:KINDS]]
-    rest = len(failures) - KINDS
-    words = join_parts(*named, f"{rest:,} more kinds" if rest > 0 else "")
-    left = (T("✕ ", tone="bad", label="Failed:"), T(words, tone="bad"))
+    further_kinds = len(failures) - KINDS
+    text = join_parts(*named, f"{further_kinds:,} more kinds" if further_kinds > 0 else "")
+    left = (T("✕ ", tone="bad", label="Failed:"), T(text, tone="bad"))
     return (Row(left, wrap=True),)
 
 

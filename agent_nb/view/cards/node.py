@@ -27,18 +27,18 @@ def card(state: NodeCard, context: Context) -> Node | None:
     )
     if status == "ok" and not state.inside.cards:
         return None
-    took = format_duration(state.seconds) if state.done and state.seconds else ""
+    duration = format_duration(state.seconds) if state.done and state.seconds else ""
     left = (
         T("◇ ", tone="muted", mono=True, label="Node"),
         T(state.name or "node", bold=True, mono=True),
     )
-    about = state.result if status == "error" else count_noun(state.inside.events, "event")
-    row = Row((*left, T(f"  {about}", tone="muted")), chip(status, took))
-    inside = steps(state.inside, context)
+    remark = state.result if status == "error" else count_noun(state.inside.events, "event")
+    row = Row((*left, T(f"  {remark}", tone="muted")), chip(status, duration))
+    panels = steps(state.inside, context)
     if not state.done and context.live:
-        return Stack((row, *inside))
-    inside, charts = take_out(inside)
-    fold = Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")
+        return Stack((row, *panels))
+    panels, charts = take_out(panels)
+    fold = Fold((row,), panels, open=status == "error", title=f"{state.name}: {status}")
     return Stack((fold, *charts)) if charts else fold
 
 
@@ -54,6 +54,6 @@ def nested(call: CallCard, context: Context) -> tuple[Node, ...]:
 
 def steps(view: CardList, context: Context) -> tuple[Node, ...]:
     """Return the cards of a nested view as one panel."""
-    inner = structs.replace(context, nested=True)
-    rows = tuple(Step(card.key, node) for card, node in shown(view.cards, inner))
+    nested_context = structs.replace(context, nested=True)
+    rows = tuple(Step(card.key, node) for card, node in shown(view.cards, nested_context))
     return (Panel(rows),) if rows else ()

@@ -31,14 +31,21 @@ MARKS: dict[str, tuple[str, Tone, str]] = {
 
 def card(state: PlanCard, context: Context) -> Node:
     """Return the plan as an open fold: a headline, and the tree below it."""
-    drawn = _Drawing(state)
-    title, about, right = _tree_head(state, drawn) if state.shape == "tree" else _graph_head(state)
-    branches = tuple(drawn.branch(t, 0) for t in state.root.children if drawn.has_room())
-    rest = (Row((T(f"… {drawn.left_out():,} more", tone="muted"),)),) if drawn.left_out() else ()
+    drawing = _Drawing(state)
+    title, figures, right = (
+        _tree_head(state, drawing) if state.shape == "tree" else _graph_head(state)
+    )
+    branches = tuple(drawing.branch(t, 0) for t in state.root.children if drawing.has_room())
+    left_out = (
+        (Row((T(f"… {drawing.left_out():,} more", tone="muted"),)),) if drawing.left_out() else ()
+    )
     remarks = tuple(Row((T(f"↩ {r}", tone="wait"),), wrap=True) for r in state.remarks[:SHOWN])
-    head = Row((T(f"{title}", bold=True), T(f"  {about}", tone="muted")), right)
+    head = Row((T(f"{title}", bold=True), T(f"  {figures}", tone="muted")), right)
     return Fold(
-        (head,), (Tree(branches, title), *rest, *remarks), open=True, title=join_parts(title, about)
+        (head,),
+        (Tree(branches, title), *left_out, *remarks),
+        open=True,
+        title=join_parts(title, figures),
     )
 
 
@@ -46,12 +53,12 @@ def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...
     """Return the title, the figures beside it, and the right side of a tree's headline."""
     count = _size(state.root)
     back = count_noun(state.backtracks, "backtrack") if state.backtracks else ""
-    about = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
+    figures = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
     best = state.chosen[-1] if state.chosen else None
     score = (
         f"score {drawn.figure(best.score)}" if best is not None and best.score is not None else ""
     )
-    return "Tree of thought", about, ((T(score, tone="ok"),) if score else ())
+    return "Tree of thought", figures, ((T(score, tone="ok"),) if score else ())
 
 
 def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
@@ -65,7 +72,7 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
     )
     done, running, failed = (statuses.count(s) for s in ("ok", "running", "error"))
     going = f"{running} {'without result' if state.over else 'running'}" if running else ""
-    about = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
+    progress = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
     tone: Tone = (
         "bad"
         if failed
@@ -75,7 +82,7 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
         if done and done == nodes
         else "muted"
     )
-    return "Graph of thought", counts, (T(about, tone=tone),)
+    return "Graph of thought", counts, (T(progress, tone=tone),)
 
 
 class _Drawing:
@@ -132,8 +139,8 @@ class _Drawing:
 
     def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
         tries = count_noun(thought.tries, "try") if thought.tries > 1 else ""
-        words = join_parts(word, tries, format_duration(thought.seconds) if thought.seconds else "")
-        return (T(words, tone=tone),) if words else ()
+        text = join_parts(word, tries, format_duration(thought.seconds) if thought.seconds else "")
+        return (T(text, tone=tone),) if text else ()
 
 
 def _note(thought: Thought) -> tuple[T, ...]:

@@ -40,13 +40,13 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
 
     `alone`: it is not in a group; a state that is only a note is then one line.
     """
-    whole, name = Json(payload), _named(title, payload)
+    payload_tree, name = Json(payload), _named(title, payload)
     note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
     if alone and isinstance(note, str):
         return Row((T(f"⟳ {name}  {clip_text(note, LONGEST)}", tone="muted"),), wrap=True)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
-        return Fold((Row(left),), (whole,), title=name)
+        return Fold((Row(left),), (payload_tree,), title=name)
     changed = changes(inner(before), inner(payload))
     listed = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
     more = (
@@ -55,7 +55,7 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
         else ()
     )
     row = Row(left, (T(_counts(changed), tone="muted"),))
-    full = Fold((Row((T("whole", tone="muted"),)),), (whole,), title="whole")
+    full = Fold((Row((T("whole", tone="muted"),)),), (payload_tree,), title="whole")
     return Fold(
         (row,), (*listed, *more, full), open=not alone and 0 < len(changed) <= FEW, title=name
     )
@@ -73,12 +73,12 @@ def _named(title: str, payload: Any) -> str:
     status = fields.get("status")
     if isinstance(status, dict) and isinstance(status.get("state"), str):
         return clip_text(join_parts(title, status["state"]), 100)
-    known = [
+    identifying = [
         f"{k} {fields[k]}"
         for k in TELLING
         if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)
     ]
-    return clip_text(join_parts(title, *known), 100)
+    return clip_text(join_parts(title, *identifying), 100)
 
 
 def _counts(listed: list[Change]) -> str:

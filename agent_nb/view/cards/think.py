@@ -13,10 +13,14 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     title = _title(state)
-    about = gist(str(state.text)) if state.done else ""
+    first_sentence = gist(str(state.text)) if state.done else ""
     left = (
         T(title, tone="muted"),
-        *((T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()),
+        *(
+            (T(" — ", tone="muted"), T(first_sentence, tone="muted", italic=True))
+            if first_sentence
+            else ()
+        ),
     )
     body = (
         *_attributes(state),
@@ -28,7 +32,7 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         open=not context.nested or context.thoughts == "show",
         accordion=True,
         gives_way=context.thoughts != "show",
-        title=f"{title} — {about}" if about else title,
+        title=f"{title} — {first_sentence}" if first_sentence else title,
     )
 
 
@@ -36,12 +40,14 @@ def _title(state: ThinkCard) -> str:
     if not state.done:
         return "Thinking…"
     seconds = state.seconds  # 0 in a log without times
-    words = format_duration(seconds) if seconds >= 1 else f"{max(0.1, seconds):.1f} s"
-    return f"Thought{f' for {words}' if seconds else ''}{' (cut off)' if state.incomplete else ''}"
+    duration = format_duration(seconds) if seconds >= 1 else f"{max(0.1, seconds):.1f} s"
+    return (
+        f"Thought{f' for {duration}' if seconds else ''}{' (cut off)' if state.incomplete else ''}"
+    )
 
 
 def _attributes(state: ThinkCard) -> tuple[Node, ...]:
-    words = " · ".join(
+    text = " · ".join(
         f"{name}: {clip_text(str(value), 60)}" for name, value in state.attributes.items()
     )
-    return (Row((T(words, tone="muted"),)),) if words else ()
+    return (Row((T(text, tone="muted"),)),) if text else ()

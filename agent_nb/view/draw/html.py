@@ -200,12 +200,12 @@ def branch(node: nodes.Branch) -> str:
             f"<details>{summary}<div{style(theme.BODY)}>{draw_nodes(node.detail)}</div></details>"
         )
     edge = f"border-left-color:{theme.role(node.tone)}" if node.strong and node.tone else ""
-    below = (
+    children = (
         f"<ul{style(theme.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>"
         if node.branches
         else ""
     )
-    return f"<li{style(theme.BRANCH)}>{line}{below}</li>"
+    return f"<li{style(theme.BRANCH)}>{line}{children}</li>"
 
 
 def _figure(node: nodes.Branch) -> str:

@@ -260,8 +260,8 @@ class TextPainter:
         for card in view.cards:
             if isinstance(card, PlanCard) and (node := draw(card, self._context)) is not None:
                 self._line(text.draw(node), "end")
-        whole: Page = page(view, self._context)
-        for section in (s for s in whole.sections if s.key in {"header", "footer"}):
+        static_page: Page = page(view, self._context)
+        for section in (s for s in static_page.sections if s.key in {"header", "footer"}):
             self._line(text.draw(section), "end")
 
 

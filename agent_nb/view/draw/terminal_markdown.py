@@ -49,12 +49,7 @@ STYLES = {
     "deleted": "31",
     "inserted": "32",
 }
-MARKS = {
-    "strong": "**",
-    "em": "*",
-    "s": "~~",
-    "code": "`",
-}  # in place of styles, if the terminal has none
+MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}  # in place of missing styles
 Run = tuple[str, str]  # a text and the parameters of its style
 _PAIRED = ("`", "*", "_", "~", "$")
 
@@ -143,7 +138,7 @@ def _is_fence(source: str) -> bool:
 
 
 def _settled(source: str) -> str:
-    """Return the longest beginning of an open block that later text cannot change, or ""."""
+    """Return the longest beginning of an open block that leaves no mark open, or ""."""
     if _is_fence(source):
         return source[: source.rfind("\n") + 1]
     # a table needs its last row for the widths, a formula its end
@@ -249,15 +244,15 @@ class _Drawer:
         if kind == "code_inline":
             return self._marked("code", [(visible.show_hidden(node.content), "code")], style)
         if kind in ("strong", "em", "s"):
-            inner = ";".join(filter(None, (style, STYLES[kind])))
-            return self._marked(kind, self._inline(node, inner), style)
+            inner_style = ";".join(filter(None, (style, STYLES[kind])))
+            return self._marked(kind, self._inline(node, inner_style), style)
         if kind == "image":
             alt = visible.show_prose(node.content) or "image"
             return [(f"[{alt}]", style), *_address(str(node.attrs.get("src", "")), alt)]
         if kind == "link":
-            inside = self._inline(node, style)
-            text = "".join(text for text, _ in inside)
-            return [*inside, *_address(str(node.attrs.get("href", "")), text)]
+            label = self._inline(node, style)
+            text = "".join(text for text, _ in label)
+            return [*label, *_address(str(node.attrs.get("href", "")), text)]
         return self._inline(node, style)
 
     def _marked(self, kind: str, runs: list[Run], style: str) -> list[Run]:

@@ -173,8 +173,8 @@ def pre_style(*, first: bool = True, last: bool = True) -> str:
 
 def language_of(info: str) -> str:
     """Return the language that the info string of a fence names, "" if none."""
-    words = info.strip().split()
-    return words[0].strip("{}.").lower()[:30] if words else ""
+    parts = info.strip().split()
+    return parts[0].strip("{}.").lower()[:30] if parts else ""
 
 
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:

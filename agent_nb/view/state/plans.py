@@ -64,9 +64,7 @@ class PlanCard(Card):
         self.path = [self.root]  # of a tree: the root and the chosen candidates
         self.unscored: list[Thought] = []  # the candidates that wait for scores
         self.nodes: dict[str, Thought] = {}  # of a graph: by id
-        self.with_room: list[
-            Thought
-        ] = []  # graph nodes that wait for `unnamed` nodes, the latest last
+        self.with_room: list[Thought] = []  # graph nodes with `unnamed` ones, the latest last
         self.counts = [0, 0]
         self.expanded = 0
         self.backtracks = 0

@@ -135,12 +135,12 @@ class Bar(Slot):
     def update(self, node: Any) -> None:
         """Move the bar."""
         value = round(max(0.0, min(1.0, node.fraction or 0.0)), 3)
-        words = html.bar_words(node)
+        label = html.bar_words(node)
         if not self.widgets:
             self.kit.sent += 2  # the bar and its style
             bar = w.FloatProgress(
                 value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name
             )
-            self.widgets = [bar, self.kit.html(words)]
+            self.widgets = [bar, self.kit.html(label)]
         self.kit.set(self.widgets[0], "value", value)
-        self.kit.set(self.widgets[1], "value", words)
+        self.kit.set(self.widgets[1], "value", label)
