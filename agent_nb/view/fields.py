@@ -23,7 +23,7 @@ from .nodes import Field
 
 #: The name of the field for arguments that the call does not have; no argument is named so.
 OTHERS = ""
-#: In place of a field's name: the key of a fault of the whole call.
+#: The key, in place of a field's name, of what is wrong with the call as a whole.
 CALL = "\0"
 REASON = "reason"
 MOST_WORDS = 2000  # characters of a reason
@@ -49,7 +49,7 @@ def reason_field() -> Field:
 def read_fields(
     typed: Iterable[tuple[Field, Any]],
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments that fields hold, and name of a field → what is wrong with it."""
+    """Return the arguments that fields hold, and the faults: name of a field → what is wrong."""
     args: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for field, value in typed:

@@ -1,4 +1,8 @@
-"""The progress of a running call in words: how much is done, how fast, and the time left."""
+"""The progress of a running call in words: how much is done, how fast, and the time left.
+
+Rule: speed and time left follow from the first and the latest fraction; they are left out while
+these are too close.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What was sent about the notebook with the prompt: one quiet line that opens to that text."""
+"""What was sent about the notebook with the prompt: one quiet line that opens to that text.
+
+Why: the user can see which variables, cells and files the model read, and for how many tokens.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,8 @@ from ..values import bounded
 from .base import Context
 
 LONGEST = 40_000  # characters of the text
-_TABLE = re.compile(
-    r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M
-)  # a described table, not the code of a file
+# the line that describes a table; no line of a file's code looks like it
+_TABLE = re.compile(r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M)
 _COLUMN = re.compile(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ")
 
 

@@ -107,9 +107,7 @@ def _who(state: RunView) -> tuple[T, ...]:
     )
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip_text(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
-    asked_anew = (
-        state.changed and not state.badge
-    )  # a replay has a badge; its model was not asked anew
+    asked_anew = state.changed and not state.badge  # a badge marks a replay, which asks no model
     why = clip_text(f"asked anew: {state.changed}", 120)
     changed = (T(f"  {why}", tone="wait"),) if asked_anew else ()
     return (*model, *warned, *changed, *((T(f"  {remarks}", tone="muted"),) if remarks else ()))

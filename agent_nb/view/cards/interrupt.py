@@ -1,4 +1,7 @@
-"""A stopped run: who or which limit stopped it, and how to continue."""
+"""A stopped run: who or which limit stopped it, and how to continue.
+
+Rule: at a limit, the card names the option that raises it.
+"""
 
 from __future__ import annotations
 

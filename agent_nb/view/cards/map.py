@@ -26,7 +26,7 @@ from .base import Context
 
 SHOWN = 12  # rows of the table
 KINDS = 6  # kinds of failures that are named
-WORDS = 160  # characters of a prompt or an answer; the page is mostly too narrow for all
+WORDS = 160  # characters of a prompt or an answer; most pages are too narrow to show all
 # the common beginning of all prompts is left out if it has at least so many letters, and if there
 # are at least so many prompts
 WORTH, FEW = 12, 3

@@ -1,4 +1,8 @@
-"""A span (a sub-agent's run or a node of a foreign graph) with its own cards inside."""
+"""A span (a sub-agent's run or a node of a foreign graph) with its own cards inside.
+
+Rules: a span that went well and has no cards is not shown. Charts inside it are moved below its
+fold, because a front end draws only those that stand in the open (`parts`).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def card(state: NodeCard, context: Context) -> Node | None:
 def nested(call: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the runs inside a call, one after the other.
 
-    A prompt that is also an argument of the call is not shown again: the call has it already.
+    A prompt that repeats the longest text among the call's arguments is not shown again.
     """
     texts = (text for text in call.args.values() if isinstance(text, str))
     inside_call = structs.replace(context, above=max(texts, key=len, default=""))

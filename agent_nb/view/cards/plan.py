@@ -1,6 +1,6 @@
 """A plan: a tree of thought with its scores, or a graph of thought with the results of its nodes.
 
-The chosen path is bold and joined by a coloured line; a branch that was given up says why.
+Rules: the chosen path is bold and joined by a coloured line; a branch that was given up says why.
 """
 
 from __future__ import annotations

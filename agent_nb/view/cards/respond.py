@@ -1,4 +1,7 @@
-"""A text of the model: markdown that grows, or the value of a typed answer."""
+"""A text of the model: markdown that grows, or the value of a typed answer.
+
+Rule: if the run asked for a type, text that begins as JSON is shown as code, never as markdown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A failed request that is made again: one row that counts down, then says how long it took."""
+"""A failed request that is made again: one row that counts down, then says how long it took.
+
+Why a countdown: without it, the wait looks like a run that hangs.
+"""
 
 from __future__ import annotations
 

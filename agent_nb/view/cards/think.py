@@ -1,4 +1,8 @@
-"""A thought of the model: a line with its duration and first sentence, which opens to the text."""
+"""A thought of the model: a line with its duration and first sentence, which opens to the text.
+
+Rule: the card is open at first and gives way to the cards after it (`folds`), unless thoughts are
+to be shown in full.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold; None if thoughts are hidden, or if it ended without text."""
+    """Return the thought as a fold; None if thoughts are hidden or it ended without content."""
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     title = _title(state)

@@ -1,4 +1,7 @@
-"""The part of the fold that handles the model's thoughts (see `fold`)."""
+"""The part of the fold that handles the model's thoughts (see `fold`).
+
+Rules: a block is one card. A thought starts at its first delta, or without one at the event before.
+"""
 
 from __future__ import annotations
 
