@@ -46,9 +46,7 @@ from .think_cards import ThinkCards
 from .usage import Usage
 
 INTERNAL_NODES = ("llm",)  # spans without a card: the requests to the model
-TEXTS = frozenset(
-    {"think", "respond", "call"}
-)  # values of `Delta.of`: deltas that carry pieces of a text
+TEXTS = frozenset({"think", "respond", "call"})  # `of` of deltas that carry pieces of a text
 
 
 class Span(NamedTuple):

@@ -136,10 +136,7 @@ class Maps:
         return is_map
 
     def _state(self, event: State) -> bool:
-        if event.kind in (
-            "map.rows",
-            "map.scores",
-        ):  # the card shows a sample and a summary of them
+        if event.kind in ("map.rows", "map.scores"):  # the card shows a sample of them
             return self.card is not None
         if event.kind == "map.plan":
             return self._take_plan(_read(event.payload, MapPlan))

@@ -80,9 +80,7 @@ class TextCards:
         elif self._step == "instead":
             self._blank()
         elif last.done:
-            last.text = Text(
-                str(last.text)
-            )  # the stream of a done text is closed; a copy gets a new one
+            last.text = Text(str(last.text))  # the text's stream is closed; a copy gets a new one
         last.block_start, last.writing, last.done = len(last.text), True, False
         self._cards.add_alias(last, alias)
         return last

@@ -154,7 +154,7 @@ class Editor(Slot):
         ]
 
     def forget(self) -> None:
-        """Remove this editor from those that `Kit.editors` reads."""
+        """Remove this editor from `Kit.editors`, so that its fields can no longer be read."""
         self.kit.editors.pop(self._about, None)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The steps of a run: panels, their rows, folds and bars.
 
-Rules: a step that stops moving becomes one HTML widget. Only a node with another `open` than the
-last one opens or closes a fold, so that what a reader opened stays open.
+Rules: a step that stops moving becomes one HTML widget. A fold opens or closes only if `open`
+of its node differs from what it shows; a reader's choice reaches the node by `Presses.folds`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ class Step(Slot):
             self._slot = make_slot(node.child, self.kit) if kind != "still" else Still(self.kit)
             self._kind = kind
         self._slot.show((node.child,) if kind == "still" else node.child)
-        if (
-            kind is nodes.Prose
-        ):  # it needs a box, because the style sheet gives the text a padding of its own
+        if kind is nodes.Prose:  # in a box of the row, since the text has a padding of its own
             self.widgets = self.widgets or [self.kit.box(self._slot.widgets)]
         else:
             self.widgets = self._slot.widgets
