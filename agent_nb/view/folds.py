@@ -44,8 +44,8 @@ class Folds:
     def __init__(self) -> None:
         self.states: dict[str, FoldState] = {}
         self.moving = False
-        self._going: set[str] = set()  # keys of cards that are folding or have folded
-        self._stepped = 0.0  # when a card last became lower
+        self._folding: set[str] = set()  # keys of cards that are folding or have folded
+        self._last_step = 0.0  # when a card last became lower
         # key of a card: its node as it was drawn, its state, and the node with that state
         self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
 
@@ -66,7 +66,7 @@ class Folds:
                 filled = card.done and lines_below >= count_lines(fold.body)
                 state = chosen.get(card.key) or self._state(card.key, fold, filled=filled)
                 self.states[card.key] = state
-                gives_way = filled or card.key in self._going
+                gives_way = filled or card.key in self._folding
                 # the topmost of these cards folds next: it is the last to be set
                 folding = card.key if state[0] and state[1] and gives_way else folding
             lines_below = (
@@ -80,9 +80,9 @@ class Folds:
     def _step(self, key: str, now: float) -> None:
         """Make a card lower; the last step waits until the page has shown the one before."""
         lines = self.states[key][1]
-        if now - self._stepped >= (PAUSE if lines > STEP else SETTLED):
-            self._stepped = now
-            self._going.add(key)
+        if now - self._last_step >= (PAUSE if lines > STEP else SETTLED):
+            self._last_step = now
+            self._folding.add(key)
             self.states[key] = (lines > STEP, lines - STEP)
 
     def _state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
@@ -90,7 +90,7 @@ class Folds:
         if not (fold.gives_way and fold.open):
             return fold.open, 0
         is_open, lines = before = self.states.get(key, (not filled, 0))
-        return before if key in self._going or not is_open else (True, max(lines, room(fold)))
+        return before if key in self._folding or not is_open else (True, max(lines, room(fold)))
 
     def _drawn(self, key: str, node: Node) -> Node:
         """Return the node of a card in its state; an unchanged one is reused."""
@@ -123,13 +123,13 @@ def count_lines(parts: Iterable[Node]) -> int:
     """
     lines = 0
     for part in parts:
-        lines += _COUNT.get(type(part), _one)(part)
+        lines += _COUNT.get(type(part), _one_line)(part)
         if lines >= MOST:
             return MOST
     return lines
 
 
-def _one(node: Node) -> int:
+def _one_line(node: Node) -> int:
     return 1
 
 
@@ -141,7 +141,7 @@ def _prose(node: nodes.Prose) -> int:
     return MOST if len(node.text) > MOST * LETTERS else _text(str(node.text).strip())
 
 
-def _boxed(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
+def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
     shown = (isinstance(node, nodes.Code) and node.last) or SCROLLS
     return 1 + min(shown, node.text[: MOST * LETTERS].rstrip().count("\n") + 1)
 
@@ -160,9 +160,9 @@ _COUNT: dict[type[Node], Callable[[Any], int]] = {
     Stack: lambda node: count_lines(node.children),
     nodes.Box: lambda node: count_lines(node.children),
     nodes.Panel: lambda node: count_lines(step.child for step in node.steps),
-    nodes.Pre: _boxed,
-    nodes.Code: _boxed,
-    nodes.Diff: _boxed,
+    nodes.Pre: _count_box,
+    nodes.Code: _count_box,
+    nodes.Diff: _count_box,
     nodes.Bar: lambda node: 2,
     nodes.Prose: _prose,
     nodes.Json: _json,

@@ -53,19 +53,19 @@ def take_out(children: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Interact
 def _split(node: Node) -> Iterator[Node]:
     """Yield the pieces of a node, nodes of its type, and between them the charts and widgets."""
     if isinstance(node, Stack | Box):
-        yield from _group(node.children, lambda c: _with(node, children=c))
+        yield from _group(node.children, lambda c: _replace_fields(node, children=c))
     elif isinstance(node, Panel):
         yield from _group(node.steps, Panel)
     elif isinstance(node, Page):
         yield from _group(node.sections, lambda sections: Page(node.label, sections))
     elif isinstance(node, Step | Section):
         for piece in _split(node.child):
-            yield piece if isinstance(piece, Interactive) else _with(node, child=piece)
+            yield piece if isinstance(piece, Interactive) else _replace_fields(node, child=piece)
     else:
         yield node
 
 
-def _with(node: Any, **fields: Any) -> Any:
+def _replace_fields(node: Any, **fields: Any) -> Any:
     """Return a node with other fields, or itself if they are the same."""
     from msgspec.structs import replace
 

@@ -55,7 +55,7 @@ class Timeline:
 def timeline(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as HTML."""
     lines, total = list_time_rows(log), _total(log)
-    if why := _nothing(log, lines):
+    if why := _explain_empty(log, lines):
         return f"<p>{why}</p>"
     body = "".join(_html_row(row, total) for row in lines[:ROWS])
     more = f"<p>… and {len(lines) - ROWS} more</p>" if len(lines) > ROWS else ""
@@ -63,7 +63,7 @@ def timeline(log: Sequence[Event]) -> str:
         f'<span style="color:{colour}">{char}</span> {word}' for char, colour, word in LOOK.values()
     )
     return (
-        f"<p><b>{_time(total)}</b> in all{escape(_sums(lines))}</p>"
+        f"<p><b>{_time(total)}</b> in all{escape(_describe_sums(lines))}</p>"
         f'<table style="border-collapse:collapse"><tbody>{body}</tbody></table>{more}<p><small>{legend}</small></p>'
     )
 
@@ -71,9 +71,9 @@ def timeline(log: Sequence[Event]) -> str:
 def text(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as plain text."""
     lines, total = list_time_rows(log), _total(log)
-    if why := _nothing(log, lines):
+    if why := _explain_empty(log, lines):
         return why
-    out = [f"{_time(total)} in all{_sums(lines)}"]
+    out = [f"{_time(total)} in all{_describe_sums(lines)}"]
     for row in lines[:ROWS]:
         bar = "".join(LOOK[kind][0] if kind else " " for kind in _cells(row, total))
         out.append(f"{_label(row):<{LABEL}} |{bar}| {_seconds(row)}")
@@ -82,7 +82,7 @@ def text(log: Sequence[Event]) -> str:
     return "\n".join(out)
 
 
-def _nothing(log: Sequence[Event], drawn: Sequence[TimeRow]) -> str:
+def _explain_empty(log: Sequence[Event], drawn: Sequence[TimeRow]) -> str:
     """Return why there is nothing to show, or ""."""
     if log and not any(event.ts for event in log):
         return "No time to show: the run was imported, and its source gave no times."
@@ -136,7 +136,7 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 
-def _sums(drawn: Iterable[TimeRow]) -> str:
+def _describe_sums(drawn: Iterable[TimeRow]) -> str:
     segments = [s for row in drawn for s in row.segments]
     named = {
         name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()

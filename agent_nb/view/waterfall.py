@@ -70,7 +70,7 @@ class _TimeRows:
         self._open: dict[str, str] = {}  # span of a run: the span of its latest request
         self._retry: float | None = None  # when the latest request failed, until it is made again
         # blocks of logs without requests, by span and turn
-        self._loose: dict[tuple[str, int], list[Segment]] = {}
+        self._loose_blocks: dict[tuple[str, int], list[Segment]] = {}
         # id of a call: its name, and its segments so far
         self._calls: dict[str, tuple[str, list[Segment]]] = {}
         self._question_times: dict[str, float] = {}  # id of a call: since when it is asked about
@@ -101,7 +101,7 @@ class _TimeRows:
         open_note = "not finished" if self._over else "running"
         for key, (node, segments) in self._requests.items():
             self._request(key, node, segments, self._last, open_note)
-        for (_, turn), segments in self._loose.items():
+        for (_, turn), segments in self._loose_blocks.items():
             self._rows.append(TimeRow(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
@@ -162,7 +162,7 @@ class _TimeRows:
             self._requests[owner][1].append(segment)
             self._turns[owner] = event.turn
         else:
-            self._loose.setdefault((event.span, event.turn), []).append(segment)
+            self._loose_blocks.setdefault((event.span, event.turn), []).append(segment)
 
     def _approval(self, event: e.Approval, at: float) -> None:
         if event.stage == "requested":

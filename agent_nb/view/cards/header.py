@@ -62,7 +62,7 @@ def card(state: RunView, context: Context) -> Node:
 def phase(state: RunView) -> tuple[str, Tone]:
     """Return what a running run is doing, in words, with its tone."""
     calls = state.open_calls()
-    if any(map(_asks, calls)):
+    if any(map(_waits_for_user, calls)):
         return "waiting for you", "wait"
     running = [c for c in calls if c.status == "running"]
     if running:
@@ -89,11 +89,11 @@ def phase(state: RunView) -> tuple[str, Tone]:
     return ("starting" if not state.events else "waiting for the model"), "run"
 
 
-def _asks(call: CallCard) -> bool:
+def _waits_for_user(call: CallCard) -> bool:
     """Return whether a call, or a call of a sub-agent inside it, waits for the user."""
     inside = (c for view in call.children for c in view.cards)
     return call.status == "waiting" or any(
-        _asks(c) for c in inside if isinstance(c, CallCard) and c.open
+        _waits_for_user(c) for c in inside if isinstance(c, CallCard) and c.open
     )
 
 

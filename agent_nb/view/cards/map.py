@@ -67,7 +67,7 @@ def plan(state: MapCard, *, guess: bool = True) -> Row:
     known = state.plan.known if state.plan is not None else 0
     answered = f"{known:,} answered already" if known else ""
     cost = estimate(state.plan) if state.plan is not None and guess else ""
-    remarks = join_parts(answered, cost, _how(state.plan))
+    remarks = join_parts(answered, cost, _describe_requests(state.plan))
     return Row((T(_size(state), bold=True), T(f"  {remarks}", tone="muted")), wrap=True)
 
 
@@ -127,7 +127,7 @@ def _asked(state: MapCard) -> str:
     return count_noun(state.counts.total, "row" if repeats <= 1 else "answer")
 
 
-def _how(plan_: MapPlan | None) -> str:
+def _describe_requests(plan_: MapPlan | None) -> str:
     """Return how the rows are asked: how many at once, how fast, where."""
     if plan_ is None:
         return ""
@@ -162,7 +162,7 @@ def _details(state: MapCard) -> tuple[Node, ...]:
         "estimate": join_parts(estimate(plan_), clip_text(plan_.estimate.basis, NAMES))
         if plan_.estimate is not None
         else "",
-        "asked": _how(plan_),
+        "asked": _describe_requests(plan_),
     }
     return tuple(
         Row((T(f"{name}  ", tone="muted"), T(value)), wrap=True)

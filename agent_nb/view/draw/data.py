@@ -74,7 +74,7 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     """Return the cells of a row; a comparison of two sides colours a changed line."""
     if not node.sides:
         return [
-            f"<td{style(theme.CELL, _alignment(node, n), _breadth(node, n, c))}>{text(c)}</td>"
+            f"<td{style(theme.CELL, _alignment(node, n), _width_style(node, n, c))}>{text(c)}</td>"
             for n, c in enumerate(row)
         ]
     colours = ("", "deleted", "inserted") if row[0] == SideBySide.CHANGED else ("",) * len(row)
@@ -84,7 +84,7 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _breadth(node: nodes.Table, column: int, cell: str) -> str:
+def _width_style(node: nodes.Table, column: int, cell: str) -> str:
     """Return the style of a cell's width: a date stays on one line, a long text has room."""
     if column in node.cut:
         return theme.CUT
@@ -101,7 +101,7 @@ def _alignment(node: nodes.Table, column: int) -> str:
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _breadth(node, n, c))}>{text(c)}</th>'
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _width_style(node, n, c))}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)

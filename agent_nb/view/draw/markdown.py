@@ -70,14 +70,14 @@ def escaped(text: str) -> str:
 
 def span(text: str) -> str:
     """Return a code span."""
-    code = _inert(visible.show_hidden(text).replace("\n", " "))
+    code = _disarm_code(visible.show_hidden(text).replace("\n", " "))
     runs = [len(run) for run in re.findall(r"`+", code)]
     ticks = "`" * (max(runs, default=0) + 1)
     pad = " " if code.startswith("`") or code.endswith("`") else ""
     return f"{ticks}{pad}{code}{pad}{ticks}" if code.strip() else code
 
 
-def _inert(code: str) -> str:
+def _disarm_code(code: str) -> str:
     """Return code without tags and links, even for a parser that does not see its backticks."""
     return _TAG.sub(f"<{ZERO}", code).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:")
 
@@ -208,13 +208,13 @@ def disarmed(text: str) -> str:
         else text
     )
     for match in _SPAN.finditer(text):
-        pieces.append(_outside(text[position : match.start()], maths=maths))
-        pieces.append(_inert(match.group()))
+        pieces.append(_disarm_text(text[position : match.start()], maths=maths))
+        pieces.append(_disarm_code(match.group()))
         position = match.end()
-    return "".join([*pieces, _outside(text[position:], maths=maths)])
+    return "".join([*pieces, _disarm_text(text[position:], maths=maths)])
 
 
-def _outside(text: str, *, maths: bool) -> str:
+def _disarm_text(text: str, *, maths: bool) -> str:
     """Return text outside code spans, disarmed; `maths`: it may hold TeX."""
     # front ends differ in what they take for a formula, so every refused command is broken up
     if maths:

@@ -112,7 +112,7 @@ class TextPainter:
         if len(card.text):
             self._begin_kind("answer")
         if self._terminal is None:
-            self._flow(card.text, "", card.done)
+            self._print_growing(card.text, "", card.done)
         else:
             self._draw_markdown(card.text, self._terminal, done=card.done)
 
@@ -132,7 +132,7 @@ class TextPainter:
             return
         if self._context.thoughts == "show":
             self._once("head", "Thinking:")
-            self._flow(card.text, INDENT, card.done)
+            self._print_growing(card.text, INDENT, card.done)
         elif card.done:
             self._whole(card)
 
@@ -202,7 +202,7 @@ class TextPainter:
             )
             self._letters = end
 
-    def _flow(self, text: Text, indent: str, done: bool) -> None:
+    def _print_growing(self, text: Text, indent: str, done: bool) -> None:
         """Print the new end of a growing text."""
         self._replaces(text)
         if len(text) > self._letters:

@@ -291,10 +291,10 @@ def bare(formula: str) -> str:
 
 
 def _text(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return _no_formula(tokens[index].content)
+    return _isolate_delimiters(tokens[index].content)
 
 
-def _no_formula(text: str) -> str:
+def _isolate_delimiters(text: str) -> str:
     """Return HTML of a text in which nothing begins a formula."""
     return _DELIMITER.sub(r"<span>\g<0></span>", escape(text))
 
@@ -304,7 +304,7 @@ def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
     source = str(token.attrGet("src") or "")
     if source.startswith("data:"):
         return f'<img src="{escape(source)}" alt="{escape(token.content)}" style="{theme.IMAGE}">'
-    return f'<a href="{escape(source)}" style="{theme.link()}">{_no_formula(token.content) or "image"}</a>'
+    return f'<a href="{escape(source)}" style="{theme.link()}">{_isolate_delimiters(token.content) or "image"}</a>'
 
 
 _RULES: dict[str, Any] = {

@@ -86,7 +86,7 @@ def formula(source: str) -> str:
     tex, block = _inside(source.strip())
     if len(tex) <= LONGEST:
         with suppress(Exception):  # the converter may raise anything, also RecursionError
-            return _written(_converted(tex, block), 0)
+            return _written(_convert(tex, block), 0)
     return f"<code>{escape(visible.show_hidden(source))}</code>"
 
 
@@ -102,7 +102,7 @@ def _inside(source: str) -> tuple[str, bool]:
     return source, source.startswith("\\begin{")
 
 
-def _converted(tex: str, block: bool) -> Element:
+def _convert(tex: str, block: bool) -> Element:
     """Return the MathML of the converter, with the TeX as its alternative text."""
     from latex2mathml.converter import convert_to_element
 
@@ -116,7 +116,7 @@ def _written(element: Element, depth: int) -> str:
     if depth > DEEPEST:
         raise ValueError(depth)
     tag = element.tag if element.tag in TAGS else "mrow"
-    attributes = (  # `_converted` set those of the root
+    attributes = (  # `_convert` set those of the root
         dict(element.attrib)
         if depth == 0
         else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}

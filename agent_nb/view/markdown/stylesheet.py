@@ -27,7 +27,7 @@ ROOT = ".agent-nb .agent-nb-prose.agent-nb-prose"
 
 def compact(html: str) -> str:
     """Return rendered markdown without the styles of `css` and line ends between blocks."""
-    return _BREAK.sub(r"\1", _TAG.sub(_shortened, html).replace(f' style="{theme.link()}"', ""))
+    return _BREAK.sub(r"\1", _TAG.sub(_shorten_tag, html).replace(f' style="{theme.link()}"', ""))
 
 
 @cache
@@ -36,7 +36,7 @@ def css() -> str:
     return "\n".join(f"{ROOT} {selector}{{{rules}}}" for selector, rules in selectors().items())
 
 
-def _shortened(match: re.Match[str]) -> str:
+def _shorten_tag(match: re.Match[str]) -> str:
     """Return the start of a tag without a style that `css` has; a code token gets its class."""
     tag, rules = match.groups()
     known = _known()

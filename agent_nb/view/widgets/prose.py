@@ -68,12 +68,12 @@ class Prose(Slot):
             self._start_over(compact("".join(stream.frozen)))
             return
         recent = compact("".join(stream.frozen[self._placed :]))
-        if self._is_enough(recent, tail, node.open):
+        if self._fills_part(recent, tail, node.open):
             self._placed = len(stream.frozen)
             self._begin_widget(recent, tail)
         self.kit.set(self._end, "value", compact(stream.unset(self._placed)) + tail)
 
-    def _is_enough(self, recent: str, tail: str, growing: bool) -> bool:
+    def _fills_part(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether the recent text is long enough to continue in a new widget.
 
         A long open end delays the new widget, because both widgets show it for a moment. Formulas
