@@ -1,6 +1,6 @@
 """A text of the model: markdown that grows, or the value of a typed answer.
 
-Rule: if the run asked for a type, text that begins as JSON is shown as code, never as markdown.
+Rule: if the run asked for a type, text that begins as JSON is code until it proves valid.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ class Batch:
 class CardList:
     """Cards in order, some with an alias (such as the id of their block) by which they are found.
 
-    `on_change` is called when a card here changes: the card around this list changes with it.
+    `on_change` is called when a card here changes, so that the card around this list changes too.
     """
 
     def __init__(self, on_change: Callable[[], None] | None = None) -> None:
