@@ -2,7 +2,7 @@
 
 Read `loop` first: one run from its prompt to its end. `agent` prepares it (the public
 `Agent` of `rows` extends it), `turn` reads one answer of a model, `batch` runs its calls, `tape`
-and `replay` give a recorded run again. Other rooms start runs, follow them (`registry`), and
+and `replay` play a recorded run. Other rooms start runs, follow them (`registry`), and
 compare a replay with its record.
 
 Order: call_ids, clean_json, code_names, context, images, interpolate, limits, masking,

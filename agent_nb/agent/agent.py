@@ -1,11 +1,14 @@
 """An agent: called with a prompt, it returns the stream of a run.
 
+Why apart from `configuration` and `loop`: an agent may be called many times; each call assembles
+one run from the agent's values, and the loop carries it out.
+
 Rules
-- No concrete model, dialect, tool or codec is imported. The notebook passes in its host, asker and
-  folder.
-- It holds no run state: runs of one agent may interleave.
-- Maps and evaluations are added above (`rows.agent.Agent`). So nothing here makes an agent by
-  calling a class: a copy has the class of its original.
+- No concrete model, dialect, tool or codec is imported. The notebook passes in its host, its folder
+  and where approvals are asked for.
+- An agent holds no run state: runs of one agent may interleave.
+- `rows.agent.Agent` adds maps and evaluations in a subclass. So nothing here calls the class of an
+  agent: agents are copied, and a copy keeps its class.
 """
 
 from __future__ import annotations
@@ -58,11 +61,11 @@ class PromptAgent(Configuration):
 
         `history`: events of earlier runs of the conversation, oldest first. They are trusted: check
         foreign records first. `notes`: remarks on the conversation for the log. `resume`: where a
-        replay drifted; the run continues from there. `context`: what the model is given about the
-        notebook of the running cell (`auto`, `vars`, `cells`, `none`; None: its default); elsewhere
-        there is nothing to give. `view`: how a notebook cell that awaits the
-        run shows it (`auto`, `widgets`, `html`, `text`; None: not at all). `record`: let a notebook
-        record the run, and replay it where nothing runs live (`offline`).
+        replay drifted; the run continues from there. `context`: what to tell the model about the
+        notebook of the running cell (`auto`, `vars`, `cells`, `none`; None: its default); outside a
+        notebook it has no effect. `view`: how a notebook cell that awaits the run shows it (`auto`,
+        `widgets`, `html`, `text`; None: not at all). `record`: let a notebook record the run, and
+        replay it where nothing runs live (`offline`).
 
         Awaiting the stream returns the run. It raises RunFailed for a run that ended in an error,
         unless `check` is False. Raises UsageError on an empty prompt.
@@ -86,7 +89,7 @@ class PromptAgent(Configuration):
             basis = Basis.of(self, redaction)
             return basis.plan(log, inputs, notes, ask=ask, context=run_context)
 
-        # raise now what makes a run impossible; offline, the model may be unknown
+        # fail now, not when the run starts; offline, the model may be unknown
         if not read_launch().why_not_live:
             plan()
         request = RunRequest(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..tools import ApprovalSource, Approver, Host, Policy, ToolRunner
 
 FALLBACK_DIALECT = "xml"
-SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Python code had a host
+SHARED = "shared"  # setting in `run_start`: Python code began the run, its tools used the kernel
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Basis(msgspec.Struct, frozen=True):
         agent, redaction = self.agent, self.redaction
         (model, dialect), *others = [(_started(model), dialect) for model, dialect in self.models]
         sizes = [m.context for m, _ in self.models if m.context]
-        # turns of a stranger may have talked the model into a call: lasting approvals do not count
+        # a stranger's turns may have prompted a call: approvals of earlier runs do not count
         foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
         approver = Approver(self.policy, ask, None if foreign else KERNEL_PERMISSIONS)
 
@@ -137,16 +137,18 @@ class Basis(msgspec.Struct, frozen=True):
         output = None if agent.output is None else agent.output.wire
         output_way = OutputWays(output, model, tools).choose(dialect)
         opening = write_opening(dialect, tools, output_way, (agent.system,), shots=model.shots)
-        beside: list[Any] = [] if output_way.schema is None else [output_way.schema.schema]
-        beside += map(msgspec.to_builtins, (*tools, *output_way.tools)) if dialect.native else ()
-        written = sum(len(dumps(value)) // CHARS_PER_TOKEN + 1 for value in beside)
-        return estimate_tokens(opening) + written
+        sent_apart: list[Any] = [] if output_way.schema is None else [output_way.schema.schema]
+        sent_apart += (
+            map(msgspec.to_builtins, (*tools, *output_way.tools)) if dialect.native else ()
+        )
+        tokens_apart = sum(len(dumps(value)) // CHARS_PER_TOKEN + 1 for value in sent_apart)
+        return estimate_tokens(opening) + tokens_apart
 
     def estimate_prompt_tokens(self, prompt: str, pictures: int) -> int:
         """Estimate the tokens of one prompt with so many pictures, if the model sees pictures."""
-        seen = 0 if is_blind(self.models[0][0]) else pictures
+        visible = 0 if is_blind(self.models[0][0]) else pictures
         picture = ImageBlock("image/png", "")  # counts as any picture does
-        return estimate_tokens([Message("user", (*[picture] * seen, TextBlock(prompt)))])
+        return estimate_tokens([Message("user", (*[picture] * visible, TextBlock(prompt)))])
 
 
 def share_host(plan: Plan, host: Host | None) -> Plan:
@@ -194,11 +196,11 @@ def make_player(
     log: EventLog,
     redaction: Redaction,
 ) -> Callable[[CancelScope], Player]:
-    """Return what makes the player of a tape, in its cancel scope.
+    """Return a function that takes a cancel scope and makes the player of a tape.
 
-    `strictness`: how strictly a test compares (None: as any replay).
+    `strictness`: how strictly a test compares (None: as in any replay).
     """
-    if agent.tools.late:  # MCP servers are not started: their tools are those of the record
+    if agent.tools.late:  # a replay starts no MCP server: it takes their tools from the record
         agent = agent.equipped(agent.tools.with_recorded(tape.events))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
@@ -240,7 +242,7 @@ def _runner(
 
 
 def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, Any]:
-    """Return the fields of `run_start` that all runs share: the values that decide the outcome."""
+    """Return the fields of `run_start` that all runs share: what decides their outcome."""
     value = redaction.value
     settings: dict[str, Any] = value(
         {
@@ -257,8 +259,11 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
     tools = agent.tools.asked
     settings |= {"asked_tools": list(tools)} if tools != agent.tools.names else {}
     settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
-    seen = digest_dependencies(agent.tools, Reader(folder=agent.folder))
-    settings |= {"place": value(describe_place(agent.folder)), **({"behind": seen} if seen else {})}
+    digests = digest_dependencies(agent.tools, Reader(folder=agent.folder))
+    settings |= {
+        "place": value(describe_place(agent.folder)),
+        **({"behind": digests} if digests else {}),
+    }
     names = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**names, "tools": agent.tools.names, "settings": settings}
 

@@ -1,8 +1,9 @@
-"""The pictures of a prompt and what a result shows: as they are hashed,
-recorded and sent.
+"""Pictures of prompts and displays of results, in the forms that are hashed, recorded and sent.
 
-Rules: the data behind a figure (`record.figure_data`) holds texts. So it is kept only with a
-function that removes secrets.
+Rules
+- The data behind a figure (`record.figure_data`) contains text. So it is kept only if the caller
+  passes a function that removes secrets.
+- The text chunks of a picture are neither recorded nor sent (`without_text`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,7 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 
 
 def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
-    """Yield what a result shows as it is recorded; what is neither picture nor display is left
-    out.
-    """
+    """Yield the pictures and displays among `attachments` in the form that is recorded."""
     from ..wire import Shown
 
     for attachment in attachments:
@@ -41,7 +40,7 @@ def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Pictur
 
 
 def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
-    """Return the entry for the data of a figure, {} if there is none to be kept."""
+    """Return the redacted data of a figure as a dict of one entry; {} without data or `hide`."""
     data = None if hide is None else attachment.get(FigureData.KEY)
     if hide is None or FigureData.read(data) is None:
         return {}
@@ -55,8 +54,8 @@ def _picture(attachment: Any, hide: Hide | None) -> Picture:
     attachment = plain_value(attachment)
     if isinstance(attachment, Mapping) and (clean := Shown.clean_picture(attachment)) is not None:
         name = attachment.get("name")
-        named = {"name": name} if isinstance(name, str) and name else {}
-        return {**clean, **named, **_redact_figure_data(attachment, hide)}
+        name_entry = {"name": name} if isinstance(name, str) and name else {}
+        return {**clean, **name_entry, **_redact_figure_data(attachment, hide)}
     block = image_block(attachment)
     return {"media_type": block.media_type, "data": block.data}
 

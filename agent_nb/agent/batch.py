@@ -7,10 +7,10 @@ Rules
 - Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
   (`of="result"`), and its result waits.
 - Progress text is joined, never lost, and logged at most `RATE` times a second per call. Only the
-  newest fraction is logged. Of a line redrawn with carriage returns its current state counts
-  (`wire.console`): a tqdm bar becomes a fraction.
-- Printed output is also part of the result, bounded, as `printed` in `extra`: the model reads it,
-  and a replay compares only the content.
+  newest fraction is logged. A line that is redrawn with carriage returns is logged in its newest
+  state only (`wire.console`); a tqdm bar becomes a fraction.
+- The result keeps printed output too, up to a limit, as `printed` in `extra`: the model reads it,
+  but a replay compares only the content.
 - A tool's output is logged before its result. Text, data and results pass the secret filter;
   pictures lose the text in them.
 """
@@ -53,8 +53,7 @@ class _OutputStream:
 class _CallOutput:
     """The output of one call that is not logged yet.
 
-    `printed`: what it printed to stdout so far, since the model reads it. `logged_at`: when output
-    was logged last.
+    `printed`: the text on stdout so far, for the model. `logged_at`: when output was logged last.
     """
 
     def __init__(self, new_filter: Callable[[], Redactor]) -> None:
@@ -184,16 +183,18 @@ class Batch:
             self._log_output(call_id, output)
 
     def _announce_picture(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
-        """Announce what a running call shows; its result will have it, also if it is stopped."""
+        """Announce a picture of a running call; the result has it even if the call is stopped."""
         self._shown += 1
         clean = next(recorded_pictures([picture], self._redaction.value), None)
-        known = self._pictures.get(call_id, [])
-        self._pictures[call_id] = [*known[:index], clean, *known[index + 1 :]] if clean else []
-        shown = msgspec.json.encode((index, clean)).decode()
+        pictures = self._pictures.get(call_id, [])
+        self._pictures[call_id] = (
+            [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
+        )
+        text = msgspec.json.encode((index, clean)).decode()
         fields = {"origin": "tool", **self._position(call_id)}
-        # each delta has another name, so that a view does not join them
+        # a name of its own keeps a view from joining this delta with the one before
         self._log.append(
-            events.Delta(block=call_id, of="picture", name=str(self._shown), text=shown, **fields)
+            events.Delta(block=call_id, of="picture", name=str(self._shown), text=text, **fields)
         )
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -264,8 +265,8 @@ class Batch:
 
     def _log_output(self, call_id: str, output: _CallOutput, *, whole: bool = False) -> None:
         text, fraction, message = output.take(self._clock(), whole=whole)
-        for at in range(0, len(text), LARGEST):
-            self._log_progress(call_id, text=text[at : at + LARGEST])
+        for start in range(0, len(text), LARGEST):
+            self._log_progress(call_id, text=text[start : start + LARGEST])
         if fraction is not None or message:
             self._log_progress(call_id, fraction=fraction, message=message)
 

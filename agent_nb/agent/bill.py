@@ -1,7 +1,7 @@
-"""What the requests to one model cost, on top of what the meter of the run has counted.
+"""Price the requests to one model, and add their usage to the meter of the run.
 
-Rules: the cost that the provider reports counts, else that of the model's tariff. During a request
-the tariff is used only if the run has a budget.
+Rules: the cost that the provider reports counts; without one, the model's tariff does. While an
+answer streams, the tariff is used only if the run has a budget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .turn import Turn
 
 
 class Bill:
-    """Prices one request to the model of `plan`; `meter` is that of the run."""
+    """Prices the requests to the model of `plan`; `meter` counts for the whole run."""
 
     def __init__(self, meter: Meter, plan: Plan) -> None:
         self._meter = meter

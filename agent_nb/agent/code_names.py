@@ -8,8 +8,8 @@ Rules
   one text: a name that an earlier call assigned is not "read" by a later one.
 - An assignment below `if`, `for` or `try` counts as executed. The body of a function is visited at
   the end of its code, as it may use names assigned below it. Annotations do not count.
-- Lines of IPython (`%`, `!`, `?`) and code that cannot be parsed, or is longer than `LONGEST`, read
-  every name in them.
+- In lines of IPython (`%`, `!`, `?`), and in code that cannot be parsed or is longer than
+  `LONGEST`, every name counts as read.
 - No code is run. Names made at run time (`eval`, `globals()`) are not found.
 """
 
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_SPACE = r"[^\S\n]*"  # not a line break
+_SPACE = r"[^\S\n]*"  # white space, but no line break
 _IPYTHON_LINE = re.compile(rf"^{_SPACE}[%!?].*$|^.*\?{_SPACE}$", re.M)
 # files = !ls
 _IPYTHON_ASSIGNMENT = re.compile(rf"^{_SPACE}([^\W\d]\w*){_SPACE}={_SPACE}[%!].*$", re.M)
@@ -49,7 +49,7 @@ class CodeNames:
 
     @contextmanager
     def scope(self, local: Iterable[str]) -> Iterator[None]:
-        """Within this context, names are those of a scope with these `local` names."""
+        """Open a scope with these `local` names for the duration of the context."""
         self._scopes.append(set(local))
         try:
             yield
@@ -84,7 +84,7 @@ class CodeNames:
             self.uses(_NAME.findall(python))
 
     def _read_line(self, line: re.Match[str]) -> str:
-        """Note the names of a line of IPython; return the Python code for it, none."""
+        """Note the names of a line of IPython; return "", for it has no counterpart in Python."""
         self.uses(_NAME.findall(line[0]))
         return ""
 
@@ -131,7 +131,7 @@ class _NameVisitor(ast.NodeVisitor):
         self._visit_all(node.value, *node.targets)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Visit the value before the target; without one nothing is assigned."""
+        """Visit the value before the target; without a value nothing is assigned."""
         self._visit_all(*([node.value, node.target] if node.value else []))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
@@ -218,7 +218,7 @@ def _defaults(arguments: ast.arguments) -> list[ast.expr]:
 
 
 def _find_assigned(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield the names that nodes assign in any way, inner functions included."""
+    """Yield the names that nodes assign, those of inner functions too; no captures of `match`."""
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

@@ -5,7 +5,7 @@ summarise them for the system message. Within one run, the oldest tool results a
 
 Rules
 - Pure functions, except `summary`, which asks the model once and raises its ModelError.
-- What the model reads is marked where something was left out or cut; the log keeps everything.
+- A mark shows the model where something was left out or cut; the log keeps everything.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def _line(event: Event) -> list[str]:
 
 def request_summary(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> Request:
     """Return the request for a summary of the last `max_chars` characters of `runs`."""
-    shown = transcript(runs, min(max_chars, LONGEST))
+    dialogue = transcript(runs, min(max_chars, LONGEST))
     return Request(
-        messages=(text_message("system", TASK), text_message("user", shown)),
+        messages=(text_message("system", TASK), text_message("user", dialogue)),
         settings={"max_tokens": 400},
     )
 
@@ -102,8 +102,8 @@ def _shorten(event: Event) -> Event:
     if not isinstance(event, events.Result):
         return event
     if event.attachments:
-        words = vision.replace_with_words(event.attachments, vision.LEFT_OUT)
-        event = msgspec.structs.replace(event, attachments=words)
+        captions = vision.replace_with_words(event.attachments, vision.LEFT_OUT)
+        event = msgspec.structs.replace(event, attachments=captions)
     text = content_text(event.content)
     if len(text) <= SHORTENED:
         return event

@@ -43,18 +43,18 @@ INTERNAL = frozenset(("host", "ask", "trace_id", "namespace", "late", "mentioned
 
 def _hide_internal(function: Function) -> Function:
     """Leave the `INTERNAL` parameters out of the signature that help shows."""
-    full = inspect.signature(function)
-    shown = [p for name, p in full.parameters.items() if name not in INTERNAL]
-    function.__signature__ = full.replace(parameters=shown)  # type: ignore[attr-defined]
+    signature = inspect.signature(function)
+    public = [p for name, p in signature.parameters.items() if name not in INTERNAL]
+    function.__signature__ = signature.replace(parameters=public)  # type: ignore[attr-defined]
     return function
 
 
 class Configuration(Unpicklable):
     """The values of one agent; `rows.agent.Agent` documents the parameters that users know.
 
-    The others: `late`: resolve the dialect later, for what may only be replayed. `mentioned`:
-    returns the names of variables that the prompt mentions, for the policy. `model_source`: where
-    the choice of the model came from, in words.
+    The others: `late`: look up the dialect only when it is needed; a replay may do without.
+    `mentioned`: returns the names of variables that the prompt mentions, for the policy.
+    `model_source`: where the choice of the model came from, in words.
     """
 
     _instead = "Make the agent where it is used, in the function that a worker runs."
@@ -95,7 +95,7 @@ class Configuration(Unpicklable):
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
-        # raises now for a name that is unknown
+        # an unknown name fails now, not in the first run
         if self._dialect or not (late or read_launch().why_not_live):
             assert self.dialect
         self.tools = Toolset.resolve(tools, namespace or {})
@@ -148,16 +148,16 @@ class Configuration(Unpicklable):
         )
 
     def offers(self, *, live: bool) -> list[Offer]:
-        """Return what the folder offers for a run and the user has not allowed: rules, keys.
+        """Return the folder's offers (rules, keys) that a run needs and the user has not allowed.
 
-        `live`: the run needs the model. Raises UsageError for a faulty policy.
+        `live`: the run needs the model, and so its key. Raises UsageError for a faulty policy.
         """
         keys = [getattr(m, "withheld", None) for m in self.choice.models] if live else []
         offers = (self.policy().offer, *(key() for key in keys if key))
         return [offer for offer in offers if offer is not None]
 
     def redaction(self) -> Redaction:
-        """Return what removes the secrets known now from texts."""
+        """Return a filter that removes the secrets known now from texts."""
         from ..models import collect_secrets
 
         return Redaction(collect_secrets(self.secrets))

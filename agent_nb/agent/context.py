@@ -1,17 +1,17 @@
-"""What a model is given about the notebook beside the prompt: its variables, and the cells above.
+"""The context of a prompt: what the model learns about the notebook's variables and cells.
 
-Why: a question is about *this* frame, and a model that must run code to see what there is needs an
-approval for it. The notebook gathers (`notebook.cell.context`); here the text is fitted to the
-model, put beside the prompt and logged.
+Why: users ask about *this* frame. Without its columns the model must run code to see them, and
+running code needs an approval. The notebook gathers the text (`notebook.cell.context`); this file
+fits it to the model, puts it before the prompt and logs it.
 
 Rules
 - The text stands before the newest prompt only: not in the cached prefix, not in later history.
-- What an `@name` of the prompt meant is recorded as a `Mention`. A record without one had no such
-  name, whatever its prompt says: `@alice` stays as it was written.
+- A record names what each `@name` of the prompt meant (`Mention`). Without such an entry, an
+  `@alice` in a prompt is plain text.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
-- A look has types, shapes and dtypes, never values. It is not among the inputs of a run: a record
-  is found without it (`context_check` compares the looks of variables that the run used). The dtype
-  of texts, `object` in pandas 2 and `str` in pandas 3, counts as the same.
+- A variable is recorded as its `Look`: type, shape and dtypes, never values. Looks are not inputs
+  of a run, by which its record is found; `context_check` compares those of the variables that the
+  run used. The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
 
 
 class Look(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A variable as it is compared. The field names are those of the record.
+    """What a record keeps of a variable, for comparison. The field names are those of the record.
 
-    `kind`: its type. `dtypes`: (column, dtype), of an array with the column "". `more`: how many
-    columns are not listed. `items`: of a container, its length and the types of its items.
+    `kind`: its type. `dtypes`: (column, dtype) pairs; an array has one, with the column "". `more`:
+    how many columns are not listed. `items`: length and item types of a container.
     """
 
     kind: str
@@ -50,12 +50,14 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, variable: Described) -> Look:
         """Return the look of a described variable."""
-        own = (("", variable.dtype),) if variable.dtype else ()
+        array_dtype = (("", variable.dtype),) if variable.dtype else ()
         items = variable.note if variable.kind in _CONTAINERS else ""
-        return cls(variable.kind, variable.shape, variable.columns or own, variable.more, items)
+        return cls(
+            variable.kind, variable.shape, variable.columns or array_dtype, variable.more, items
+        )
 
     def change(self, now: Look) -> str:
-        """Return how the variable looks now in words, "" if it looks the same."""
+        """Return the first difference of the look `now` in words, "" if both are equal."""
         return next(_changes(self, now), "")
 
 
@@ -68,9 +70,9 @@ def _changes(was: Look, now: Look) -> Iterator[str]:
         yield f"{was.items} → {now.items}"
     before, after = _dtypes(was), _dtypes(now)
     for label in dict.fromkeys((*before, *after)):
-        one, other = before.get(label, "no column"), after.get(label, "no column")
-        if one != other:
-            yield f"{f'{label}: ' if label else ''}{one} → {other}"
+        old, new = before.get(label, "no column"), after.get(label, "no column")
+        if old != new:
+            yield f"{f'{label}: ' if label else ''}{old} → {new}"
     if ([*before], was.more) != ([*after], now.more):
         yield "other columns"
 
@@ -98,7 +100,7 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read_all(cls, run: Sequence[Event]) -> list[Mention]:
-        """Return the mentions that a record names; what does not have their form is left out."""
+        """Return the mentions of a record; malformed ones are left out."""
         event = find_context(run)
         payload = event.payload if event is not None else None
         listed = payload.get("mentions") if isinstance(payload, Mapping) else None
@@ -114,10 +116,10 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What one run sends beside its prompt.
 
-    `system`: a line for the system message, `about_tools`: one about tools of the run. `text`: what
-    stands before the prompt. `described`: the variables that it can name. `cells`: how many cells
-    the text shows. `mentions`: what the user pointed it at. `changed`: why a record was not played,
-    in words.
+    `text`: stands before the prompt. `system`: a line for the system message; `about_tools`: a line
+    that is sent only with tools. `described`: the variables that the text may name. `cells`: how
+    many cells it shows. `mentions`: what the user pointed the run at. `changed`: why a record was
+    not played, in words.
     """
 
     MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)
@@ -141,7 +143,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return sum(map(count_tokens, self.text.splitlines()))
 
     def fitted(self, size: int) -> Context:
-        """Return the context with `text` cut, at a line, to its part of `size` tokens.
+        """Return the context with `text` cut, after a whole line, to an eighth of `size` tokens.
 
         `size`: the context of the model (0: unknown, nothing is cut).
         """
@@ -149,24 +151,24 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         if not limit or self.tokens <= limit:
             return self
         lines = self.text.splitlines()
-        shown: list[str] = []
-        left = limit - count_tokens(_count_left_out(len(lines)))
+        fitting: list[str] = []
+        tokens_left = limit - count_tokens(_count_left_out(len(lines)))
         for line in lines:
-            left -= count_tokens(line)
-            if left < 0:
+            tokens_left -= count_tokens(line)
+            if tokens_left < 0:
                 break
-            shown.append(line)
-        more = _count_left_out(len(lines) - len(shown))
-        return msgspec.structs.replace(self, text="\n".join([*shown, more]))
+            fitting.append(line)
+        last_line = _count_left_out(len(lines) - len(fitting))
+        return msgspec.structs.replace(self, text="\n".join([*fitting, last_line]))
 
     def prepend_to(self, run: Sequence[Event]) -> list[Event]:
         """Return the events of a run with the text in front of its prompt."""
-        at = next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), -1)
-        sent = list(run)
-        if self.text and at >= 0:
-            user: Any = run[at]
-            sent[at] = msgspec.structs.replace(user, content=f"{self.text}\n\n{user.content}")
-        return sent
+        index = next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), -1)
+        events = list(run)
+        if self.text and index >= 0:
+            user: Any = run[index]
+            events[index] = msgspec.structs.replace(user, content=f"{self.text}\n\n{user.content}")
+        return events
 
     def event(self, redaction: Redaction) -> State | None:
         """Return the event that records what was sent, None if nothing was."""
@@ -194,10 +196,10 @@ def find_context(run: Sequence[Event]) -> State | None:
 
 
 def replace_context(run: Sequence[Event], event: State | None) -> list[Event]:
-    """Return the events of a run with `event` as its context, in place of its own (None: none)."""
-    own = find_context(run)
-    events = [e for e in run if e is not own]
-    at = next((n for n, e in enumerate(events, 1) if isinstance(e, User) and not e.span), 0)
-    if event is not None and at:
-        events.insert(at, msgspec.structs.replace(event, ts=events[at - 1].ts))
+    """Return the events of a run with its context replaced by `event` (None: removed)."""
+    old = find_context(run)
+    events = [e for e in run if e is not old]
+    index = next((n for n, e in enumerate(events, 1) if isinstance(e, User) and not e.span), 0)
+    if event is not None and index:
+        events.insert(index, msgspec.structs.replace(event, ts=events[index - 1].ts))
     return events

@@ -3,17 +3,17 @@
 Why: a frame of another shape makes a recorded answer wrong without changing a word of the prompt.
 
 Rules
-- A run used what its prompt names, what its code read before assigning it (`code_names`), what
-  functions of the notebook read for it, and what it asked `variables` for.
+- A run used the variables that its prompt names, that its code read before assigning them
+  (`code_names`), that functions of the notebook read for it, and that its tool `variables` showed.
 - A plain word of the prompt, such as `text`, may or may not mean the variable: it counts if a tool
   of the run shares the variables, and never for a variable that is gone. In backticks it counts.
-- What it assigned before reading does not count, nor does what did not exist when it was recorded.
-  So Run All may follow Run All.
-- What an `@name` of the prompt meant when the run began counts as used (`Mention`), not what it
-  would mean now. The caller compares files and cells.
+- Variables that the run assigned before it read them do not count, nor do those that did not exist
+  at the time. So a second Run All finds no change.
+- An `@name` of the prompt counts as the variable that it meant when the run began (`Mention`), not
+  as what it would mean now. The caller compares files and cells.
 - Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
   an unused one that is gone is not, for its cell may stand below.
-- A record may say anything: what does not have the form of a look is not compared.
+- A record may contain anything: an entry that does not have the form of a look is skipped.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Changes(msgspec.Struct, frozen=True):
         the mentions, and the paths of files that the run wrote itself.
         """
         mentions = Mention.read_all(tape.events)
-        words = compare(mentions, _list_written(tape)) if compare is not None else ()
-        changed = tuple(one_line(change, LONGEST) for change in words)
+        descriptions = compare(mentions, _list_written(tape)) if compare is not None else ()
+        changed = tuple(one_line(change, LONGEST) for change in descriptions)
         looks = _recorded_looks(tape.events)
         if not looks:
             return cls(changed)
-        used, perhaps = find_used(tape, toolset, namespace)
+        used, plain_words = find_used(tape, toolset, namespace)
         variables = dict(text_entries(namespace))
         secrets = collect_secrets()
 
@@ -85,7 +85,9 @@ class Changes(msgspec.Struct, frozen=True):
             else:
                 change = "is gone" if name in used else ""
             if change:
-                differences[name in used | perhaps].append(one_line(f"`{name}` {change}", LONGEST))
+                differences[name in used | plain_words].append(
+                    one_line(f"`{name}` {change}", LONGEST)
+                )
         return cls((*differences[True], *changed), tuple(differences[False]))
 
     def list_used(self) -> str:
@@ -98,9 +100,9 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
-    """Return the words of a prompt that may name variables, in order; in backticks any name.
+    """Return the words of a prompt that may name variables, in order.
 
-    `plain`: also those outside backticks.
+    These are all names in backticks and, with `plain`, the other words but for a few short ones.
     """
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):
@@ -117,16 +119,16 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[
     plain words of its prompt that may name others.
     """
     code = _read_calls(tape, toolset, namespace)
-    own = code.assigned - code.read.keys()
+    assigned = code.assigned - code.read.keys()
     prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
-    pointed = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
-    used = {*code.read, *find_mentioned(prompt, plain=False), *pointed} - own
+    mentioned = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
+    used = {*code.read, *find_mentioned(prompt, plain=False), *mentioned} - assigned
     shared = any(Tape.shares_variables(tool) for tool in toolset)
-    return used, ({*find_mentioned(prompt)} - own if shared else set())
+    return used, ({*find_mentioned(prompt)} - assigned if shared else set())
 
 
 def _read_calls(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
-    """Return the names in the code of a recorded run's calls, and those that its tools read."""
+    """Collect the names in the code of a recorded run's calls, and those that its tools read."""
     names, variables = CodeNames(), dict(text_entries(namespace))
     for call in tape.finished_calls():
         args = tape.arguments(call)
@@ -149,8 +151,8 @@ def _list_written(tape: Tape) -> set[str]:
 
 
 def _list_first(changes: Sequence[str]) -> str:
-    more = len(changes) - MOST_LISTED
-    return ", ".join([*changes[:MOST_LISTED], *([f"{more} more"] if more > 0 else [])])
+    unlisted = len(changes) - MOST_LISTED
+    return ", ".join([*changes[:MOST_LISTED], *([f"{unlisted} more"] if unlisted > 0 else [])])
 
 
 def _function_reads(value: Any) -> Iterator[str]:
@@ -162,8 +164,12 @@ def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:
     """Return the looks that a record names."""
     event = find_context(run)
     payload = event.payload if event is not None else None
-    named = payload.get("variables") if isinstance(payload, Mapping) else None
-    pairs = ((n, _convert_look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
+    variables = payload.get("variables") if isinstance(payload, Mapping) else None
+    pairs = (
+        ((n, _convert_look(v)) for n, v in variables.items())
+        if isinstance(variables, Mapping)
+        else ()
+    )
     return {name: look for name, look in pairs if look is not None}
 
 

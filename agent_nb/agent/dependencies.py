@@ -1,17 +1,17 @@
 """What a run depends on besides its inputs: code and schema of its tools and sub-agents (as
 digests), and its place: time zone and folders.
 
-Why outside the inputs: a record is found by what the user put in. A tool that has changed is
-reported, and the record is found all the same.
+Why not among the inputs: a record is found by its inputs. When a tool has changed, its record must
+still be found, and the change reported.
 
 Rules
-- Only what both sides have is compared: older records have none of this, or name a tool's `code`
-  by earlier rules (`tools.source`) where newer ones name its `source` (`tools.project_source`).
+- Only digests that both sides have are compared. Older records have none, or have a tool's `code`
+  by earlier rules (`tools.source`) in place of its `source` (`tools.project_source`).
 - The schema of a function with readable code counts without defaults, which may depend on the
   machine.
 - Built-in tools do not count: they change with releases.
-- The place serves to recognise times and paths in results (`masks`). A folder is recorded as the
-  length and digest of its path, so it can be found in a text but not read from the record.
+- `masks` needs the place to recognise times and paths in results. A folder is recorded as length
+  and digest of its path: enough to find it in a text, but the record does not show it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _OUR_PACKAGE = __name__.partition(".")[0]
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the code of tools; `folder` is the notebook's.
 
-    `earlier`: by the rules of records that earlier versions wrote. `unseen` receives the names of
-    functions and modules whose code does not count.
+    `earlier`: follow the rules of earlier versions, for their records. `unseen` receives the names
+    of functions and modules whose code is not read.
     """
 
     folder: str
@@ -60,9 +60,9 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Digests:
     """Return the digests of tools and sub-agents by name."""
     digests = {
-        tool.name: seen
+        tool.name: parts
         for tool in tools
-        if tool.agent is None and (seen := _digest_tool(tool, reader))
+        if tool.agent is None and (parts := _digest_tool(tool, reader))
     }
     agent_tools = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
     agents = {
@@ -82,13 +82,13 @@ def describe_place(folder: str) -> dict[str, Any]:
 
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:
-    """Return whether an earlier version wrote the record, so that its rules for code hold."""
+    """Return whether an earlier version wrote the record, so that its rules for code apply."""
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), None)
     return start is None or "python" not in _mapping(start.settings.get("place"))
 
 
 def is_built_in(tool: Tool) -> bool:
-    """Return whether a function of this package is the tool."""
+    """Return whether the function of the tool belongs to this package."""
     module = getattr(unwrap(tool.invoke), "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] == _OUR_PACKAGE
 
@@ -109,10 +109,10 @@ def _digest_schema(tool: Tool, parameters: Any) -> str:
 
 def _digest_agent(agent: Any, reader: Reader, depth: int) -> Digests:
     inputs: Mapping[str, str] = agent.inputs(".")
-    within = digest_dependencies(agent.tools, reader, depth)
+    dependencies = digest_dependencies(agent.tools, reader, depth)
     return {
         **{name: inputs[name] for name in AGENT_PARTS if inputs[name]},
-        **({"behind": within} if within else {}),
+        **({"behind": dependencies} if dependencies else {}),
     }
 
 
@@ -135,15 +135,17 @@ def find_changed(recorded: Any, now: Digests, below: str = "") -> Iterator[tuple
     for kind in ("tools", "agents"):
         before, after = _mapping(old.get(kind)), _mapping(new.get(kind))
         for name in sorted(before.keys() & after.keys()):
-            one, other = _mapping(before[name]), _mapping(after[name])
+            old_parts, new_parts = _mapping(before[name]), _mapping(after[name])
             yield from (
                 (name, part, below)
                 for part in (*TOOL_PARTS, *AGENT_PARTS)
-                if part in one and one[part] != other.get(part)
+                if part in old_parts and old_parts[part] != new_parts.get(part)
             )
             if kind == "agents":
                 yield from find_changed(
-                    one.get("behind"), other.get("behind", {}), f"{below}/{name}".strip("/")
+                    old_parts.get("behind"),
+                    new_parts.get("behind", {}),
+                    f"{below}/{name}".strip("/"),
                 )
 
 

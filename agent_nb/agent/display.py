@@ -1,10 +1,11 @@
-"""What a run asks of the notebook that shows it: a screen, a recorder, a host for its tools.
+"""What a run needs from a notebook: a screen that shows it, a recorder, a host for its tools.
 
-Why apart: an agent imports no view and no notebook. The notebook implements `Presenter`.
+Why protocols: agents stand below the view and the notebook and import neither. The notebook
+implements `Presenter`.
 
 Rules
 - Nothing of a notebook is imported unless IPython is loaded; a script has none.
-- A run inside another run is not shown by itself: it is part of that run's cards.
+- A run inside another run has no screen: it appears in the cards of the outer run.
 - The tools of a run that a cell begins work in its kernel, as those of `%%agent` do. Runs that
   begin elsewhere (a script, another thread, a row of a map) have a namespace of their own.
 """
@@ -95,7 +96,7 @@ class Presenter(Protocol):
     def host(self, screen: Screen | None) -> CellHost | None:
         """Return the host of a run that the running cell begins, None if none runs here.
 
-        `screen`: what the cell offers the run, if it awaits it.
+        `screen`: that of the cell, if the cell awaits the run.
         """
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
@@ -105,7 +106,7 @@ class Presenter(Protocol):
         """Show a run."""
 
     def context(self, mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
-        """Return what a run that the running cell begins is given about the notebook."""
+        """Return the context that the running cell gives to a run that it begins."""
 
 
 def find_host(screen: Screen | None = None) -> CellHost | None:
@@ -137,10 +138,10 @@ def find_screen(stream: ShownStream, view: str | None) -> Screen | None:
 
 
 def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
-    """Return what a run is given about the notebook of the running cell, nothing elsewhere.
+    """Return the context that the running cell gives to a run; it is empty outside a notebook.
 
-    `mode`: one of `Context.MODES` (None: the notebook's default). `hosted`: its tools run in the
-    kernel. Raises UsageError on an unknown mode.
+    `mode`: one of `Context.MODES` (None: the notebook's default). `hosted`: the tools of the run
+    work in the kernel. Raises UsageError on an unknown mode.
     """
     if mode is not None and mode not in Context.MODES:
         raise UsageError(unknown_name("context", mode, Context.MODES))
@@ -152,7 +153,7 @@ def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: boo
 def announce_run(stream: ShownStream) -> Recorder | None:
     """Announce that a run is about to begin; return its recorder, or None.
 
-    The recorder may play a record in its place.
+    The recorder may make the run a replay of a record.
     """
     if stream.request is None or "IPython" not in sys.modules:
         return None

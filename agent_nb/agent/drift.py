@@ -1,4 +1,4 @@
-"""What a replay gives: its log, the first difference, and how to continue live from there.
+"""The outcome of a replay: its log, the first difference, and how to continue live from there.
 
 Rules: frozen values; `replay` makes them, the loop and the notebook read them.
 """
@@ -63,23 +63,23 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def restamped(self, run: str, now: float, beside: State | None = None) -> list[Event]:
-        """Return the events as the start of run `run`, with the last at `now` (epoch s).
+        """Return the events as the start of run `run`, moved in time so that the last is at `now`.
 
-        `beside`: the context of that run, in the place of the recorded one.
+        `now`: epoch seconds. `beside`: the context of that run, in place of the recorded one.
         """
-        began = replace_context(self.events, beside)
-        shift = round((now - began[-1].ts) * 1000) if began else 0
-        moved = [round(e.ts * 1000) + shift for e in began]
+        events = replace_context(self.events, beside)
+        shift = round((now - events[-1].ts) * 1000) if events else 0
+        times = [round(e.ts * 1000) + shift for e in events]
         return [
             msgspec.structs.replace(e, run=run, ts=ms / 1000, seq=seq)
-            for seq, (e, ms) in enumerate(zip(began, moved, strict=True), 1)
+            for seq, (e, ms) in enumerate(zip(events, times, strict=True), 1)
         ]
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a replay: its log, the first difference, and how to continue live.
 
-    `unrecorded`: what calls that ran again show, which an older record left in the cell's output.
+    `unrecorded`: displays of calls that ran again, which older records keep in the cell's output.
     """
 
     log: EventLog

@@ -11,7 +11,8 @@ Rules
 - An error that was fed back (malformed batch, forged results, invalid answer) becomes the
   assistant's raw text and an error result.
 - Printed output of a tool is part of its result.
-- Opaque blocks go back only to their provider. Runs outside the window are left out and counted.
+- Opaque blocks go back only to their provider. Runs that do not fit are left out and counted
+  (`Window`).
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ class _Writer:
         if relation == "begin":
             self._text_start = len(self._step)
         blocks = self._step[self._text_start :]
-        # a native provider needs thoughts back in their original place, so that a text continues
-        # only in the last block; in a text dialect the whole text follows the thoughts in it
+        # a native provider needs thoughts back in their original place: there a text continues only
+        # in the last block. In a text dialect, thoughts inside a text move in front of it
         if relation == "go_on" and self._dialect.native:
             blocks, text = (
                 (blocks[:-1], blocks[-1].text + text)
@@ -175,14 +176,14 @@ class _Writer:
             yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._pictures()))
             return
         order = {call_id: i for i, call_id in enumerate(self._call_ids)}
-        known = sorted(
+        answers = sorted(
             (r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id]
         )
-        loose = [r for r in self._results if r.call_id not in order]
-        if known:
-            yield Message("tool", tuple(known))
-        if loose:
-            errors = "\n".join(f"Error ({r.name}): {r.content}" for r in loose)
+        errors_only = [r for r in self._results if r.call_id not in order]
+        if answers:
+            yield Message("tool", tuple(answers))
+        if errors_only:
+            errors = "\n".join(f"Error ({r.name}): {r.content}" for r in errors_only)
             yield text_message("user", errors)
 
     def _pictures(self) -> Iterator[Block]:
@@ -222,18 +223,18 @@ def read_printed(event: events.Result) -> str:
 
 
 def estimate_tokens(sent: Sequence[Message]) -> int:
-    """Estimate the tokens of messages: one per four characters, a thousand per image."""
+    """Estimate the tokens of messages: four each, a thousand per image, one per four characters."""
     return sum(_estimate_block(b) for m in sent for b in m.blocks) + 4 * len(sent)
 
 
 def _estimate_block(block: Block) -> int:
     if isinstance(block, ImageBlock):
         return IMAGE_TOKENS
-    seen = 0
+    picture_tokens = 0
     if isinstance(block, ResultBlock):
-        seen = IMAGE_TOKENS * len(block.pictures)
+        picture_tokens = IMAGE_TOKENS * len(block.pictures)
         block = msgspec.structs.replace(block, value=None, pictures=())
-    return seen + len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
+    return picture_tokens + len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -244,7 +245,7 @@ class Window(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """Words for the header; "" when all was kept."""
+        """A remark for people on the runs left out; "" if all are sent."""
         n = len(self.left_out)
         return f"{n} earlier turn{'s' if n != 1 else ''} left out (context window)" if n else ""
 
@@ -255,11 +256,11 @@ def choose_window(
     """Return the newest runs of `history` that fit with `current` into `budget` tokens (0: all)."""
     if budget <= 0:
         return Window(tuple(history))
-    left = budget - estimate_tokens(write_messages(dialect, [current]))
+    tokens_left = budget - estimate_tokens(write_messages(dialect, [current]))
     newest: list[Sequence[Event]] = []
     for run in reversed(history):
-        left -= estimate_tokens(write_messages(dialect, [run]))
-        if left < 0:
+        tokens_left -= estimate_tokens(write_messages(dialect, [run]))
+        if tokens_left < 0:
             break
         newest.insert(0, run)
     return Window(tuple(newest), tuple(history[: len(history) - len(newest)]))

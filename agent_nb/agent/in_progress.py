@@ -28,7 +28,7 @@ TICK = 0.05
 
 
 class InProgress(Unpicklable, ABC):
-    """Base of the three kinds of runs.
+    """The base of the three kinds of runs in progress.
 
     `instead`: what an error advises to do instead of awaiting the run in another event loop.
     """
@@ -100,17 +100,17 @@ class InProgress(Unpicklable, ABC):
         """Wait until `task` is done.
 
         If the user stops the cell, call `stop` once, with the cause; if a second time, return at
-        once. `ends`: cancelling the waiting code also calls `stop`, with ""; the cancellation is
-        raised after the task has ended, except one that an interrupt of the cell caused.
+        once. `ends`: if the waiting code is cancelled, call `stop` too, with "". The
+        cancellation is raised after the task has ended, unless the user's stop of the cell caused it.
         """
         if screen is not None:
             screen.begin()
         cancellation, stopping = None, False
         while not task.done() and not (screen is not None and screen.abandoned):
-            by = screen.stopped if screen is not None else ""
-            if (by or cancellation is not None) and not stopping:
+            cause = screen.stopped if screen is not None else ""
+            if (cause or cancellation is not None) and not stopping:
                 stopping = True
-                stop(by)
+                stop(cause)
             try:
                 await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
             except asyncio.CancelledError as cancelled:
@@ -120,7 +120,7 @@ class InProgress(Unpicklable, ABC):
                     raise
                 cancellation = cancelled
         if cancellation is not None:
-            # ■ cancels this task too; the stop that it asked for is done
+            # the stop button cancelled this task too; the run has stopped, so the task goes on
             if screen is None or not screen.stopped:
                 raise cancellation
             if (waiting := asyncio.current_task()) is not None:

@@ -11,7 +11,7 @@ Rules
   first failure is a UsageError that names the expression.
 - Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
 - What a value contains is not interpolated again.
-- A figure or an image goes with the prompt as a picture; in the text stand its name and size.
+- A figure or an image is sent as a picture; in the text, its name and size replace it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..errors import UsageError
 from ..tools import Figures
 from ..wire import cut_middle, describe_picture
 
-ACTS_FOR_USER = True  # evaluates their expressions: ■ interrupts it (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True  # runs the user's code: ■ may interrupt it (notebook/cell/interrupts.py)
 LIMIT = 4000  # characters
 LONGEST_NAME = 40  # characters of a picture's name
 MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20
@@ -130,8 +130,8 @@ def _split_literals(text: str) -> Iterator[tuple[bool, str]]:
 def _find_close(text: str, start: int) -> int:
     """Return where the `}}` that closes the expression begins, -1 if there is none.
 
-    The first one before which stands a valid expression; without one the first of all, so that the
-    user gets the syntax error.
+    This is the first `}}` after a valid expression. Without one it is the first of all, so that the
+    user sees the syntax error.
     """
     first = end = text.find(_CLOSE, start)
     while end >= 0:
@@ -205,8 +205,10 @@ def _describe_array(array: Any) -> str:
     if array.size <= MOST_ITEMS:
         return f"array of shape {array.shape}, {array.dtype}:\n{array}"
     numbers = array.dtype.kind in "iuf"
-    spread = f", min {array.min()}, max {array.max()}, mean {array.mean():.6g}" if numbers else ""
-    return f"array of shape {array.shape}, {array.dtype}{spread}\nfirst values: {array.ravel()[:MOST_ITEMS]}"
+    statistics = (
+        f", min {array.min()}, max {array.max()}, mean {array.mean():.6g}" if numbers else ""
+    )
+    return f"array of shape {array.shape}, {array.dtype}{statistics}\nfirst values: {array.ravel()[:MOST_ITEMS]}"
 
 
 def _describe_polars(frame: Any) -> str:

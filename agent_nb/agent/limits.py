@@ -57,7 +57,7 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
 
 
 def _limit(value: Any) -> Any:
-    """Return a limit; an infinite one is none."""
+    """Return a limit, with 0 in place of None and infinity: all three mean unlimited."""
     return 0 if value is None or value == math.inf else value
 
 
@@ -103,8 +103,8 @@ class Meter:
         continued = 0
         for event in log:
             if isinstance(event, Node) and event.name == "llm" and not event.parent:
-                more = (event.data or {}).get("continued")
-                continued += more if isinstance(more, int) else 0
+                requests = (event.data or {}).get("continued")
+                continued += requests if isinstance(requests, int) else 0
             if event.span:
                 continue
             self.turns = max(self.turns, event.turn)
@@ -130,8 +130,8 @@ class Meter:
         )
         return next(
             (
-                f"{Interrupt.AT_LIMIT}{words}"
-                for limit, used, words in table
+                f"{Interrupt.AT_LIMIT}{description}"
+                for limit, used, description in table
                 if limit and used >= limit
             ),
             "",
@@ -175,7 +175,14 @@ class Meter:
                 format_dollars(limits.cost or 0),
             ),
         )
-        return next((words for limit, now, most, words in table if limit and now >= most), "")
+        return next(
+            (
+                description
+                for limit, amount, threshold, description in table
+                if limit and amount >= threshold
+            ),
+            "",
+        )
 
 
 def _count(number: int, noun: str) -> str:

@@ -97,7 +97,7 @@ class Loop:
             self._scope.cancel()
 
     async def run(self) -> None:
-        """Run to the end. Raises nothing; errors are in the log."""
+        """Run to the end. Errors go to the log; only cancelling the task itself raises."""
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
@@ -126,7 +126,7 @@ class Loop:
             )
 
     async def _begin(self) -> None:
-        """Log the start of the run and the notes, also if the model or its tools are not there."""
+        """Log the start of the run and its notes, even if the model or its tools are missing."""
         name = ""
         try:
             refuse_unless_live(self._plan.model)
@@ -149,16 +149,16 @@ class Loop:
     def _log_start(self, model_name: str) -> None:
         """Log start, prompt and context; `model_name`: as the server names it, "" if unknown."""
         redacted = self._plan.redaction.value(replace_surrogates(model_name))
-        named = {"model": redacted} if model_name else {}
-        self._log.append(events.RunStart(**{**self._plan.start, **named}))
+        changes = {"model": redacted} if model_name else {}
+        self._log.append(events.RunStart(**{**self._plan.start, **changes}))
         self._log.append(self._user)
         if (context := self._plan.context.event(self._plan.redaction)) is not None:
             self._log.append(context)
 
     def _find_stop_cause(self, deadline: float) -> Cancelled:
         """Return why the scope was cancelled: its deadline, or the reason given to `cancel`."""
-        given = self._stop_cause.reason != "user" or self._stop_cause.detail
-        if anyio.current_time() >= deadline and not given:
+        has_reason = self._stop_cause.reason != "user" or self._stop_cause.detail
+        if anyio.current_time() >= deadline and not has_reason:
             return Cancelled(
                 "timeout", f"{Interrupt.AT_LIMIT}{self._plan.limits.seconds:g} seconds"
             )

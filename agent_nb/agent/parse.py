@@ -1,6 +1,8 @@
 """Read the text of a model turn, written in a dialect, into events: the public `parse`.
 
-Rules: the dialect and the turn do the work, as in a run.
+Why: recorded or pasted text can be checked without a model or a run.
+
+Rules: the dialect and `Turn` do the work, exactly as in a run.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
 def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
     """Return `dialect` as it reads the text of a provider, with the thought tags of `thinking`.
 
-    `named`: further tags, of the user. Raises UsageError for an invalid tag name.
+    `named`: further tags that the user chose. Raises UsageError for an invalid tag name.
     """
     reader: Dialect = load_plugin("dialects", "thinking").over(dialect, named)
     return reader

@@ -1,7 +1,8 @@
-"""What some runs need before the model answers: its name from its server, its loaded weights, a
-free place at its endpoint, and the MCP servers of the tools.
+"""Wait for what a run needs before the model answers: the model's name from its server, loaded
+weights, a free slot at its endpoint, and the MCP servers of the tools.
 
-Models opt in by attributes that the protocol `Model` does not have: `named()` and `loading`.
+Why optional attributes: only some models have the method `named` or the property `loading`, which
+are not part of the protocol `Model`.
 
 Rules: a run that needs none of these does not wait.
 """
@@ -44,7 +45,7 @@ async def resolve_model_name(plan: Plan) -> str:
 
 
 async def add_late_tools(plan: Plan, log: EventLog) -> Plan:
-    """Return the plan with the tools of MCP servers, which start now; log what is waited for.
+    """Start the MCP servers and return the plan with their tools; log the progress.
 
     Raises UsageError and ToolError for a server that cannot be used.
     """
@@ -55,9 +56,9 @@ async def add_late_tools(plan: Plan, log: EventLog) -> Plan:
 
 @asynccontextmanager
 async def request_slot(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
-    """Log waits for a place at the limited endpoint of `model`, during one request.
+    """Hold a slot at the endpoint of `model` during one request, and log the wait for it.
 
-    Wait here if the model has no limiter of its own; other models wait in `Model.stream`.
+    A model with a limiter of its own waits in `Model.stream`, within the block; see `Limiter`.
     """
     async with Limiter.wait_for_slot(model, lambda text: _log_status(log, text)):
         yield
@@ -67,8 +68,8 @@ async def request_slot(model: Model, log: EventLog) -> AsyncGenerator[None, None
 def log_loading(model: Model, log: EventLog) -> Iterator[None]:
     """Log the progress of a model that loads its weights first.
 
-    Such a model has `loading`: `loading.now` and what `loading.subscribe` reports, from any thread,
-    have a `state` (`loading`, `ready`, …) and a `fraction` of 1.
+    Such a model has `loading`. Its `now`, and the values that its `subscribe` reports from any
+    thread, have a `state` (`loading`, `ready`, …) and a `fraction` (0 to 1).
     """
     loading = getattr(model, "loading", None)
     if loading is None or loading.now.state == "ready":

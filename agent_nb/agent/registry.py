@@ -49,14 +49,14 @@ class Questions:
         self._conditions.append(listening)
 
     def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
-        """Ask `local`, such as a cell, if the agent has no source; `keep`: unless one is set."""
+        """Use `local`, such as a cell, if the agent has no source; `keep`: not if one is set."""
         if self._local_source is None or not keep:
             self._local_source = local
 
     def combine_with(self, local: ApprovalSource | None) -> ApprovalSource:
-        """Return a source that takes the first answer, of `local` or remote.
+        """Return a source that asks `local` and remote clients, and takes the first answer.
 
-        `local`: None: the one given to `fall_back_to`.
+        `local`: a source in this process (None: the one given to `fall_back_to`).
         """
 
         async def ask(question: Question) -> Decision | None:
@@ -99,7 +99,7 @@ class Questions:
     ) -> bool:
         """Answer the question about a call; return whether one was open.
 
-        `args`: arguments to use instead.
+        `args`: edited arguments, for the call to run with.
         """
         remote, _ = self._open.get(call_id, (None, None))
         if remote is None or remote.done():
@@ -192,10 +192,10 @@ class RunRegistry:
         Returns a function that stops it.
         """
         with self._lock:
-            known = [(log, *kept) for log, kept in self._announced.items()]
+            earlier = [(log, *entry) for log, entry in self._announced.items()]
             self._followers = [*self._followers, follower]
-        for log, conversation, reached in known:
-            self._notify(follower, reached() or Announced(log, conversation, Questions(), None))
+        for log, conversation, reference in earlier:
+            self._notify(follower, reference() or Announced(log, conversation, Questions(), None))
 
         def stop() -> None:
             with self._lock:
@@ -224,7 +224,7 @@ class RunRegistry:
 
 @contextmanager
 def hide_nested_runs() -> Iterator[None]:
-    """Do not announce runs that begin inside: they are part of another run."""
+    """Within this context, do not announce runs: they are part of another run."""
     token = _nested.set(True)
     try:
         yield

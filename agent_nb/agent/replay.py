@@ -7,9 +7,8 @@ Rules
 - A replay yields the recorded events with their ids and times; the record itself is not changed.
 - Model turns and results come from the tape. Calls that touch the kernel (`Tape.reruns`) run again,
   one after another, so that later cells find their variables. Their fresh results are compared
-  (`record.normalize`), their fresh progress is dropped.
-- A question about such a call is shown as a live delta and not recorded; the log keeps the recorded
-  decision.
+  with the recorded ones (`record.normalize`) and, like their fresh progress, not logged.
+- A question about such a call is shown as a live delta; the log keeps the recorded decision.
 - The first difference is the drift. A replay reports it at its end or, with `Tape.live`, stops
   there and offers what the loop needs to continue (`Resume`).
 - Calls whose arguments were cut or redacted never run again; for other reasons see `tape`.
@@ -177,8 +176,8 @@ class Player:
             call_runner = self._runner_of(call.span, runner)
             self._rerun_ids.append(call.call_id)
             args = self._tape.arguments(call)
-            if why := self._why_not_rerun(call, args):
-                fresh.end(call.call_id, Outcome("denied", why))
+            if refusal := self._why_not_rerun(call, args):
+                fresh.end(call.call_id, Outcome("denied", refusal))
             else:
                 await call_runner.run([Job(call.call_id, call.name, args)], fresh)
         return fresh
@@ -218,22 +217,22 @@ class Player:
             if outcome is None or result is None:
                 continue
             content = self._redact(clean_value(outcome.content))
-            how: str | None = ""
+            difference: str | None = ""
             if outcome.status == result.status:
-                how = self._describe_difference(call_id, result, content, outcome)
-            if how is None:
+                difference = self._describe_difference(call_id, result, content, outcome)
+            if difference is None:
                 continue
             recorded = _result_text(result.status, result.content)
-            now = _result_text(outcome.status, content)
-            if recorded == now:
-                how = how or _describe_types(result.content, content)
+            current = _result_text(outcome.status, content)
+            if recorded == current:
+                difference = difference or _describe_types(result.content, content)
             return Drift(
                 seq=result.seq,
                 call_id=call_id,
                 name=result.name,
-                how=how,
+                how=difference,
                 recorded=recorded,
-                fresh=now,
+                fresh=current,
                 reads=self._variables_read(call_id),
             )
         return None
@@ -249,18 +248,20 @@ class Player:
             return None
         tool, contents = self._tool_of(call_id), _recorded_contents(result)
         outcome = self._as_recorded(outcome)
-        named = tool is not None and is_built_in(tool)
-        outcome, below = result_pictures.split_cell_displays(result, outcome, named=named)
-        self._unrecorded += below
+        names_pictures = tool is not None and is_built_in(tool)
+        outcome, cell_displays = result_pictures.split_cell_displays(
+            result, outcome, named=names_pictures
+        )
+        self._unrecorded += cell_displays
         # words about pictures and charts may differ where the pictures themselves are compared
-        unify: list[Callable[[Any], Any]] = [without_chart_words]
+        normalizers: list[Callable[[Any], Any]] = [without_chart_words]
         if result_pictures.is_before_pictures(result, outcome):
-            unify.insert(0, result_pictures.unify_names)
+            normalizers.insert(0, result_pictures.unify_names)
             self._unrecorded += result_pictures.find_cell_pictures(result, outcome)
         if outcome.attachments:
-            unify.append(result_pictures.without_sizes)
-        for change in unify:
-            content, contents = change(content), [change(c) for c in contents]
+            normalizers.append(result_pictures.without_sizes)
+        for normalize in normalizers:
+            content, contents = normalize(content), [normalize(c) for c in contents]
         if self._strict is not None and tool is not None:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normalize_value(content) not in map(normalize_value, contents):
@@ -324,9 +325,9 @@ class Player:
 
 
 class _FreshOutcomes(Report):
-    """Keeps what a runner reports of calls that run again.
+    """Collects the outcomes and updates of calls that run again.
 
-    `show` gets questions and their answers, which the log does not keep.
+    `show` receives questions and their answers, which are not logged.
     """
 
     def __init__(self, show: Callable[[Approval], None]) -> None:

@@ -3,11 +3,11 @@
 Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
 
 Rules
-- Results of calls that run again are compared by `masks`, `result_pictures` and `displays`, as
-  strictly as tool and cell ask (`Compare`). Records without a place are compared as in any replay
-  (`normalize`).
-- A duration may differ where the code of the call measures (`clock_reads`), and in lines that
-  libraries print; with `exact` nowhere.
+- `masks`, `result_pictures` and `record.displays` compare the results of calls that run again, as
+  strictly as tool and cell demand (`Compare`). A record that does not name its place (time zone and
+  folders) is compared as in any replay (`normalize`).
+- A duration may differ where the code of the call measures time (`clock_reads`), and in lines that
+  libraries print; with `exact` it may not.
 - A changed tool is a warning if its result came from the record, since the new result is unknown.
   All other changes are faults: a changed sub-agent, a changed file that the run read, a call that
   the policy now denies.
@@ -52,9 +52,9 @@ LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
 
 def combine_compare(tool: Compare, cell: Compare) -> Compare:
-    """Return how results are compared if tool and cell differ: the lesser of the two.
+    """Return how results are compared if tool and cell differ: by what compares fewer parts.
 
-    But "exact" and "full", which compare the same parts, give "exact".
+    "exact" and "full" compare the same parts; together they give "exact".
     """
     least = max(tool, cell, key=LEAST_LAST.index)
     return "exact" if least == "full" and "exact" in (tool, cell) else least
@@ -93,9 +93,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayCheck:
-    """Checks the replay of one tape; made before it begins, since it takes the time.
+    """Checks the replay of one tape.
 
-    Reads the code of all tools.
+    Make it before the replay begins: it notes the time, and reads the code of all tools.
     """
 
     def __init__(
@@ -139,9 +139,15 @@ class ReplayCheck:
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
         changes = tuple(self._changes(set(ran)))
-        passed = (*sorted(self._unseen), *(f"the code of {name}" for name in sorted(self._unread)))
+        unchecked = (
+            *sorted(self._unseen),
+            *(f"the code of {name}" for name in sorted(self._unread)),
+        )
         return Checked(
-            changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran)
+            changes=changes,
+            masked=tuple(dict.fromkeys(self._masked)),
+            unseen=unchecked,
+            ran=len(ran),
         )
 
     def _same(
@@ -152,9 +158,9 @@ class ReplayCheck:
             return normalize_value(recorded) == normalize_value(content)
         verdict = self._compare_results(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
-            more = self._measures(tool, result)
-            if more != LINES:
-                verdict = self._compare_results(recorded, content, sides, more)
+            code_measures = self._measures(tool, result)
+            if code_measures != LINES:
+                verdict = self._compare_results(recorded, content, sides, code_measures)
         self._masked += verdict.masked
         return verdict.same
 
@@ -218,10 +224,10 @@ class ReplayCheck:
             if part not in CODE or (agents, name) in played:
                 parts.setdefault((name, agents), []).append(part)
         for (name, agents), changes in parts.items():
-            called = f"{'' if changes[0] in TOOL_PARTS else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
-            what = " and ".join((TOOL_PARTS | AGENT_PARTS)[part] for part in changes)
+            subject = f"{'' if changes[0] in TOOL_PARTS else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
+            changed_parts = " and ".join((TOOL_PARTS | AGENT_PARTS)[part] for part in changes)
             yield Change(
-                text=f"{called} changed since the recording: {what}",
+                text=f"{subject} changed since the recording: {changed_parts}",
                 warning=all(part in TOOL_PARTS for part in changes),
             )
 
@@ -245,9 +251,9 @@ class ReplayCheck:
                 tool, self._tape.arguments(call)
             )
             if verdict == "deny":
-                why = f": {reason}" if reason else ""
+                explanation = f": {reason}" if reason else ""
                 yield Change(
-                    text=f"the policy denies `{call.name}` (call {call.call_id}), which ran when it was recorded{why}"
+                    text=f"the policy denies `{call.name}` (call {call.call_id}), which ran when it was recorded{explanation}"
                 )
 
 

@@ -58,7 +58,7 @@ class Prompt:
     def send_no_tools(self) -> str:
         """Continue without native tools, which the server refuses; return how, in words.
 
-        Tools that the user chose are described in the fallback dialect, those of a default go.
+        Tools that the user chose are described in the fallback dialect; default tools are dropped.
         """
         if self._plan.default_tools and self._tools:
             self._tools = []
@@ -71,7 +71,7 @@ class Prompt:
         return self._vision.omit(refusal)
 
     def repeat_fallback(self, error: events.Error) -> None:
-        """Build requests as the run that is resumed did after this error."""
+        """Change how requests are built as the run that is resumed did after this error."""
         if error.code == "no_tools":
             self.send_no_tools()
         elif error.code == "no_images":
@@ -122,9 +122,8 @@ class Prompt:
     def shrink(self, max_tokens: int) -> bool:
         """Reduce the context after a refusal as too long; return whether the next request shrinks.
 
-        `max_tokens`: what the model accepts (0: unknown). Our counts are estimates, so that the
-        context is reduced by a quarter even if they are below `max_tokens`, by half if it is
-        unknown.
+        `max_tokens`: what the model accepts (0: unknown). Token counts here are estimates: so the
+        context shrinks by at least a quarter, or by half if `max_tokens` is unknown.
         """
         before, size = estimate_tokens(self.request(last=False).messages), self._context_size
         reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVE

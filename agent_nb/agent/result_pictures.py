@@ -3,12 +3,12 @@
 Rules
 - Results are alike if they have as many pictures in the same order, each pair equal by the rules of
   `record.pictures`.
-- Records before charts left charts, tables and widgets that were displayed below the card, and all
-  that a function displayed: a replay shows them there, and compares the rest.
-- Older records, "before pictures": a result had no attachments, its pictures stood in the cell
-  below the card, and its text names them as their library does
-  (`<Figure size 700x300 with 1 Axes>`). Such a name and `[figure 1: 700×300 pixels]` of today are
-  the same text, and the pictures are shown below the card again.
+- Older versions did not record displayed charts, tables and widgets, nor anything that a function
+  displayed, but left them in the cell below the card. A replay of their records shows them there
+  again, and compares the rest.
+- Versions older still ("before pictures") recorded no attachments: pictures were in the cell below
+  the card, and the text of the result named them as their library does
+  (`<Figure size 700x300 with 1 Axes>`). Such a name equals today's `[figure 1: 700×300 pixels]`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ANY_PICTURE = "[figure]"
 
 
 def is_before_pictures(result: Result, outcome: Outcome) -> bool:
-    """Return whether the result is of an older record, and the call makes pictures now."""
+    """Return whether an older record lacks the pictures that the call makes again now."""
     if result.attachments or not outcome.attachments:
         return False
     text = content_text(result.content)
@@ -50,7 +50,7 @@ def is_before_pictures(result: Result, outcome: Outcome) -> bool:
 def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any], ...]:
     """Return the pictures that the cell shows below the card, for a result of an older record.
 
-    These are as many as its text names beyond the one in its display.
+    Their number is how many pictures its text names, less the one in its display.
     """
     named = len(_OLD_NAME.findall(content_text(result.content)))
     displayed = 1 if _display_pictures(result.display) else 0
@@ -62,20 +62,20 @@ def split_cell_displays(
 ) -> tuple[Outcome, list[Shown]]:
     """Return the outcome as an older version recorded it, and what it left below the card.
 
-    A record of today has displays among its attachments: it is compared whole. `named`: the tool
-    names in its text what it shows, so that its pictures were recorded earlier.
+    A record with displays among its attachments is new: it is compared whole. `named`: the text of
+    this tool names its pictures, which older versions therefore recorded.
     """
-    before = [Shown(one) for one in result.attachments]
-    if any(one.display for one in before):
+    recorded = [Shown(one) for one in result.attachments]
+    if any(one.display for one in recorded):
         return outcome, []
-    left, below = [], []
+    remaining, below = [], []
     for shown in map(Shown, outcome.attachments):
-        moved = bool(shown.display) or (shown.was_below and not before and not named)
-        if moved and shown.was_below:
+        leaves_card = bool(shown.display) or (shown.was_below and not recorded and not named)
+        if leaves_card and shown.was_below:
             below.append(shown)
-        if not moved or (shown["data"] and shown.display):
-            left.append({k: v for k, v in shown.items() if k != Shown.DISPLAY})
-    return msgspec.structs.replace(outcome, attachments=tuple(left)), below
+        if not leaves_card or (shown["data"] and shown.display):
+            remaining.append({k: v for k, v in shown.items() if k != Shown.DISPLAY})
+    return msgspec.structs.replace(outcome, attachments=tuple(remaining)), below
 
 
 def unify_names(content: Any) -> Any:

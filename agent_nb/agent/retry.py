@@ -92,5 +92,5 @@ def _switch_model(fault: ModelError, plan: Plan) -> Retry | None:
         if not plan.is_fallback and fault.code == "provider":
             fault.advise(ADVICE)
         return None
-    more = str(fault) if str(fault).rstrip(".") != fault.brief else ""
-    return Retry(0.0, FALLBACK, f"{fault.brief}.", fault.raw or more)
+    details = str(fault) if str(fault).rstrip(".") != fault.brief else ""
+    return Retry(0.0, FALLBACK, f"{fault.brief}.", fault.raw or details)

@@ -1,5 +1,8 @@
 """The plan of a run: everything the loop needs, assembled by an agent (`assembly`) or a test.
 
+Why one value: the loop never asks the agent, so a test can run it alone, and other tools or another
+model arrive as a new plan.
+
 Rules: frozen. Only the runner and the redaction have state that changes during the run.
 """
 
@@ -25,8 +28,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one run.
 
     `fallback_dialect`: used if the server accepts no tools. `default_tools`: the user chose none of
-    the tools; then such a server gets none. `retry_delay`: seconds to wait after a
-    fault of attempt number n; None: do not retry. `memory`: how a long conversation is shortened,
+    the tools, so such a server gets none. `retry_delay`: returns the seconds to wait after a fault
+    of attempt number n (None: do not retry). `memory`: how a long conversation is shortened,
     one of `compaction.STRATEGIES`. `start`: the fields of the `run_start` event. `notes`: remarks
     on the conversation. `warnings`: remarks on the policy. `context`: what is sent beside the
     prompt. `output`: the type of the answer.

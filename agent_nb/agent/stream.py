@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from .tape import Tape
 
 
-#: Takes a tape and how strictly a test compares (None: as any replay); returns what makes the
-#: driver that replays the tape, in its cancel scope.
+#: Takes a tape and how strictly a test compares (None: as in any replay); returns a function from a
+#: cancel scope to the driver that replays the tape.
 PlayerFactory = Callable[
     ["Tape", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
 ]
@@ -109,8 +109,9 @@ class Stream(InProgress):
 
     `make_driver` is called when the run starts, with its cancel scope. `questions`: questions that
     followers of the run may answer (`registry`). `view`: how a cell that awaits it shows it
-    (`display`). `check`: awaiting a failed run raises RunFailed. `request`: None: no notebook
-    records the run. `output`: the type of its answer. `is_replay`: a recorded run is replayed.
+    (`display`). `check`: awaiting a failed run raises RunFailed. `request`: what a
+    notebook needs to record the run (None: it does not). `output`: the type of the answer. `is_replay`: this plays a
+    recorded run.
     """
 
     is_map = False  # one run, not a map
@@ -142,7 +143,9 @@ class Stream(InProgress):
         self._host: display.CellHost | None = None
         self._driver: Driver | None = None
         self._stop_cause: Cancelled | None = None  # the first reason given to `cancel`
-        self._stopped_elsewhere = ""  # words for AgentStopped: a server or another cell stopped it
+        self._stopped_elsewhere = (
+            ""  # how AgentStopped says that a server or another cell stopped it
+        )
 
     def start(self) -> Stream:
         """Start the run on the running event loop, once; return the stream.
@@ -230,8 +233,8 @@ class Stream(InProgress):
         finally:
             if screen is not None:
                 screen.close()
-        if screen is not None and (by := screen.stopped or self._stopped_elsewhere):
-            raise self._make_agent_stopped(by)
+        if screen is not None and (cause := screen.stopped or self._stopped_elsewhere):
+            raise self._make_agent_stopped(cause)
         return self.run.raise_for_status() if self._check else self.run
 
     def _find_screen(self, view: str | None) -> display.Screen | None:

@@ -49,7 +49,7 @@ SCHEMA = {
 
 
 class Delegate(Protocol):
-    """The part of an agent that the tool needs which delegates to it."""
+    """What the tool made by `as_tool` needs of an agent."""
 
     name: str
     host: Host | None
@@ -167,8 +167,8 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
     current = msgspec.structs.asdict(limits)
     changes = {}
     for name, most in remaining.items():
-        own = current[name] or most  # 0 and None: unlimited
-        changes[name] = type(own)(min(own, most))  # a count stays an int
+        limit = current[name] or most  # 0 and None: unlimited
+        changes[name] = type(limit)(min(limit, most))  # a count stays an int
     return msgspec.structs.replace(limits, **changes)
 
 

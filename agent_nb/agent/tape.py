@@ -89,19 +89,19 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         those with these hashes). `live` counts only for a trusted tape. `checked`: `Match.find`
         has verified the hash. Raises UsageError if the record does not match its hash.
         """
-        whole = Payloads.attach(record, payloads) if payloads else record
-        if not checked and not is_intact(whole):
+        complete = Payloads.attach(record, payloads) if payloads else record
+        if not checked and not is_intact(complete):
             raise UsageError(
                 f"{Match.TAMPERED[0].upper()}{Match.TAMPERED[1:]}. Run the cell live to record it again."
             )
-        own = names_signer(whole, key)
-        trusted = own or covers_record(trust, whole)
+        own = names_signer(complete, key)
+        trusted = own or covers_record(trust, complete)
         return cls(
-            events=events_of(whole, home=home),
+            events=events_of(complete, home=home),
             own=own,
             trusted=trusted,
             live=live and trusted,
-            cut=frozenset(_read_cuts(whole.get("cut"))),
+            cut=frozenset(_read_cuts(complete.get("cut"))),
         )
 
     @property
@@ -115,9 +115,9 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return start.settings.get(name) if start is not None else None
 
     def choose_tools(self, toolset: Toolset) -> Toolset:
-        """Return the tools of a replay where `toolset` stands for a live run.
+        """Return the tools for a replay; `toolset` has those that a live run would use.
 
-        They are those of the record if the user chose none, neither here nor there.
+        If the user chose no tools, neither now nor then, the record's are used.
         """
         inputs = self.setting("inputs")
         if not toolset.by_default or not isinstance(inputs, Mapping) or inputs.get("tools"):
@@ -147,7 +147,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shares_variables(cls, tool: Tool, *, hosted: bool = True) -> bool:
         """Return whether a tool uses the user's variables, or a sub-agent has such a tool.
 
-        Not `hosted`: the tool `python` has a namespace of its own.
+        Unless `hosted`, the tool `python` has a namespace of its own.
         """
         if tool.agent is not None:
             return any(cls.shares_variables(inner, hosted=hosted) for inner in tool.agent.tools)
@@ -298,7 +298,7 @@ def _canonical(args: dict[str, Any]) -> str:
 
 
 def _read_cuts(cuts: Any) -> Iterator[tuple[int, str]]:
-    """Yield event and field of what the size limit removed, as far as a record says so."""
+    """Yield (seq, field) of each value that the size limit removed; skip malformed entries."""
     for cut in as_list(cuts):
         seq, name = as_dict(cut).get("seq"), as_dict(cut).get("field")
         if isinstance(seq, int) and isinstance(name, str):

@@ -1,5 +1,7 @@
 """The calls of a model turn: executed, refused or abandoned; each gets exactly one result.
 
+Why: providers refuse a conversation in which a call lacks its result.
+
 Rules
 - Whatever happens, every call of a turn has one result afterwards.
 - What sub-agents use counts toward the limits of the whole run.
@@ -39,12 +41,12 @@ class TurnCalls:
     async def execute(self, turn: Turn) -> None:
         """Run the batch of a turn. Raises Cancelled if it exceeds the limit of tool calls."""
         batch = Batch(self._log, turn.calls, self._plan.redaction, self._count_subagent)
-        left = self._meter.calls_left()
-        if left is not None and len(turn.calls) > left:
+        calls_left = self._meter.calls_left()
+        if calls_left is not None and len(turn.calls) > calls_left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
-            most = self._plan.limits.tool_calls
+            limit = self._plan.limits.tool_calls
             raise Cancelled(
-                "limit", f"{Interrupt.AT_LIMIT}{most} tool call{'' if most == 1 else 's'}"
+                "limit", f"{Interrupt.AT_LIMIT}{limit} tool call{'' if limit == 1 else 's'}"
             )
         self._meter.count_calls(len(turn.calls))
         faults = {call.call_id: why for call, why in turn.rejected}

@@ -1,12 +1,12 @@
-"""What a model gets of the pictures in a conversation: pictures within its limits, or words.
+"""Fit the pictures of a conversation to the limits of a model, or replace them with words.
 
 Why: a model that takes no pictures refuses the whole request; large ones cost tokens and time.
 
 Rules
 - A picture that is not sent becomes words in its place, never silence.
-- Whether a model takes pictures: its `vision` (True or False) if it has one; else pictures are sent
-  until its server refuses them. A refusal is remembered for that model as long as the process
-  lives, if it is about the model and not about one picture.
+- The model's `vision` (True or False) decides whether it takes pictures. A model without it is sent
+  pictures until its server refuses them; the process then remembers the refusal, unless it is about
+  one picture only.
 - Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
 - The log and the record keep the pictures as they were.
 """
@@ -36,7 +36,7 @@ BLIND = "a picture the model cannot see"
 EARLIER = "an earlier picture, not sent again"
 LEFT_OUT = "a picture left out, the conversation is too long"
 WORDS = "words"  # the key of an attachment that has words in place of its data
-# a refusal of one picture, not of all: the model may see others
+# words of a refusal that is about one picture: the model may see others
 _ABOUT_ONE_PICTURE = re.compile(
     r"could not process|cannot process|invalid (image|base64|url)|corrupt|exceed|too (large|big|many|small)"
     r"|at most [1-9]|dimension|download|unsupported image (type|format)|media.?type|decode",
@@ -166,7 +166,9 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
     For a picture that is not sent, the words in its place replace the caption.
     """
     for number, attachment in Shown.number_all(attachments):
-        if not number and not attachment.get(WORDS):  # the text has a table and a widget in words
+        if not number and not attachment.get(
+            WORDS
+        ):  # a table or widget: the text describes it already
             continue
         text = str(attachment.get(WORDS) or "")
         caption = _find_caption(number, content)
@@ -185,20 +187,20 @@ def _find_caption(number: int, content: str) -> str:
 
 def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
     """Return messages with the oldest pictures beyond `most` as words."""
-    left = most
+    places_left = most
     newest_first: list[Message] = []
     for message in reversed(messages):
         blocks: list[Block] = []
         for block in reversed(message.blocks):
             if isinstance(block, ImageBlock):
-                left -= 1
-                blocks.append(block if left >= 0 else TextBlock(f"[{EARLIER}]\n"))
+                places_left -= 1
+                blocks.append(block if places_left >= 0 else TextBlock(f"[{EARLIER}]\n"))
             elif isinstance(block, ResultBlock) and block.pictures:
-                pictures = block.pictures[-left:] if left > 0 else ()
-                left -= len(block.pictures)
-                note = "" if len(pictures) == len(block.pictures) else f"\n[{EARLIER}]"
+                pictures = block.pictures[-places_left:] if places_left > 0 else ()
+                places_left -= len(block.pictures)
+                mark = "" if len(pictures) == len(block.pictures) else f"\n[{EARLIER}]"
                 blocks.append(
-                    msgspec.structs.replace(block, pictures=pictures, content=block.content + note)
+                    msgspec.structs.replace(block, pictures=pictures, content=block.content + mark)
                 )
             else:
                 blocks.append(block)

@@ -86,7 +86,7 @@ _FORMS = tuple(
 )
 _EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> units in a second
 _DAY_PARTS = ("date", "month_number", "datetime_digits", "date_digits", "arguments")
-# parts that may be there on one side only; `_zones` reads the offset, nothing the other three
+# parts that one of two values may lack; only `offset` has a meaning here (`_zones`)
 _NOT_IN_SHAPE = ("fraction", "tzinfo", "offset", "zone_letters")
 Parts = dict[str, str | None]  # name of a group -> its text
 
@@ -187,8 +187,8 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     def _readings(self, parts: Parts) -> Iterator[tuple[float, float]]:
         """Yield the stretches of time that a value may mean: (start in epoch seconds, length)."""
         if epoch := parts.get("epoch"):
-            whole = epoch.partition(".")[0]
-            yield float(epoch) / _EPOCH_UNITS[len(whole)], 1.0
+            digits = epoch.partition(".")[0]
+            yield float(epoch) / _EPOCH_UNITS[len(digits)], 1.0
             return
         named_days, (seconds, length) = list(_days(parts)), _time_of_day(parts)
         if not named_days and any(map(parts.get, _DAY_PARTS)):

@@ -34,7 +34,7 @@ _CLOCK_FUNCTIONS = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_
     "resource.getrusage",
 }
 _CLOCK_METHODS = ("now", "utcnow", "today")  # methods of the classes of `datetime` and of pandas
-_DATE_PARSERS = ("datetime64", "to_datetime", "Timestamp")  # they read "now" and "today"
+_DATE_PARSERS = ("datetime64", "to_datetime", "Timestamp")  # they accept "now" and "today"
 # %time, %%timeit, `x = %timeit …`, get_ipython().run_line_magic('time', …)
 _TIMING_MAGIC = r"(?:time|timeit|prun)\b"
 _CLOCK_LINE = re.compile(

@@ -5,8 +5,8 @@ to find it in a text that contains it: each stretch of that length that begins l
 digested and compared.
 
 Rules
-- A record comes from a stranger: what it holds as its folders may have any form.
-- Folders of packages (`site-packages`) are known by their names, whatever the record holds.
+- A record may come from a stranger: its entries for folders may have any form.
+- Folders of packages (`site-packages`) are recognised by their names, without the record.
 - Two names that `tempfile` or `mktemp` made up are alike (`differ_at_random`).
 - Texts and paths are compared with the user's home hidden (`record.Home`).
 """

@@ -1,8 +1,8 @@
 """Compare a result with the recorded one, strictly: for tests.
 
-Why beside `normalize`: there a drift costs a run of the model, so doubtful differences do not
-count. A test must not overlook a change, nor report one where only the clock, the machine or the
-order of a set differs.
+Why not `normalize`, which any replay uses: there a drift costs a run of the model, so a doubtful
+difference does not count. A test must not overlook a change, nor report one where only the clock,
+the machine or the order of a set differs.
 
 Rules
 - Equal values are equal before anything is masked.
@@ -14,7 +14,7 @@ Rules
 - Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
   them must be equal. Two pieces may differ if both are times near their own run, or the same folder
   of their own run, or made-up names of temporary files, or alike durations where these are
-  tolerated (`Measures`). Another number of pieces is a difference.
+  tolerated (`Measures`). If one text has more pieces than the other, they differ.
 - Values in JSON are compared one by one; 1 and 1.0 are the same.
 - `Verdict.masked` lists the pairs that differed and did not count.
 """
@@ -228,10 +228,12 @@ class _Comparison:
     def _compare_pieces(self, old: str, new: str) -> bool:
         """Return whether two masked texts differ only in pieces that may differ."""
         # folders of either run in both texts: a path must not be a piece on one side only
-        known = self._before.folders.roles(old)
+        folder_roles = self._before.folders.roles(old)
         for path, roles in self._now.folders.roles(new).items():
-            known[path] = known.get(path, set()) | roles
-        old_pieces, new_pieces = (list(_pieces(text, known, self._measures)) for text in (old, new))
+            folder_roles[path] = folder_roles.get(path, set()) | roles
+        old_pieces, new_pieces = (
+            list(_pieces(text, folder_roles, self._measures)) for text in (old, new)
+        )
         if len(old_pieces) != len(new_pieces):
             return False
         if _text_between(old, old_pieces) != _text_between(new, new_pieces):
@@ -293,12 +295,12 @@ def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Ite
     starts: list[int] = []
     pieces: list[Piece] = []
     for piece in candidates:
-        at = bisect_right(starts, piece.start)
-        overlaps_left = at > 0 and pieces[at - 1].end > piece.start
-        if overlaps_left or (at < len(pieces) and starts[at] < piece.end):
+        index = bisect_right(starts, piece.start)
+        overlaps_left = index > 0 and pieces[index - 1].end > piece.start
+        if overlaps_left or (index < len(pieces) and starts[index] < piece.end):
             continue
-        starts.insert(at, piece.start)
-        pieces.insert(at, piece)
+        starts.insert(index, piece.start)
+        pieces.insert(index, piece)
     return iter(pieces)
 
 

@@ -72,8 +72,8 @@ class AnswerCheck:
         """Note that the answer of the turn is invalid."""
         self._invalid_answers += 1
         final = self._invalid_answers > CORRECTIONS
-        more = f"\n{self._invalid_answers} invalid answers in one run: it ends." if final else ""
-        self.verdict = Verdict(f"{reason}{more}", not_json, final)
+        ending = f"\n{self._invalid_answers} invalid answers in one run: it ends." if final else ""
+        self.verdict = Verdict(f"{reason}{ending}", not_json, final)
 
 
 class TurnCheck:

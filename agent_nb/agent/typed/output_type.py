@@ -156,8 +156,8 @@ class OutputType:
         try:
             plain = self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
             text = encode_canonical(plain)
-            again = self._adapter.validate_json(text, strict=True)
-            return Answer(text, value) if bool(again == value) else None
+            reread = self._adapter.validate_json(text, strict=True)
+            return Answer(text, value) if bool(reread == value) else None
         except Exception:  # serializers, validators and `__eq__` of the type are its own code
             return None
 
@@ -319,7 +319,8 @@ def _title_to_description(item: Any) -> Any:
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the definition that its root refers to in place of that `$ref`.
 
-    The root of a recursive type is one. Definitions that only refer to each other keep it.
+    Pydantic writes the root of a recursive type as such a `$ref`. If the definitions only refer to
+    each other, the `$ref` stays.
     """
     seen: set[str] = set()  # ends a cycle of such definitions
     while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
@@ -344,6 +345,6 @@ def _read_json(text: str) -> Any:
 
 
 def _fault_line(document: Any, fault: Any) -> str:
-    """Return one fault of pydantic with its path; a fault of the whole is one of "the answer"."""
+    """Return one fault of pydantic with its path, or with "the answer" if it has no path."""
     line = explain_fault(document, fault)
     return line if not line.startswith(":") else f"the answer{line}"

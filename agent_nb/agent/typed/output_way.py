@@ -1,7 +1,7 @@
 """How a request asks for a typed answer: by the provider's schema mode, a final tool, or in text.
 
-Why: providers differ, and the loop need not know how. A way can be lost in mid-run (last rule), so
-each request asks which one to take (`OutputWays.choose`).
+Why: providers differ, and the loop need not know how. A way may fail during a run (last rule), so
+each request chooses anew (`OutputWays.choose`).
 
 Rules
 - `schema`: the model accepts the schema with the request (`takes_output`), and its dialect is

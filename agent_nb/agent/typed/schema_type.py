@@ -133,7 +133,7 @@ class _TypeBuilder:
         return class_
 
     def _reference(self, name: str) -> Any:
-        """Return the type of a definition; inside itself it is `Any`, checked one level deep."""
+        """Return the type of a definition; a reference to itself is `Any`: one level is checked."""
         if name not in self._types:
             self._types[name] = Any  # for a reference to this definition inside it
             self._types[name] = self._type(self._definitions.get(name))
