@@ -1,5 +1,7 @@
 """Pictures of prompts and displays of results, in the forms that are hashed, recorded and sent.
 
+Why one file: prompts and results share the checks and the redaction of pictures.
+
 Rules
 - The data behind a figure (`record.figure_data`) contains text. So it is kept only if the caller
   passes a function that removes secrets.

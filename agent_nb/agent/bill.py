@@ -1,5 +1,7 @@
 """Price the requests to one model, and add their usage to the meter of the run.
 
+Why: a budget must stop a run before the provider reports what the answer cost.
+
 Rules: the cost that the provider reports counts; without one, the model's tariff does. While an
 answer streams, the tariff is used only if the run has a budget.
 """

@@ -1,4 +1,7 @@
-"""Call ids that are unique within one run."""
+"""Call ids that are unique within one run.
+
+Why: a result finds its call by the id, and some models leave ids out or repeat them.
+"""
 
 from __future__ import annotations
 

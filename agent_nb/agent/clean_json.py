@@ -1,4 +1,7 @@
-"""JSON values without lone surrogates, which can be neither saved nor sent."""
+"""Remove lone surrogates from JSON values.
+
+Why: UTF-8 has no bytes for half of a character, so such a text can be neither saved nor sent.
+"""
 
 from __future__ import annotations
 

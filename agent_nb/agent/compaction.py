@@ -1,4 +1,4 @@
-"""Shorten a conversation that exceeds the model's context.
+"""Shorten a conversation that exceeds the model's context, which its server would refuse.
 
 Two strategies: `window` leaves out the oldest runs and says so; `summary` first has the model
 summarise them for the system message. Within one run, the oldest tool results are cut first.

@@ -1,5 +1,7 @@
 """The limits of a run, the meter that counts against them, and the clock of a request.
 
+Why apart from the loop: bills, sub-agents and resumed runs count with the same meter.
+
 Rules: 0, None and infinity mean unlimited. The meter only counts; the loop decides what a hit limit
 means.
 """

@@ -1,4 +1,4 @@
-"""The registry of this process's runs: announced as they begin, with ways to stop and answer them.
+"""The registry of this process's runs: it announces them, and lets others stop them or answer.
 
 Why: an agent or a cell need not know whether a server is running, and a server that starts later
 finds the earlier runs.

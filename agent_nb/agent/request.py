@@ -1,5 +1,7 @@
 """Build the requests of a run from history and log, within the model's context.
 
+Why: the loop need not know about windows, summaries, pictures and types of answers.
+
 Rules
 - Every request is built anew; only the dialect and a summary are kept between turns.
 - What the window leaves out is logged before the request that lacks it: the first one, or the one

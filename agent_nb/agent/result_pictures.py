@@ -1,5 +1,8 @@
 """Compare the pictures of a call that ran again with those of its record.
 
+Why apart from `replay`: older versions recorded pictures in other ways, and their records must
+replay unchanged.
+
 Rules
 - Results are alike if they have as many pictures in the same order, each pair equal by the rules of
   `record.pictures`.

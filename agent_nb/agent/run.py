@@ -1,5 +1,7 @@
 """A run as users see it: the log of one prompt, with properties and views derived from it.
 
+Why one class: live, replayed, loaded and imported runs offer the same properties.
+
 Rules: everything is computed from the log on access; nothing is stored twice. Partial and empty
 logs work.
 """

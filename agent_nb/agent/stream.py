@@ -109,9 +109,9 @@ class Stream(InProgress):
 
     `make_driver` is called when the run starts, with its cancel scope. `questions`: questions that
     followers of the run may answer (`registry`). `view`: how a cell that awaits it shows it
-    (`display`). `check`: awaiting a failed run raises RunFailed. `request`: what a
-    notebook needs to record the run (None: it does not). `output`: the type of the answer. `is_replay`: this plays a
-    recorded run.
+    (`display`). `check`: awaiting a failed run raises RunFailed. `request`: what a notebook
+    needs to record the run (None: it does not). `output`: the type of the answer. `is_replay`: the
+    stream plays a recorded run.
     """
 
     is_map = False  # one run, not a map
@@ -143,9 +143,7 @@ class Stream(InProgress):
         self._host: display.CellHost | None = None
         self._driver: Driver | None = None
         self._stop_cause: Cancelled | None = None  # the first reason given to `cancel`
-        self._stopped_elsewhere = (
-            ""  # how AgentStopped says that a server or another cell stopped it
-        )
+        self._stopped_elsewhere = ""  # for AgentStopped: a server or another cell stopped it
 
     def start(self) -> Stream:
         """Start the run on the running event loop, once; return the stream.

@@ -1,5 +1,7 @@
 """The open block of text or reasoning of a turn.
 
+Why apart from `turn`: that file decides which block is open, this one what the block contains.
+
 Rules: white space at its start is held back until text follows, so that a block of white space
 alone stays empty.
 """

@@ -10,7 +10,7 @@ Rules
   yields no event.
 - White space between two blocks of one text (`events.text`) becomes the start of the later block.
 - A block that is cut off is closed with `incomplete=True`.
-- Every call gets an id that is unique in the run; one that the model did not supply is `synthetic`.
+- Every call gets an id that is unique in the run; an id that the model did not give is `synthetic`.
 - Lone surrogates become U+FFFD: they can be neither saved nor sent.
 - No I/O, no clock; `feed` and `close` return events without `seq` and `ts`.
 """

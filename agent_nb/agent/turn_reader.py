@@ -1,5 +1,7 @@
 """The pipeline of one model turn: model parts -> secret filter -> dialect -> turn -> events.
 
+Why one pipeline: no dialect, log or view may see a text before its secrets are hidden.
+
 Rules
 - Text passes the secret filter and then the dialect. Reasoning, call arguments and all else from
   the provider pass only the filter.

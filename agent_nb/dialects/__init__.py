@@ -1,7 +1,7 @@
 """How a model writes a turn: each plug-in is one dialect.
 
-Read `base` first: what a dialect is, and its parser. The agent asks for one by name and puts calls
-together that come in pieces (`CallAssembler`).
+Read `base` first: what a dialect is, and its parser. The agent looks a dialect up by name;
+`CallAssembler` joins calls that arrive in pieces.
 
 Order: base, calls, fences, recursion, render, scanner, tags
 < call_assembly, grammar, markers

@@ -8,7 +8,8 @@ Rules
   marker is held back.
 - The parts of a stream do not depend on its chunking (with adjacent Text or Thought parts of one
   block merged).
-- Every input character is in some part, is markup of a closed block, or is half a marker at a cut.
+- No input character is lost: it is in a part, is markup of a closed block, or is half a marker at a
+  cut.
 - `feed` and `close` never raise, whatever the text.
 - Calls run only if an Execute follows them. A call without one at the end of the stream never runs:
   the turn gives it an error result.
@@ -39,9 +40,9 @@ class Parser(Protocol):
     def close(self, *, cut: bool = False) -> Sequence[Part]:
         """End the stream: flush held text and close open blocks.
 
-        A block that lacks its closing marker is `incomplete`. `cut`: the model was stopped, so an
-        unfinished call is an incomplete Call, not malformed or text, and half a marker is dropped
-        (its first character alone is text).
+        A block that lacks its closing marker is `incomplete`. `cut`: the model was stopped. Then an
+        unfinished call becomes an incomplete Call, not a Fault or text, and half a marker is
+        dropped (its first character alone is text).
         """
 
 
@@ -49,13 +50,13 @@ class Dialect(Protocol):
     """One way of writing a turn."""
 
     name: str
-    # tools are in the request, and the provider returns CallDelta and Call parts
+    # the request carries the tools, and the provider returns CallDelta and Call parts
     native: bool
 
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
-        """Return the system text that teaches the protocol and the tools ("": the provider does).
+        """Return the system text that teaches protocol and tools ("" if the provider does it).
 
-        It is brief for a `small` model, which learns from the example turns (`shots`).
+        For a `small` model it is brief: that model learns from the example turns (`shots`).
         """
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:

@@ -1,7 +1,7 @@
-"""Calls of a model joined from the fragments in which they arrive.
+"""Join the calls of a model from the fragments in which they arrive.
 
-Why apart from the dialects: providers send fragments whatever the dialect, and text dialects end a
-block that was cut off with `cut_calls`.
+Why apart from the dialects: providers send fragments whatever the dialect is, and the text dialects
+share `cut_calls`, which reads a block that was cut off.
 
 Rules
 - Fragments of arguments (CallDelta) are joined by index. A fragment with another call id at the

@@ -47,8 +47,8 @@ class Scan:
     """Follows the JSON text of calls across chunks.
 
     `sigil`: the first character of a marker. `level`: the depth of call objects (0: one bare
-    object, 1: in an array). `index`: that of the first call. `live`: whether to yield arguments as
-    they grow.
+    object, 1: in an array). `index`: the number of the first call. `live`: whether to
+    yield arguments as they grow.
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
@@ -78,9 +78,9 @@ class Scan:
     def run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
         """Continue at `pos`; return why and where scanning stopped.
 
-        `more`: at the end of the text (half an escape is left). `sigil`: at one outside a string;
-        continue after it if it begins no marker. `broken`: at a character that is invalid JSON.
-        `done`: the outermost bracket has closed.
+        `more`: at the end of the text, or at half an escape there. `sigil`: at a sigil outside a
+        string; continue after it if no marker begins there. `broken`: at invalid JSON. `done`: the
+        outermost bracket has closed.
         """
         self._emitted = pos
         stop, pos = self._run(text, pos, out)
@@ -95,25 +95,25 @@ class Scan:
                 if not closed:
                     return ("more" if text[pos:] in ("", "\\") else "broken"), pos
                 continue
-            found = (self._shallow if self.depth <= self._level + 1 else self._deep)(text, pos)
-            if found is None:
+            match = (self._shallow if self.depth <= self._level + 1 else self._deep)(text, pos)
+            if match is None:
                 return "more", size
-            pos = found.start()
-            c = text[pos]
-            if c == '"':
+            pos = match.start()
+            char = text[pos]
+            if char == '"':
                 self._in_string = True
                 self._string_pieces = [] if self.depth == self._level + 1 else None
-            elif c == self._sigil:
+            elif char == self._sigil:
                 return "sigil", pos
-            elif c == "\\":
+            elif char == "\\":
                 return "broken", pos
-            elif c in "[{":
-                self._open_bracket(c, pos)
-            elif c in "]}":
+            elif char in "[{":
+                self._open_bracket(char, pos)
+            elif char in "]}":
                 if self._close_bracket(text, pos, out):
                     return "done", pos + 1
             elif self.depth == self._level + 1:
-                self._expects_key = c == ","
+                self._expects_key = char == ","
             pos += 1
         return "more", size
 

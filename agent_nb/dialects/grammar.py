@@ -106,15 +106,15 @@ _KEPT_KEYWORDS = (
     "minItems",
     "maxItems",
 )
-# what the engine's regular expressions lack: it drops a whole grammar for one of these
+# syntax that the engine's regular expressions lack: one such pattern makes it drop the grammar
 _UNSUPPORTED = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
 _FORMATS = frozenset({"date-time", "time", "date", "hostname", "ipv4", "ipv6", "uuid"})
-# formats whose own grammar need not end
+# formats whose grammar in the engine lets a value grow without end
 _FORMAT_PATTERNS = {
     "duration": "^PT[0-9]{1,5}[HMS]$",
     "email": r"^[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,4}$",
 }
-# keywords with a list of schemas, and what the grammar has for them
+# keywords with a list of schemas -> the keyword in the grammar
 _LIST_KEYWORDS = {
     "anyOf": "anyOf",
     "oneOf": "anyOf",
@@ -177,8 +177,8 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
     """Return `schema` with only the grammar's keywords, and with bounds where it has none.
 
-    `prefix`: of the names of definitions. `name`: of the parameter, by which the length of a text
-    is guessed.
+    `prefix`: begins the names of its definitions. `name`: the parameter's, from which the length of
+    a text is guessed.
     """
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}
@@ -225,9 +225,11 @@ def _bound_object(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, n
     if isinstance(properties, Mapping):
         out["properties"] = {n: bound_schema(s, prefix, str(n)) for n, s in properties.items()}
         out["required"] = [n for n in schema.get("required", ()) if n in properties]
-    more = schema.get("additionalProperties", not properties and "properties" not in schema)
+    additional = schema.get("additionalProperties", not properties and "properties" not in schema)
     out["additionalProperties"] = (
-        bound_schema(more, prefix, name) if isinstance(more, Mapping) else bool(more)
+        bound_schema(additional, prefix, name)
+        if isinstance(additional, Mapping)
+        else bool(additional)
     )
 
 

@@ -1,7 +1,8 @@
 """The base parser of the text dialects: text with markers, in any chunking, to parts.
 
-Why shared: what is held back, when a block closes and what a cut stream leaves must be the same in
-every dialect. Thought tags must be read by the parser that knows when it is inside a block.
+Why shared: every dialect must hold back the same text, close blocks at the same points and end a
+cut stream in the same way. Only the dialect's own parser knows when it is inside a block, so it
+reads the thought tags too.
 
 Rules
 - A parser is a set of modes, methods that consume what they can of the buffer (`_buf` from `_pos`).
@@ -103,19 +104,19 @@ class MarkerParser:
         self._final = self._cut = False
         self._part_type: type[Text] | type[Thought] = Text
         self._block_open = False  # a block of this type has begun
-        # the type of part as which `feed` may return a text without a sigil unchanged, if any
+        # the type of part that `feed` makes of a text without a sigil (None: it must be parsed)
         self._pass_as: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""
         self._attributes: dict[str, Any] | None = None
         self._tag: TagReader | None = None
-        # a block that is read as a whole at its end: its text that has left the buffer (None: no
-        # such block), the length of that, and where its rest begins in the buffer
+        # kept text, of a block that is read as a whole at its end: the pieces that have left the
+        # buffer (None: no such block is open), their length, and where the rest begins in it
         self._pieces: list[str] | None = None
         self._kept_size = 0
         self._kept_from = 0
-        self._block_offset = 0  # of that block in the turn
+        self._block_offset = 0  # where that block begins in the turn
         self._out: list[Part] = []
 
     def feed(self, text: str) -> Sequence[Part]:
@@ -209,8 +210,8 @@ class MarkerParser:
         self._emit(buf[start : self._pos])
         if self._pos == len(buf):
             return
-        if found := self._leading_markers.match(buf, self._pos):
-            self._begin_tag(found)
+        if marker := self._leading_markers.match(buf, self._pos):
+            self._begin_tag(marker)
         elif self._final or self._leading_markers.hold(buf, self._pos) != self._pos:
             self._end_lead()
 
@@ -222,14 +223,14 @@ class MarkerParser:
         """Mode: text up to the next marker, or to what may be the start of one."""
         buf, mode = self._buf, self._mode
         markers = self._final_markers if self._final else self._markers
-        while found := markers.search(buf, self._pos):
-            self._emit(buf[self._pos : found.start()])
-            self._pos = found.start()
-            self._handlers[found.lastgroup or ""](found)
+        while marker := markers.search(buf, self._pos):
+            self._emit(buf[self._pos : marker.start()])
+            self._pos = marker.start()
+            self._handlers[marker.lastgroup or ""](marker)
             if self._mode != mode or self.stopped:
                 return
-        whole = self._final and not self._cut
-        end = len(buf) if whole else self._markers.hold(buf, self._pos)
+        at_end = self._final and not self._cut
+        end = len(buf) if at_end else self._markers.hold(buf, self._pos)
         if self._final and end == len(buf) - 1:
             end += 1  # a lone "<" is rather text than half a marker
         self._emit(buf[self._pos : end])

@@ -1,7 +1,9 @@
-"""The `native` dialect: tools are in the request, calls are parts of the provider, text is answer.
+"""The `native` dialect: the request carries the tools, the provider returns calls as parts.
+
+Why a dialect without markup: so the agent treats providers with and without native calls alike.
 
 Rules
-- `NativeParser` passes text through; it has no markers (`thinking` adds thought tags).
+- All text is answer: `NativeParser` knows no markers (`thinking` adds thought tags).
 - Fragments of calls pass through; `call_assembly` joins them.
 """
 

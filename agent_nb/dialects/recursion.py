@@ -1,11 +1,14 @@
-"""A recursive schema as one of bounded depth, so that a small model comes to an end.
+"""Unroll a recursive schema to a bounded depth.
+
+Why: a small model that writes JSON of a recursive type may nest it without end.
 
 Rules
 - A definition that contains itself is copied once for each of `LEVELS`; its lists hold at most
   `MOST_ITEMS` items.
-- Below the last level a list is empty, an optional member is left out, and of several options the
-  others remain. A schema that cannot end so stays as it is.
-- Every document of the bounded schema is one of the original.
+- Below the last level, a recursive list is empty, a recursive member that is optional is left out,
+  and `anyOf` and `oneOf` lose their recursive options. Where this is impossible, the whole schema
+  stays unchanged.
+- Every document of the bounded schema is valid under the original.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ MOST_ITEMS = 2  # items of a list of the recursive type
 
 
 def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema without recursion; as it is if it has none or cannot end."""
+    """Return the schema without recursion; unchanged if it has none or cannot be bounded."""
     definitions = schema.get("$defs", {})
     names = recursive_names(definitions)
     if not names:
@@ -46,7 +49,7 @@ class _Unrolled:
                     self._copies[f"{name}_{level}"] = copy
 
     def schema(self, root: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the root with its definitions; None if it cannot end."""
+        """Return the root with its bounded definitions; None if it cannot be bounded."""
         others = {
             name: self._bound(each, 0)
             for name, each in self._definitions.items()
@@ -92,10 +95,10 @@ class _Unrolled:
         if items is None:
             schema["items"], schema["maxItems"] = {"type": "null"}, 0
         elif items != schema["items"]:
-            most = max(MOST_ITEMS, int(schema.get("minItems", 0)))
+            limit = max(MOST_ITEMS, int(schema.get("minItems", 0)))
             schema["items"], schema["maxItems"] = (
                 items,
-                min(most, int(schema.get("maxItems", most))),
+                min(limit, int(schema.get("maxItems", limit))),
             )
         return schema["maxItems"] >= schema.get("minItems", 0) if items is None else True
 
@@ -107,8 +110,8 @@ class _Unrolled:
             return False
         if members:
             schema["properties"] = {n: s for n, s in members.items() if n not in left_out}
-        more = schema.get("additionalProperties")
-        if isinstance(more, Mapping):
-            bound_more = self._bound(more, level)
-            schema["additionalProperties"] = False if bound_more is None else bound_more
+        additional = schema.get("additionalProperties")
+        if isinstance(additional, Mapping):
+            bound_additional = self._bound(additional, level)
+            schema["additionalProperties"] = False if bound_additional is None else bound_additional
         return True

@@ -1,9 +1,11 @@
 """What the text dialects write: JSON without markers, and lists of tools.
 
+Why: arguments and results may contain a dialect's markers, by chance or on purpose.
+
 Rules
-- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`, so that
-  text of a tool can neither close a block nor look like a marker. Lone surrogates stay escaped, so
-  that everything can be encoded.
+- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`: so text
+  of a tool can neither close a block nor look like a marker.
+- Lone surrogates stay escaped, so that the text can be encoded as UTF-8.
 """
 
 from __future__ import annotations

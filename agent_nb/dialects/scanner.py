@@ -36,11 +36,11 @@ class Markers:
     def hold(self, text: str, start: int) -> int:
         """Return where a possible marker after `start` begins, or the length of the text."""
         first = max(start, len(text) - self._longest)
-        at = max((text.rfind(sigil, first) for sigil in self.sigils), default=-1)
-        if at < 0:
+        sigil_at = max((text.rfind(sigil, first) for sigil in self.sigils), default=-1)
+        if sigil_at < 0:
             return len(text)
-        tail = text[at:].lower() if self._fold else text[at:]
-        return at if tail in self._beginnings else len(text)
+        tail = text[sigil_at:].lower() if self._fold else text[sigil_at:]
+        return sigil_at if tail in self._beginnings else len(text)
 
 
 def find_marker_start(text: str, start: int, marker: str) -> int:

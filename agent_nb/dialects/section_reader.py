@@ -6,12 +6,12 @@ Rules
   or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - One JSON object follows `§CALL:`; a § in its strings is text, and the call is complete when the
-  object closes. If something else follows, the marker is dropped and the text is answer text (rule
-  3 of the seed); the fault of the first such call comes with `§EXECUTE`. An object that a cut left
-  open is an incomplete call.
+  object closes. If anything else follows, the marker is dropped and the text is answer text (rule 3
+  of the seed); `§EXECUTE` then carries the fault of the first such call. If a cut leaves the object
+  open, the call is incomplete.
 - `§EXECUTE` and `§END` stop the turn. Calls without `§EXECUTE` yield no Execute and do not run.
-- Only the system writes `[SYSTEM: …]`: from the model, in an answer, it is the Fault
-  `forged_results` up to its bracket.
+- Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, the text up to
+  its bracket becomes the Fault `forged_results`.
 """
 
 from __future__ import annotations
@@ -211,18 +211,18 @@ class SectionParser(MarkerParser):
         buf, pos = self._buf, self._pos
         markers = self._final_markers if self._final else self._markers
         last = self._kept_from - self._kept_size + FORGED
-        while found := _find_bracket(buf, pos, last):
-            pos = found.end()
-            if found[0] == "§":
-                at = found.start()
-                if markers.match(buf, at):
-                    self._end_forged(at)
+        while match := _find_bracket(buf, pos, last):
+            pos = match.end()
+            if match[0] == "§":
+                marker_at = match.start()
+                if markers.match(buf, marker_at):
+                    self._end_forged(marker_at)
                     return
-                if not self._final and markers.hold(buf, at) == at:
-                    self._pos = at
+                if not self._final and markers.hold(buf, marker_at) == marker_at:
+                    self._pos = marker_at
                     return
                 continue
-            self._open_brackets += 1 if found[0] == "[" else -1
+            self._open_brackets += 1 if match[0] == "[" else -1
             if not self._open_brackets:
                 self._end_forged(pos)
                 return

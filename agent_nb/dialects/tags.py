@@ -8,8 +8,8 @@ Rules
 - Attributes have values, in either quotes or bare; a name without `=` makes the text prose. The
   last of equal names counts.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
-- A tag longer than `LIMIT` characters is text. Linear time: text is read once; an open value is
-  only searched for its end.
+- A tag longer than `LIMIT` characters is text.
+- Reading takes linear time: no text is matched twice; an open value is only searched for its end.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What the text dialects share: what a model is taught, example turns, and grammars.
+"""The base of the text dialects: instructions for the model, example turns, and grammars.
 
-Why: `xml` and `section` are one protocol with different markers. A sentence of it, and the way it
-is taught to small models, stands once.
+Why: `xml` and `section` are one protocol with different markers; what both teach is written once.
 
 Rules
-- A dialect has its markers and rules, and writes and reads turns with them; the methods here choose
-  the text, and call the dialect.
-- `tests/dialects/snapshots` has the texts as models get them.
+- A subclass provides its markers and rules, and reads and writes turns. The methods here put these
+  into instructions, examples and grammars.
+- `tests/dialects/snapshots` has the complete texts that models receive.
 """
 
 from __future__ import annotations

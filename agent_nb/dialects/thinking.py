@@ -4,9 +4,9 @@
 Why a wrapper: reasoning models write their thoughts into the text, whatever the dialect.
 
 Rules
-- Some tags count only as the first characters of a turn (several in a row too): there a reasoning
-  model writes them. Later they are what the answer says, in code and JSON too. Others, which the
-  user named, count anywhere outside code fences (`ThoughtTags`).
+- The usual tags count only at the start of a turn (several in a row too), where a reasoning model
+  writes them; later they are part of the answer, such as its code or JSON. Tags that the user named
+  count anywhere outside code fences (`ThoughtTags`).
 - Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…"
   confidence="…"></thinking>`, and the latter ending in `/>`; without `thought`, `content` is the
   text. Other attributes are kept on the thought; `confidence` is a number.
@@ -15,8 +15,8 @@ Rules
   them itself (`Taggable`). For other dialects the text is filtered first.
 - Other tags, and text that only resembles one, are text and held back no longer than needed.
 - A closing tag without its opening tag is text.
-- As a dialect, `thinking` is the filter over `native`, with its tags anywhere;
-  `dialect.over(inner, …)` wraps another.
+- Used as a dialect, `thinking` is this filter over `native`, and its tags count anywhere;
+  `dialect.over(inner, …)` wraps another dialect.
 """
 
 from __future__ import annotations

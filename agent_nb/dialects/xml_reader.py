@@ -6,10 +6,10 @@ Rules
 - A block ends at its closing tag; a tag inside a JSON string is text. A block that cannot be JSON
   (a raw line break in a string, a backslash outside one) ends at its first closing tag, so that an
   open quote cannot swallow the rest.
-- A batch is all or nothing. A valid one stops the turn; a malformed one is a Fault that is fed back
-  to the model, and reading continues.
-- Only the system writes `<results>`: from the model they are the Fault `forged_results`; empty ones
-  are ignored.
+- A batch is all or nothing. A valid one stops the turn; a malformed one becomes a Fault that goes
+  back to the model, and reading continues.
+- Only the system may write `<results>`: if the model writes them, they become the Fault
+  `forged_results`; empty ones are ignored.
 - `<execute>` or `<results>` followed by prose, without a closing tag in the next `MENTION`
   characters, is text: the model wrote about the protocol.
 - An unclosed thought is incomplete. An unclosed block is a Fault, never a call; after a cut its
@@ -136,7 +136,9 @@ class XmlParser(MarkerParser):
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
         buf = self._buf
-        block_start = self._kept_from - self._kept_size  # in the buffer; below 0 if it left it
+        block_start = (
+            self._kept_from - self._kept_size
+        )  # in the buffer; negative if it is no longer there
         last = block_start + MENTION + len(self._closing) if self._mention else len(buf)
         end = buf.find(self._closing, self._pos, last)
         stop = (
@@ -158,7 +160,7 @@ class XmlParser(MarkerParser):
             self._pos = stop
 
     def _end_mention(self) -> None:
-        """Treat the opening tag as text, and read on behind it: it was mentioned, not used."""
+        """Treat the opening tag as text, and read on behind it: the model only mentioned it."""
         self._rewind()
         self._take_kept(self._pos, self._read_text)
         self._emit(f"<{self._kind}>")

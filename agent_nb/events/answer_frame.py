@@ -1,8 +1,10 @@
 """The typed answer of a run as a DataFrame.
 
+Why apart from `frame`: that file makes rows of events, this one rows of what the model answered.
+
 Rules
-- An object is one row; of a list each item is a row. If all rows are objects, their fields are the
-  columns; else the rows are the values of one column, `value`.
+- An object becomes one row, a list one row per item. If all rows are objects, their fields are the
+  columns; otherwise one column, `value`, holds the rows.
 - The columns, and the fields of objects inside cells, have the order of the answer's type.
 """
 

@@ -20,7 +20,10 @@ from collections.abc import Iterable, Iterator
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
-_MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS  # set if the number has more digits
+_MORE, _BYTE_MORE = (
+    1 << _BITS,
+    1 << _BYTE_BITS,
+)  # set in a digit, or byte, that is not the last one of its number
 PACKED = "~"  # begins a packed string; not a digit
 LARGEST = 1 << 26  # bytes that a packed string may expand to
 _LONGEST = 64  # bits that a number may have
@@ -45,7 +48,7 @@ def _digits(n: int) -> str:
     return out + ALPHABET[n]
 
 
-# almost every number is one of these; a look-up is faster
+# the digits of small numbers, which are almost all: a look-up is faster
 _SMALL = [_digits(n) for n in range(4096)]
 
 
@@ -91,11 +94,11 @@ def _append_number(out: bytearray, n: int) -> None:
 def _unpack_pairs(text: str) -> Iterator[tuple[int, int]]:
     """Return the pairs of a packed string: all lengths come first, then as many times."""
     try:
-        unfold = zlib.decompressobj()
-        data = unfold.decompress(base64.b85decode(text[len(PACKED) :]), LARGEST)
+        decompressor = zlib.decompressobj()
+        data = decompressor.decompress(base64.b85decode(text[len(PACKED) :]), LARGEST)
     except zlib.error as fault:
         raise ValueError(f"packed chunks cannot be unfolded: {fault}") from None
-    if not unfold.eof:
+    if not decompressor.eof:
         raise ValueError("packed chunks are cut off or too large")
     numbers = list(_numbers(data, _BYTE_BITS))
     if len(numbers) % 2:

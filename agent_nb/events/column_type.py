@@ -1,4 +1,7 @@
-"""The type of a DataFrame column: where its value comes from, for each type of row."""
+"""The type of a DataFrame column: where its value comes from, for each type of row.
+
+Why apart from `columns`: the lists of columns are made of this type, and `event_columns` is one.
+"""
 
 from __future__ import annotations
 

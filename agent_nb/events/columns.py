@@ -22,7 +22,7 @@ Rules
   what every library accepts: no timedeltas (seconds instead, `…_s`), no nested values (JSON text
   instead), no local times. A name has the same kind and unit in every list; it describes the row,
   which is an event, a call, a turn or a run.
-- A name in a list is a column of the table of the Columns beside it, else of events.
+- A bare name in a list belongs to the table of the list's Columns; without any, to events.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def choose_columns(columns: Iterable[str | Column] | str | None) -> tuple[Column
 
 
 def _named(name: str, table: str) -> Column:
-    known = {c.name: c for c in _KNOWN[table]}
-    if name in known:
-        return known[name]
-    hint = did_you_mean(str(name), known)
-    raise UsageError(unknown_name("column", name, known, hint=hint, label="Columns"))
+    column_of = {c.name: c for c in _KNOWN[table]}
+    if name in column_of:
+        return column_of[name]
+    hint = did_you_mean(str(name), column_of)
+    raise UsageError(unknown_name("column", name, column_of, hint=hint, label="Columns"))

@@ -8,13 +8,13 @@ Rules
 - A run of our own (`complete_log`) ends as interrupted: it gets a result for each open call, an
   `interrupt` and an `end`.
 - A run read from another format (`Settler`) ends as its last events suggest. An error or an
-  interrupt counts most, then a question that waits for its answer (`awaiting`): nothing went on
-  with its call, and the model did not speak again. It is `ok` only in a format whose streams may
-  lack an end marker, if its answer is complete and neither a call nor a node is open; elsewhere a
-  run without its end is interrupted, however well the stream closed.
-- In such a format, numbered events are a log of ours, which would have an `end`: without it the run
-  was interrupted.
-- What a `Settler` adds is marked as derived, so that its own format does not write it.
+  interrupt counts most, then a question without an answer (`awaiting`), unless its call or the
+  model went on. Otherwise the run is interrupted, even if the stream closed properly. Only in a
+  format whose streams may lack an end marker can it be `ok`: if the answer is complete, and neither
+  a call nor a node is open.
+- In such a format, numbered events come from a log of ours, which writes an `end`: without one, the
+  run was interrupted.
+- What a `Settler` adds is marked as derived, so that exporting to the same format leaves it out.
 - In a format whose runs do not interleave, a new run ends the one before.
 """
 
@@ -60,8 +60,8 @@ def complete_log(log: Sequence[Event], detail: str = LOST) -> list[Event]:
 def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]:
     """Return what a run lacks to a valid end: a result for each open call, `interrupt` and `end`.
 
-    `detail` says why it did not end itself; any other than LOST counts as the user's wish. A run
-    that has ended, or not begun, lacks nothing.
+    `detail`: why the run did not end itself; if it is not LOST, the user stopped it. A run that has
+    ended, or not begun, lacks nothing.
     """
     if not len(log) or (isinstance(log[-1], End) and not log[-1].span):
         return []
@@ -143,8 +143,8 @@ class Settler:
     def close(self, why: Error | Interrupt | None = None, *, broken: bool = False) -> list[Event]:
         """Return the events that end every open run.
 
-        `why` goes before the end of each interrupted run, unless an interrupt came last. `broken`:
-        every open run is interrupted, whatever its last events suggest.
+        `why` precedes the end of each interrupted run, unless an interrupt came last. `broken`: all
+        open runs were interrupted, whatever their last events suggest.
         """
         runs, self._open = self._open, {}
         return [event for run in runs.values() for event in self._end(run, why, broken=broken)]

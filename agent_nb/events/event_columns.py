@@ -1,4 +1,9 @@
-"""Every column of the table of events, in the order in which a frame shows them."""
+"""Every column of the table of events, in the order in which a frame shows them.
+
+Why apart from `columns`: the other tables take their columns from rows built of several events.
+
+Rules: a getter sees one event; `frame` computes the columns that need more (`derived`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from .text import content_text
 
 
 def _result_payload(event: e.Result) -> Any:
-    """Return the nested content of a result; if it is a text: its display or attachments."""
+    """Return the nested content of a result; for a text, its display or attachments instead."""
     shown = event.display or list(event.attachments) or None
     return shown if isinstance(event.content, str) else event.content
 

@@ -7,7 +7,7 @@ Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
   malformed event becomes `Unknown`. An object that a caller has parsed may hold a lone surrogate.
 - Unknown fields and events are written as they came, lone surrogates as question marks.
-- A number that no double holds (`1e999`) is null, as NaN is, and an integer of thousands of digits.
+- A number beyond a double (`1e999`) and an integer of more than `_DIGITS` digits are read as null.
 """
 
 from __future__ import annotations
@@ -83,12 +83,20 @@ def event_from(obj: Any) -> Event:
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
     unknown = {k: v for k, v in obj.items() if k not in known}
     if unknown:
-        own = known.get("extra")  # a field of that name in the JSON; only an object fits the type
-        kept = own if isinstance(own, dict) else {} if own is None else {"extra": own}
-        known["extra"] = {**kept, **unknown}
+        own_extra = known.get(
+            "extra"
+        )  # a field of that name in the JSON; only an object fits the type
+        merged = (
+            own_extra
+            if isinstance(own_extra, dict)
+            else {}
+            if own_extra is None
+            else {"extra": own_extra}
+        )
+        known["extra"] = {**merged, **unknown}
     try:
         return msgspec.convert(known, cls)
-    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter: of a lone surrogate
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a lone surrogate
         return _unknown(obj)
 
 

@@ -8,9 +8,8 @@ Why column by column: the rows of each type are collected once, and each column 
 of all of them. This is several times faster than a dictionary per event.
 
 Rules
-- A missing value is NaN, not an empty text, and not NA, on which libraries fail. Only times (NaT)
-  and nested values (None) have another one. An empty log has the same columns and types as a full
-  one.
+- A missing value is NaN: not an empty text, and not NA, which some libraries cannot handle. Times
+  use NaT and nested values None. An empty log has the same columns and types as a full one.
 - Nested values stay objects in the frame; `event_frame` decides how they are written.
 - Impossible times (0, out of range) are NaT; too large numbers are NaN, or 0 in a `count`.
   Nothing about a foreign log raises.
@@ -37,7 +36,7 @@ __all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame
 ALL = slice(None)  # the positions of all rows
 _LATEST = 2.0**50  # milliseconds (the year 37,648); a larger number is not a time
 _LARGEST = 2**63 - 1  # of a 64-bit integer
-# makes the rows of each table from the events
+# name of a table -> the function that makes its rows from events
 _ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
     "events": lambda events, _: events,
     "calls": call_rows,
@@ -137,10 +136,10 @@ class _Builder:
     def elapsed(self) -> Any:
         """The time since the first event of the same run as timedelta64[ms]."""
         codes, runs = self.runs
-        known = np.flatnonzero(~np.isnat(self.times))[::-1]
+        timed_rows = np.flatnonzero(~np.isnat(self.times))[::-1]
         first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
         # of several assignments the last one stays, which is each run's first
-        first[codes[known]] = self.times[known]
+        first[codes[timed_rows]] = self.times[timed_rows]
         return self.times - first[codes]
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
@@ -251,7 +250,7 @@ def _utc(times: Any) -> Any:
 
 
 _NAT = np.iinfo(np.int64).min  # what numpy stores for NaT
-# makes the typed values of a column of each kind from its parts (see `parts`)
+# kind of a column -> the function that makes its typed values from its parts (`_Builder.parts`)
 _KINDS: dict[str, Callable[[_Builder, list[tuple[Any, list[Any]]]], Any]] = {
     "category": _category,
     "text": _text,
@@ -294,7 +293,7 @@ def _ts(builder: _Builder) -> Any:
 
 
 def _place(field: str) -> Callable[[_Builder], Any]:
-    """Return what makes the column of one field of each row's `Place`."""
+    """Return a function that makes the column of one field of each row's `Place`."""
 
     def column(builder: _Builder) -> Any:
         codes, runs = builder.runs
@@ -305,7 +304,7 @@ def _place(field: str) -> Callable[[_Builder], Any]:
     return column
 
 
-# makes each derived column: it needs more than the row itself
+# derived column -> the function that makes it, from more than the row itself
 _DERIVED: dict[str, Callable[[_Builder], Any]] = {
     "run": _run,
     "cell": _place("cell"),

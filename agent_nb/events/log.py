@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
-# `of` of deltas that bring news of something other than a block
+# values of `Delta.of` for news that is not a piece of a block
 NEWS = ("result", "status", "approval", "picture", "map")
 CONVERSATION = ("user", "think", "call", "result", "respond")
 
@@ -53,7 +53,7 @@ class EventLog(Sequence[Event]):
         self._clock = clock
         self._events: list[Event] = []
         self._ts = 0.0  # the latest time of an event, epoch seconds
-        # length and time of each piece of each open block, alternating
+        # by open block: length and time of each of its pieces, alternating
         self._open: dict[str, array[int]] = {}
         self._last: dict[str, int] = {}  # the time of the last piece of each, epoch ms
         self._subscribers: list[Subscriber] = []
@@ -120,7 +120,7 @@ class EventLog(Sequence[Event]):
         block = getattr(event, "block", "")
         if block and (pieces := self._open.pop(block, None)):
             del self._last[block]
-            # else the block is not what was streamed, and its deltas cannot be regenerated
+            # with another length, the block is not what was streamed: `chunks` would not fit
             if sum(pieces[::2]) == len(block_text(event)):
                 changes["chunks"] = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
         return msgspec.structs.replace(event, **changes)
@@ -157,7 +157,7 @@ class EventLog(Sequence[Event]):
         return self._events[index]
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(self._events)  # also of those that come meanwhile
+        return iter(self._events)  # also yields events that are appended meanwhile
 
     def __len__(self) -> int:
         return len(self._events)

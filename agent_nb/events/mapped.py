@@ -1,4 +1,7 @@
-"""Whether a run is a map: a prompt for each row of a table, outside the conversation."""
+"""Whether a run is a map: a prompt for each row of a table.
+
+Why: a notebook keeps maps out of its conversations.
+"""
 
 from __future__ import annotations
 

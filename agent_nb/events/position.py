@@ -1,5 +1,7 @@
 """Positions in a run's stream of events: the ids by which a reader resumes.
 
+Why: a reader that reconnects sends the last id that it has, and receives only what came after.
+
 Rules: a stored event's id is its `seq`; the n-th delta after it has the id `seq.epoch.n`, with the
 server's epoch. A format that writes several frames for one event gives each but the last the id of
 the event and `.part`, the number of frames of it that are still to come. The ids of events are

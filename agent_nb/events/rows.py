@@ -1,4 +1,6 @@
-"""The rows of the tables of calls, turns and runs: each is built from several events.
+"""The rows of the tables of calls, turns and runs.
+
+Why: what is one row to a reader, such as a call with its approval and result, is several events.
 
 Rules
 - A row is made at its first event; `add` passes each event to the handler of its type, if there is

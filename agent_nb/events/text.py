@@ -39,11 +39,11 @@ from .types import (
     User,
 )
 
-#: How an event relates to the texts before it: "begin" a new text, "go_on" with the last one, stand
-#: "instead" of it, or belong to the "same" block as an earlier delta; "": it is not text.
+#: How a block relates to the texts before it: it may "begin" a new text, "go_on" with the last one,
+#: replace it ("instead"), or be the "same" block as earlier deltas. "": the event is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
-_PARTING = (User, Call, Execute, Approval, Started, Result, Error)
+_SEPARATORS = (User, Call, Execute, Approval, Started, Result, Error)
 _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold its answer
 
 
@@ -52,7 +52,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._turn = -1
-        self._parted = True  # the next block begins another text
+        self._separated = True  # the next block begins another text
         self._complete = False  # the protocol closed the last text
         self._message = ""
         self._begun: set[str] = set()  # blocks with deltas
@@ -60,14 +60,14 @@ class Texts:
     @property
     def over(self) -> bool:
         """Whether the last text is complete, so that the next block begins another."""
-        return self._parted or self._complete
+        return self._separated or self._complete
 
     def add(self, event: Event) -> Step:
         """Add the next event; return how its block relates to the texts before it."""
         kind = type(event)
         if kind is Respond or (kind is Delta and event.of == "respond"):  # type: ignore[attr-defined]  # of a delta
             return self._say(event)
-        self._parted = self._parted or parts(event)
+        self._separated = self._separated or parts(event)
         return ""
 
     def _say(self, event: Any) -> Step:
@@ -79,20 +79,24 @@ class Texts:
         if live:
             self._begun.add(event.block)
         step = self._step(event)
-        self._turn, self._parted, self._complete = event.turn, False, _closes(event)
+        self._turn, self._separated, self._complete = event.turn, False, _closes(event)
         self._message = message_of(event) or self._message
         return step
 
     def _step(self, event: Any) -> Step:
         if _apart(event):
             return "begin"
-        again = event.turn == self._turn
-        how = read_repetition(event)
-        if how:
-            return "begin" if not again or (how == "instead" and self._parted) else how
+        same_turn = event.turn == self._turn
+        repetition = read_repetition(event)
+        if repetition:
+            return (
+                "begin"
+                if not same_turn or (repetition == "instead" and self._separated)
+                else repetition
+            )
         message = message_of(event)
-        other = bool(message and self._message and message != self._message)
-        return "go_on" if again and not self.over and not other else "begin"
+        other_message = bool(message and self._message and message != self._message)
+        return "go_on" if same_turn and not self.over and not other_message else "begin"
 
 
 class Answer:
@@ -101,9 +105,9 @@ class Answer:
     `text` is the text as written, with surrounding white space.
     """
 
-    #: in `extra` of a block that is the answer as JSON: the name of its type, "" if it is not valid
+    #: key in `extra` of a JSON answer: the value is the name of its type, "" if it is invalid
     TYPED = "typed"
-    #: the name of the deltas of a text of its own: an answer that came as a call of the final tool
+    #: the `name` of deltas whose text stands alone: the answer comes as a call of the final tool
     APART = "answer"
 
     def __init__(self, span: str = "") -> None:
@@ -112,7 +116,7 @@ class Answer:
         self._texts = Texts()
         self._turn = -1
         self._blocks: list[list[str]] = []  # the blocks of each text of the turn
-        self._before = ""  # the answer of the turns before
+        self._before = ""  # the answer of the earlier turns
         self._reply = ""
 
     def add(self, event: Event) -> None:
@@ -161,7 +165,7 @@ def answer_text(events: Iterable[Event]) -> str:
 
 
 def read_answer_type(event: Event) -> str:
-    """Return the name of the type of which a block of text is canonical JSON, "" for any other."""
+    """Return the type's name if a block of text is a typed answer (canonical JSON), else ""."""
     name = event.extra.get(Answer.TYPED) if isinstance(event, Respond) and event.extra else ""
     return name if isinstance(name, str) else ""
 
@@ -179,7 +183,7 @@ def parts(event: Event) -> bool:
         return event.of == "call"
     if isinstance(event, Node):
         return event.phase == "enter" or event.name == "llm"
-    return isinstance(event, _PARTING) or (isinstance(event, Extension) and event.name == RESEND)
+    return isinstance(event, _SEPARATORS) or (isinstance(event, Extension) and event.name == RESEND)
 
 
 def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:

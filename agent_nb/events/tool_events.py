@@ -7,8 +7,8 @@ Rules
 - A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B) and of
   `{stream, content}`. `percent` is a progress bar (§ 5 C), and so is `done` of a `total`. The other
   fields are `rest`.
-- A Progress has the text or the `percent` in place of the data; all other data stays as it is, and
-  the view decides how to show it.
+- In a Progress, text or `percent` replaces the data. All other data stays unchanged, and the view
+  decides how to show it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def meaning(data: Any) -> Meaning:
     return Meaning(text, fraction, message_text, rest)
 
 
-# What a known shape of data says: output, progress (0 to 1), and the fields that are not `rest`.
+# Read from data of a known shape: output, progress (0 to 1), and the fields that are not `rest`.
 _Reading = tuple[str, float | None, frozenset[str]]
 
 
@@ -131,7 +131,7 @@ def _counted(data: Mapping[str, Any]) -> _Reading | None:
     return "", min(1.0, max(0.0, done / total)), frozenset()  # the counts are shown beside the bar
 
 
-# the first that does not return None counts
+# tried in this order: the first reading that is not None counts
 _SHAPES: tuple[Callable[[Mapping[str, Any]], _Reading | None], ...] = (_chunk, _percent, _counted)
 
 

@@ -249,9 +249,9 @@ class Node(Event, frozen=True, tag="node"):
 
 
 class State(Event, frozen=True, tag="state"):
-    """A snapshot, update or checkpoint (`kind`) of state. Ours record what a run knew of its
-    conversation: `window` what was left out, `foreign_turns` how many turns come from records of
-    others, `context` the notebook as sent, `mcp` the tools of one server, `conversation` more.
+    """A snapshot, update or checkpoint of state; `kind` names it. Kinds of our own runs: `window`
+    (turns left out), `foreign_turns` (turns from records of others), `context` (the notebook as
+    sent), `mcp` (tools of a server), `model` (a fallback model), `conversation` (other remarks).
     """
 
     type: ClassVar[str] = "state"
@@ -314,8 +314,9 @@ class Delta(Event, frozen=True, tag="delta"):
     (`think`, `call`, `respond`), or one of:
     - `picture`: the call `block` shows a picture, the JSON of (its index, the attachment or null)
     - `result`: the call `block` has ended with status `text`; its result waits for its turn
-    - `status`: what happens before anything can stream, in words (a model that loads)
+    - `status`: what a run waits for before it can stream, in words (a model that loads)
     - `approval`: a replay's question about the call `block`, the JSON of an unrecorded Approval
+    - `map`: the counts of a map's rows so far, as JSON
     """
 
     type: ClassVar[str] = "delta"

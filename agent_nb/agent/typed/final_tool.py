@@ -1,5 +1,7 @@
 """Read the calls of the final tool as text of the answer (see `output_way`).
 
+Why: without a schema mode, a typed answer arrives as the arguments of a tool.
+
 Rules
 - Arguments that stream in are text of the answer at once; the whole call closes it.
 - Calls of other tools pass unchanged.

@@ -1,5 +1,7 @@
 """Read the typed answer of a run from its log: as plain JSON, a value of its type, or a frame.
 
+Why from the log: so a replayed or loaded run has its answer too.
+
 Rules
 - The answer is the newest text of the run itself (not of a sub-agent) that is marked as typed. A
   text without the mark is never read as JSON.
