@@ -63,7 +63,7 @@ class Basis(msgspec.Struct, frozen=True):
     def of(cls, agent: Configuration, redaction: Redaction) -> Basis:
         """Return what the live runs of `agent` share.
 
-        Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
+        Raises UsageError for a key in a text that must be sent unchanged, an unsuitable dialect, a
         faulty policy, or a budget while the price of a model is unknown.
         """
         models = [
@@ -154,7 +154,7 @@ class Basis(msgspec.Struct, frozen=True):
 def share_host(plan: Plan, host: Host | None) -> Plan:
     """Return the plan of a run whose tools work with `host`; the record then says so.
 
-    None, or an agent that has a host of its own, changes nothing.
+    If `host` is None or the agent has its own host, the plan stays unchanged.
     """
     if host is None or plan.runner.host is not None:
         return plan
@@ -183,7 +183,7 @@ def _choose_dialect(agent: Configuration, model: Model, redaction: Redaction) ->
 
 
 def _started(model: Model) -> Model:
-    """Return the model for one run: `model.start()` if it has state of its own for each run."""
+    """Return the model for one run: `model.start()` if the model keeps state for each run."""
     start = getattr(model, "start", None)
     return start() if start else model
 

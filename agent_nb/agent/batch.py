@@ -210,7 +210,7 @@ class Batch:
                 self._log_output(call_id, output)
 
     def end(self, call_id: str, outcome: Outcome) -> None:
-        """Log the result of a call, now or after those of the calls before it."""
+        """Log the result of a call, as soon as all calls before it have theirs."""
         if call_id in self.ended:
             return
         if (output := self._outputs.get(call_id)) is not None:

@@ -34,8 +34,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 class CodeNames:
     """The names in pieces of code that run one after another.
 
-    `read`: those that were read before they were assigned, in order (a dict as an ordered set).
-    `assigned`: those that were assigned at the top level.
+    `read`: the names that were read before they were assigned, in order (a dict as an ordered set).
+    `assigned`: the names that were assigned at the top level.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class CodeNames:
         self.read |= dict.fromkeys(n for n in names if not self._is_assigned(n))
 
     def code(self, text: str) -> None:
-        """Add the names of a piece of code, after those of the pieces before it."""
+        """Add the names of a piece of code, which runs after the pieces added before."""
         if len(text) > LONGEST:
             self.uses(_NAME.findall(text))
             return
@@ -145,7 +145,7 @@ class _NameVisitor(ast.NodeVisitor):
         self._visit_all(node.value, node.target)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        """Visit what is iterated before the target."""
+        """Visit the iterable before the target."""
         self._visit_all(node.iter, node.target, *node.body, *node.orelse)
 
     visit_AsyncFor = visit_For  # noqa: N815
@@ -176,7 +176,7 @@ class _NameVisitor(ast.NodeVisitor):
         self._functions.append(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Visit the body in a scope of its own."""
+        """Visit the body in a new scope."""
         self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
         self._visit_scope((), node.body)
         self._names.assigns(node.name)
@@ -218,7 +218,7 @@ def _defaults(arguments: ast.arguments) -> list[ast.expr]:
 
 
 def _find_assigned(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield the names that nodes assign, those of inner functions too; no captures of `match`."""
+    """Yield the names that nodes and their inner functions assign, except captures of `match`."""
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

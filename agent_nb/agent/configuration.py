@@ -1,7 +1,7 @@
 """What the user configured an agent with: model, tools, limits, and what follows from them.
 
-Why apart from `agent`: one run, the rows of a map, a replay and a worker on another machine are all
-assembled from these values; `agent` starts runs.
+Why apart from `agent`, which starts runs: one run, the rows of a map, a replay and a worker on
+another machine are all assembled from these values.
 
 Rules
 - No run state, so that runs of one agent may interleave. `within` and `equipped` return copies.
@@ -126,7 +126,7 @@ class Configuration(Unpicklable):
 
     @property
     def asked_dialect(self) -> str:
-        """The name of the dialect that the user asked for ("": that of the model)."""
+        """The name of the dialect that the user chose ("": the model's dialect is used)."""
         return self._dialect
 
     def dialect_of(self, model: Model) -> Dialect:
@@ -136,7 +136,7 @@ class Configuration(Unpicklable):
 
     @property
     def namespace(self) -> Mapping[str, Any]:
-        """The names that a policy and a template see: those of the agent, else the notebook's."""
+        """The namespace that a policy and a template see: the agent's, else the notebook's."""
         return vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
 
     def policy(self) -> Policy:
@@ -195,7 +195,7 @@ class Configuration(Unpicklable):
     ) -> Self:
         """Return a copy with another host and approval source, for a cell or another agent's run.
 
-        `trace_id`, `limits`: those of the other run (None: unchanged).
+        `trace_id`, `limits`: the other run's (None: unchanged).
         """
         child = copy.copy(self)
         child.host, child.ask = host, ask

@@ -5,7 +5,7 @@ running code needs an approval. The notebook gathers the text (`notebook.cell.co
 fits it to the model, puts it before the prompt and logs it.
 
 Rules
-- The text stands before the newest prompt only: not in the cached prefix, not in later history.
+- The text precedes the newest prompt only: it is not in the cached prefix, nor in later history.
 - A record names what each `@name` of the prompt meant (`Mention`). Without such an entry, an
   `@alice` in a prompt is plain text.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
@@ -88,8 +88,8 @@ def _describe_shape(look: Look) -> str:
 class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the user pointed a run at: an `@name` of the prompt, or a file of `--attach`.
 
-    `text`: as it is written, "" for an attached file. `name`: of the variable, the path of the
-    file, or the id of the cell ("": it has none). `digest`: of the file, or of the cell's source.
+    `text`: the `@name` as written, "" for an attached file. `name`: the variable's name, the file's
+    path or the cell's id ("": it has none). `digest`: of the file, or of the cell's source.
     The field names are those of the record.
     """
 
@@ -116,7 +116,7 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What one run sends beside its prompt.
 
-    `text`: stands before the prompt. `system`: a line for the system message; `about_tools`: a line
+    `text`: precedes the prompt. `system`: a line for the system message; `about_tools`: a line
     that is sent only with tools. `described`: the variables that the text may name. `cells`: how
     many cells it shows. `mentions`: what the user pointed the run at. `changed`: why a record was
     not played, in words.

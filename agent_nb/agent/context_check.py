@@ -12,7 +12,7 @@ Rules
 - An `@name` of the prompt counts as the variable that it meant when the run began (`Mention`), not
   as what it would mean now. The caller compares files and cells.
 - Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
-  an unused one that is gone is not, for its cell may stand below.
+  an unused one that is gone is not, since its cell may come later in the notebook.
 - A record may contain anything: an entry that does not have the form of a look is skipped.
 """
 

@@ -48,7 +48,7 @@ class Recorder(Protocol):
     """Keeps the record of a run."""
 
     def leave_to_cards(self) -> None:
-        """Publish the record with the cards that show the run, not as an output of its own."""
+        """Publish the record with the cards that show the run, not as a separate output."""
 
 
 class Screen(Protocol):
@@ -96,7 +96,7 @@ class Presenter(Protocol):
     def host(self, screen: Screen | None) -> CellHost | None:
         """Return the host of a run that the running cell begins, None if none runs here.
 
-        `screen`: that of the cell, if the cell awaits the run.
+        `screen`: the cell's, if the cell awaits the run.
         """
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:

@@ -46,7 +46,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop needs to continue live: the events so far, the open batch, and the drift.
 
-    `calls`: those of the batch. `outcomes`, `updates`: their results and progress, by call id.
+    `calls`: the calls of the batch. `outcomes`, `updates`: their results and progress, by call id.
     """
 
     events: Sequence[Event]

@@ -52,7 +52,7 @@ class PromptTemplate:
 
     @property
     def written(self) -> str:
-        """The prompt with an empty `{{}}` for each expression: what the user wrote as text."""
+        """The literal text of the prompt, with an empty `{{}}` in place of each expression."""
         return "".join(p if isinstance(p, str) else _OPEN + _CLOSE for p in self._pieces)
 
     @property
@@ -68,9 +68,9 @@ class PromptTemplate:
     ) -> str:
         """Return the prompt with each expression replaced by its value in `namespace`.
 
-        Values are written as `describe_value` does, those of the types `as_str` with `str`. A
-        figure or an image is replaced by words and added to `pictures`, with its expression as its
-        name. Raises UsageError for an expression that raises or has no readable value.
+        `describe_value` writes the values, `str` those of the types `as_str`. A figure or an image
+        is replaced by a caption and added to `pictures`, with its expression as its name. Raises
+        UsageError for an expression that raises or has no readable value.
         """
         figures: list[dict[str, Any]] = [] if pictures is None else pictures
         return "".join(
@@ -80,7 +80,7 @@ class PromptTemplate:
 
 
 class _Expression(msgspec.Struct, frozen=True):
-    """What stands between `{{` and `}}`: its text and its code."""
+    """The expression between `{{` and `}}`: its text and its compiled code."""
 
     text: str
     code: CodeType

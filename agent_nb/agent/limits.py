@@ -121,7 +121,7 @@ class Meter:
     def reached_limit(self, tokens: int = 0, turns: int = 0, cost: float = 0.0) -> str:
         """Return the first limit that is used up, in words, or "".
 
-        `tokens`, `turns`, `cost`: those of the turn in progress, counted on top.
+        `tokens`, `turns`, `cost`: what the turn in progress adds.
         """
         limits, total = self.limits, self.total
         table = (

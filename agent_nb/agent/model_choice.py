@@ -5,7 +5,7 @@ Why on first use: a replay needs neither the model nor a key.
 Rules
 - `a,b` names several: a run begins with the first; the next takes over if one is unreachable or
   overloaded.
-- A name may also be that of a model object in the namespace.
+- A name may also refer to a model object in the namespace.
 - An unknown name raises UsageError. Its message is redacted, since the name may be a misplaced key.
 """
 
@@ -63,7 +63,7 @@ class ModelChoice:
 
     @property
     def identity(self) -> str:
-        """The models as an input of a run: their names, of a script with a hash of its text."""
+        """The models as an input of a run: their names; a script's has a hash of its text."""
         if not self._models and any(name.startswith(SCRIPT_PREFIX) for name in self._names):
             with suppress(AgentError):  # a replay needs no script
                 assert self.models
@@ -128,13 +128,13 @@ class ModelChoice:
         return resolve_all(choice, folder=self._folder)
 
     def _variable(self, choice: Model | str | None) -> Model | None:
-        """Return the model object with that name in the namespace, as it is now."""
+        """Return the model object that has this name in the namespace now, or None."""
         model: Model | None = self._namespace.get(choice) if isinstance(choice, str) else None
         return model if hasattr(model, "stream") else None
 
 
 def _split_choice(model: Model | str | Sequence[Model | str] | None) -> tuple[Model | str, ...]:
-    """Return the models of a choice in order, none if the environment chooses."""
+    """Return the models of a choice in order; an empty tuple if the environment chooses."""
     if isinstance(model, str):
         return tuple(name.strip() for name in model.split(",") if name.strip())
     if isinstance(model, Sequence):

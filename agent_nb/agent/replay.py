@@ -183,7 +183,7 @@ class Player:
         return fresh
 
     def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:
-        """Return the runner of calls in `span`: that of a sub-agent, or `runner`."""
+        """Return the runner of calls in `span`: the sub-agent's, or `runner` without one."""
         agent = self._tape.agent_of(span, runner.toolset)
         if agent is None or self._make_agent_runner is None:
             return runner
@@ -242,7 +242,7 @@ class Player:
     ) -> str | None:
         """Return how a result differs in words ("": in its text), None if it does not.
 
-        `content`: that of the outcome, as it would be recorded.
+        `content`: the outcome's, in the form that would be recorded.
         """
         if (result.seq, "content") in self._tape.cut:
             return None

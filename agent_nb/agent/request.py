@@ -213,7 +213,7 @@ def write_opening(
 ) -> list[Message]:
     """Return what precedes a conversation: the system message and, with `shots`, examples.
 
-    The system message has the instructions of the dialect, those of `output_way`, and `texts`.
+    The system message joins the instructions of the dialect and of `output_way`, and `texts`.
     """
     protocol = dialect.instructions(tools, small=shots)
     system = "\n\n".join(t for t in (protocol, output_way.instructions, *texts) if t)

@@ -33,7 +33,7 @@ _OLD_WORDS = (
     r"<Figure size [^>\n]*>|Figure\(\d+x\d+\)|<IPython\.core\.display\.Image object>"
     r"|<PIL\.[^>\n]*>|\w+ \d+ × \d+ \w+|\(image/\w+, [\d,]+ bytes\)"
 )
-# a line that is only such a name, or one of today: [figure 1], [figure 1: 700×300 pixels]
+# a line with only such a name, or a name as written now: [figure 1: 700×300 pixels], [figure 1]
 _PICTURE_LINE = re.compile(
     rf"^(?:{_OLD_WORDS}|\[figure \d+(?:: \d+×\d+ pixels)?[^\]\n]*\])$", re.MULTILINE
 )

@@ -56,8 +56,8 @@ def choose_retry(
 ) -> Retry | None:
     """Return how to repeat the failed request number `attempt`, or None to give up.
 
-    Adds the fault to `failures`, which are those of the model so far; changes how `prompt` builds
-    the next request; adds advice to the message of a fault that is final.
+    Side effects: adds the fault to `failures`, the model's failures so far; changes how `prompt`
+    builds the next request; adds advice to the message of a final fault.
     """
     if fault.code == "no_tools" and prompt.dialect.native:
         return Retry(0.0, "no_tools", f"{fault} Going on {prompt.send_no_tools()}.", fault.raw)

@@ -3,9 +3,9 @@
 Why separate from `replay`: whether to trust recorded code is decided here; playing it is mechanics.
 
 Rules
-- Calls that touch the kernel run again: those of tools that declare it, and those of undeclared
-  notebook functions that use its variables (`tools.reads`). Calls that were denied, cancelled or
-  timed out never run again.
+- Calls that touch the kernel run again: a tool declares that it does, or it is a notebook function
+  without a declaration that uses variables of the kernel (`tools.reads`). Calls that were denied,
+  cancelled or timed out never run again.
 - A record that this user neither signed nor trusts is foreign: the code of its tools is the
   notebook's, but the arguments of its calls are a stranger's. A call runs again only after the user
   allows exactly these arguments, whatever the tool does, and the run never continues live.
@@ -147,7 +147,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shares_variables(cls, tool: Tool, *, hosted: bool = True) -> bool:
         """Return whether a tool uses the user's variables, or a sub-agent has such a tool.
 
-        Unless `hosted`, the tool `python` has a namespace of its own.
+        `hosted`: the tool `python` works in the user's namespace, not in a separate one.
         """
         if tool.agent is not None:
             return any(cls.shares_variables(inner, hosted=hosted) for inner in tool.agent.tools)
@@ -192,7 +192,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(call.call for call in self._calls.list_repeatable())
 
     def all_calls_to_rerun(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that a replay with these tools runs again, those of rows included.
+        """Return the calls that a replay with these tools runs again, in the rows of a map too.
 
         Raises UsageError if the record holds too many.
         """

@@ -40,7 +40,7 @@ class TextBlock:
 
     @property
     def text(self) -> str:
-        """The text so far, without what is held back."""
+        """The text so far, without white space that is held back."""
         return self._text.getvalue()
 
     @property

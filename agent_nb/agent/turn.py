@@ -57,7 +57,7 @@ class Turn:
             "origin": "model",
         }
         self._block: TextBlock | None = None
-        self._text_begun = False  # a text has begun and may continue in another block
+        self._text_begun = False  # a text has begun, and another block may continue it
         self._space = ""  # white space since its last block
         # parts of other blocks while a block is open, by the provider's key
         self._waiting: dict[str, list[parts.Part]] = {}
@@ -102,8 +102,8 @@ class Turn:
         turn is `whole`, the provider's count of the output may lag behind.
         """
         usage = self.usage or parts.Usage(input=sent, output=written, estimated=True)
-        behind = not whole and written > usage.output
-        output = written if behind else usage.output
+        lags = not whole and written > usage.output
+        output = written if lags else usage.output
         counts = events.Counts(
             input=usage.input,
             output=output,
@@ -112,7 +112,7 @@ class Turn:
             reasoning=usage.reasoning,
             cost=usage.cost,
         )
-        return counts, usage.estimated or behind
+        return counts, usage.estimated or lags
 
     def complete_batch(self) -> list[Event]:
         """Return the `execute` event that native calls lack, or nothing."""
@@ -139,7 +139,7 @@ class Turn:
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._common_fields))
 
     def _on_answer(self, part: parts.Answer, out: list[Event]) -> None:
-        """Log arguments of the final tool as a text of its own, whose deltas are named `APART`."""
+        """Log arguments of the final tool as a separate text, whose deltas are named `APART`."""
         if self._block is not None and self._block.key != part.block:
             self._end_text(out)
         fresh: list[Event] = []

@@ -126,7 +126,7 @@ def _describe_for_user(name: str, attachment: Mapping[str, Any], event: Event) -
 
 
 def picture_name(number: int, attachment: Mapping[str, Any]) -> str:
-    """Return the name of a picture: that of its variable, or `figure N`."""
+    """Return the name of a picture: its variable's name, or `figure N`."""
     name = attachment.get("name")
     return name if isinstance(name, str) and name else f"figure {number}"
 
@@ -180,7 +180,7 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
 
 
 def _find_caption(number: int, content: str) -> str:
-    """Return the caption of picture `number` as it stands in a text, or ""."""
+    """Return the caption that a text has for picture `number`, or ""."""
     match = re.search(rf"\[figure {number}(?:: (?:\d+×\d+ pixels|an? \w+ chart))?\]", content)
     return match[0] if match else ""
 

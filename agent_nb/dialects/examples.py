@@ -147,8 +147,8 @@ def example_value(
 ) -> Any:
     """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
 
-    `root`: the schema that holds the definitions. `name`: that of the parameter. `depth`: how many
-    values this one is inside.
+    `root`: the schema that holds the definitions. `name`: the parameter's. `depth`: how many
+    values enclose this one.
     """
     schema = render.resolve(schema, root)
     suggested = _value_from_schema(schema)

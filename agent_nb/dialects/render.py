@@ -117,7 +117,7 @@ def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
         return json_text(schema["const"])
     if isinstance(schema.get("enum"), list):
         return " | ".join(json_text(v) for v in schema["enum"])
-    # equal names stand once: a model reads "string | string" as two different things
+    # equal names are listed once: a model reads "string | string" as two different things
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
             return " | ".join(

@@ -69,7 +69,7 @@ class SectionParser(MarkerParser):
         self._fault = ""  # what is wrong with the first malformed call
 
     def _begin_section(self, match: re.Match[str], part_type: type[Text] | type[Thought]) -> None:
-        """Begin a section behind its marker; its text becomes parts of `part_type`."""
+        """Begin a section after its marker; its text becomes parts of `part_type`."""
         self._close_block()
         self._part_type = part_type
         self._pos = match.end()
@@ -94,7 +94,7 @@ class SectionParser(MarkerParser):
         self._stop(match, End())
 
     def _stop(self, match: re.Match[str], part: Execute | End) -> None:
-        """End the turn with `part`, behind its marker."""
+        """End the turn with `part`, after its marker."""
         self._close_block()
         self._out.append(part)
         self._pos = match.end()
@@ -105,7 +105,7 @@ class SectionParser(MarkerParser):
         self._mode = self._read_call_start
 
     def _read_call_start(self) -> None:
-        """Mode: behind §CALL:, where an object must begin."""
+        """Mode: after §CALL:, where an object must begin."""
         self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]
         if self._pos == len(self._buf):
             return

@@ -136,9 +136,7 @@ class XmlParser(MarkerParser):
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
         buf = self._buf
-        block_start = (
-            self._kept_from - self._kept_size
-        )  # in the buffer; negative if it is no longer there
+        block_start = self._kept_from - self._kept_size  # in the buffer; below 0: no longer there
         last = block_start + MENTION + len(self._closing) if self._mention else len(buf)
         end = buf.find(self._closing, self._pos, last)
         stop = (
@@ -160,7 +158,7 @@ class XmlParser(MarkerParser):
             self._pos = stop
 
     def _end_mention(self) -> None:
-        """Treat the opening tag as text, and read on behind it: the model only mentioned it."""
+        """Treat the opening tag as text, and read on after it: the model only mentioned it."""
         self._rewind()
         self._take_kept(self._pos, self._read_text)
         self._emit(f"<{self._kind}>")

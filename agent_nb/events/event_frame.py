@@ -167,7 +167,7 @@ class EventFrame(pd.DataFrame):
         return shown
 
     def _formatters(self) -> dict[Any, Any]:
-        """Return shorter forms than those of pandas for times, durations and whole numbers."""
+        """Return functions that shorten how pandas writes times, durations and whole numbers."""
         formatters: dict[Any, Any] = {}
         for name in self.columns:
             if isinstance(self[name].dtype, pd.DatetimeTZDtype):
@@ -188,7 +188,7 @@ def as_json(value: Any) -> Any:
 
 
 def _encode(value: Any) -> str:
-    """Return JSON text; what is not JSON is written as `str` does."""
+    """Return JSON text; `str` writes values that JSON does not have."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
     except UnicodeEncodeError:  # a lone surrogate, which `json` escapes
@@ -211,7 +211,7 @@ def _holds_texts(name: Any, values: Any) -> bool:
 
 
 def _spreadsheet_text(value: Any) -> Any:
-    """Return a value as a text that a spreadsheet cell can hold; ' marks what is not a formula."""
+    """Return a value as text for a spreadsheet cell; a leading ' keeps it from being a formula."""
     text = UNPRINTABLE.sub("", str(value))
     text = f"'{text}" if text.startswith(FORMULA) else text
     return text if len(text) <= CELL else text[: CELL - len(CUT)] + CUT

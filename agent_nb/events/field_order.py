@@ -1,11 +1,11 @@
 """The fields of a typed answer in the order of its type: canonical JSON sorts them by name.
 
-Why a list of names: a notebook file sorts the keys of every object, so also those of the schema.
+Why a list of names: a notebook file sorts the keys of every object, so the schema loses its order.
 
 Rules
 - `run_start` records the names beside the schema. A record without them has the order of the
   schema, but required fields first: `required` is a list, which no file sorts.
-- Fields that are not named come last, in the order they have.
+- Fields that are not named come last, in their present order.
 - One list holds the names of all objects of the schema; a name has one place in it.
 """
 
@@ -35,7 +35,7 @@ def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def fields_of(schema: Any) -> list[str]:
-    """Return the names of the fields of a JSON schema in the order in which they stand there."""
+    """Return the names of the fields of a JSON schema in the schema's order."""
     return _distinct(_names(schema, _DEEPEST))
 
 
@@ -59,7 +59,7 @@ def _distinct(names: Iterator[str]) -> list[str]:
 
 
 def _names(schema: Any, depth: int, *, required: bool = False) -> Iterator[str]:
-    """Yield the names in a schema, those of inner objects last, some of them repeatedly.
+    """Yield the field names in a schema, inner objects last; a name may come repeatedly.
 
     `required`: the required fields of each object come first.
     """

@@ -241,7 +241,7 @@ def _milliseconds(seconds: Any, *, zero: bool) -> Any:
         ms = np.array(seconds, np.float64) * 1000.0
         sound = np.abs(ms) < _LATEST
         sound &= (ms != 0.0) | zero
-        # 0 before the cast: that of NaN to an integer is undefined
+        # 0 in place of NaN, whose cast to an integer is undefined
         return np.where(sound, np.rint(ms), 0).astype(np.int64) + np.where(sound, 0, _NAT)
 
 

@@ -107,7 +107,7 @@ class EventLog(Sequence[Event]):
         self._last[event.block] = ms
 
     def _stamp(self, event: Event) -> Event:
-        """Return an event with its number, run, time and `chunks`; a numbered one as it is."""
+        """Return an event with its number, run, time and `chunks`; a numbered one unchanged."""
         if self._events and self._events[-1].type == "end" and not self._events[-1].span:
             raise ValueError("the run has ended: its log takes no more events")
         seq = len(self._events) + 1

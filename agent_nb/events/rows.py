@@ -1,6 +1,6 @@
 """The rows of the tables of calls, turns and runs.
 
-Why: what is one row to a reader, such as a call with its approval and result, is several events.
+Why: several events make one row: a call, for example, its approval and its result.
 
 Rules
 - A row is made at its first event; `add` passes each event to the handler of its type, if there is
@@ -175,7 +175,7 @@ class TurnRow:
         self.failed += event.status != "ok"
 
     def metric(self, event: e.Metric) -> None:
-        """Add the usage of one request; `ttft` is that of the first request."""
+        """Add the usage of one request; `ttft` stays the first request's."""
         step = event.step
         self.tokens_in, self.tokens_out = (
             (self.tokens_in or 0) + step.input,
@@ -265,7 +265,7 @@ class RunRow:
         )
 
     def end(self, event: e.End) -> None:
-        """Note the status; an end with a span is that of a sub-agent."""
+        """Note the status, unless a sub-agent ended: its `end` has a span."""
         self.status = self.status if event.span else event.status
 
 

@@ -9,7 +9,7 @@ Rules
 - A call, an error, the start of a node, the end of a model request, a block that goes back to its
   provider (a server's tool) and another message of a foreign protocol separate one text from the
   next.
-- A typed answer is a text of its own, and the answer of its turn.
+- A typed answer is a separate text, and the answer of its turn.
 - A foreign protocol's whole reply replaces the text that it repeats; the rest of a reply continues
   that text.
 - The answer is the reply at the end of the run if the protocol has one, else the text of the last
@@ -171,7 +171,7 @@ def read_answer_type(event: Event) -> str:
 
 
 def _apart(event: Event) -> bool:
-    """Return whether a block is a text of its own."""
+    """Return whether a block is a separate text: a typed answer, or the delta of one."""
     if isinstance(event, Delta):
         return event.name == Answer.APART
     return bool(event.extra) and Answer.TYPED in (event.extra or {})

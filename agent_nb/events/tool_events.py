@@ -66,8 +66,8 @@ def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
 def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a Progress from a progress event of seed 003.
 
-    A text or a `percent` replaces the data, whatever else that holds; a message replaces it only if
-    it holds nothing else.
+    A text or a `percent` replaces the data with all its other fields. A message alone replaces only
+    data that has no other field.
     """
     data = event.get("data")
     progress = meaning(data)

@@ -208,7 +208,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __add__(self, later: Counts) -> Counts:
         """Return the sum of two usages; costs that are unknown are left out.
 
-        The time to the first token is that of the first usage that has one.
+        `ttft` is taken from the first of the two that has one.
         """
         costs = [cost for cost in (self.cost, later.cost) if cost is not None]
         return Counts(
@@ -295,7 +295,7 @@ class Interrupt(Event, frozen=True, tag="interrupt"):
     @classmethod
     def limit_in(cls, detail: str) -> str:
         """Return the limit that a `detail` names ("30 turns"), or ""; records of any age count."""
-        heads = (cls.AT_LIMIT, "limit reached: ")  # the second one stands in older records
+        heads = (cls.AT_LIMIT, "limit reached: ")  # older records have the second one
         limit = next((detail.removeprefix(h) for h in heads if detail.startswith(h)), "")
         return limit.partition(" (")[0].replace(" model turns", " turns")
 

@@ -4,11 +4,11 @@ Why: a result that says when it was made differs each time and means the same. A
 must not change. So `masks` compares pairs: each value must be the time of its own run.
 
 Rules
-- A value stands for a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
-  near a run if that stretch touches the run, or `AROUND` seconds before or after it.
-- A value with an offset or UTC is read there; any other both in UTC and in the run's local time.
+- A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
+  near a run if that stretch touches the run, or the `AROUND` seconds before or after it.
+- A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time.
 - Digits such as 03/04/2026 are read as day first and as month first; one of them is enough.
-- Every form stands once in `_FORMS`, the longer ones first: of two values that overlap, `masks`
+- `_FORMS` lists every form once, the longer ones first, because of two values that overlap `masks`
   takes the one that was found first.
 """
 
@@ -217,7 +217,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
 
 def _days(parts: Parts) -> Iterator[date]:
-    """Yield the days that a value may name, none if it names none or one that does not exist."""
+    """Yield the days that a value may name; days that do not exist are left out."""
     texts = (parts.get("date"), (parts.get("datetime_digits") or "")[:8], parts.get("date_digits"))
     dates: list[tuple[int, ...]] = []  # year, month, day
     if text := next(filter(None, texts), None):

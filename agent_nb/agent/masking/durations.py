@@ -97,7 +97,7 @@ LINES, EXACT = Measures(), Measures(lines=False)  # EXACT: no duration may diffe
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     """A duration (in seconds) or a rate at `start` to `end` of a text.
 
-    `unit`: that of a rate, such as `it/s`; "" for a duration.
+    `unit`: the unit of a rate, such as `it/s`; "" for a duration.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Find a run's folders in a text: the working folder, that of temporary files, the interpreter's.
+"""Find a run's folders in a text: working folder, temporary folder, folders of the interpreter.
 
 Why digests: a record must not show where its author works. Length and digest of a path are enough
 to find it in a text that contains it: each stretch of that length that begins like a path is
@@ -32,7 +32,7 @@ PACKAGES = f"{PYTHON}'s packages"
 # where an absolute path may begin: /, the sign for the home, C:\ or C:/
 _ABSOLUTE = re.compile(rf"[/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
-# what cannot stand in a path: spaces, quotes, brackets; a colon, except that of a drive (C:\)
+# what ends a path: spaces, quotes, brackets; a colon, except after the letter of a drive (C:\)
 _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")
 _PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST = 1024  # characters of a path before the name of a folder of packages
@@ -47,7 +47,7 @@ _MKTEMP = re.compile(r"tmp\.[A-Za-z0-9]{6,}")
 class Folders(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of a run, each as `digest_folder` returns it; None: unknown.
 
-    `python`: a mapping of those of the interpreter by name. From a record, so any JSON value.
+    `python`: the interpreter's folders, by name. A record may hold any JSON value in each field.
     """
 
     work: Any = None
@@ -75,7 +75,7 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
 class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of a run, or a name in the folder of temporary files, at `start` to `end` of a text.
 
-    `path`: its text. `roles`: those of a folder; none for a name.
+    `path`: its text. `roles`: what a folder is in the run; empty for a name.
     """
 
     start: int
@@ -121,10 +121,10 @@ def _interpreter_folders(home: str, program: str) -> Mapping[str, list[int | str
 
 
 def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece]:
-    """Yield the folders in a text, those of packages first, then the longest of `known` first.
+    """Yield the folders in a text: first those of packages, then those in `known`, longest first.
 
-    `known`: path -> roles (see `Folders.roles`). The name behind the folder of temporary files is
-    yielded too, as it may be made up.
+    `known`: path -> roles (see `Folders.roles`). The name that follows the temporary folder
+    is yielded too, as it may be made up.
     """
     for start, end in _find_packages(text):
         yield PathPiece(start=start, end=end, path=text[start:end], roles=frozenset({PACKAGES}))
@@ -163,7 +163,7 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each path in a text up to its folder of packages."""
     out: list[tuple[int, int]] = []
     for match in _PACKAGES.finditer(text):
-        # the path begins behind the last character before `match` that no path contains
+        # the path begins after the last character before `match` that no path contains
         window_start = max(0, match.start() - _LONGEST)
         window = text[window_start : match.end()]
         path_ends = [m.end() for m in _PATH_END.finditer(window)]

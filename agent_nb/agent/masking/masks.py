@@ -7,7 +7,7 @@ the machine or the order of a set differs.
 Rules
 - Equal values are equal before anything is masked.
 - First each side is masked without regard to the other (`_mask`): tracebacks (the last line and the
-  cell's own frames count, without the marks below a line), suggestions behind an error, addresses,
+  cell's own frames count, without the marks below a line), suggestions after an error, addresses,
   threads and tasks in reprs, cell numbers, places of modules, the order of sets, the patterns of
   the notebook's project (`Rule`), the meter of tqdm; where code measures, the output of `%time` and
   `%timeit`.
@@ -249,9 +249,9 @@ class _Comparison:
         return True
 
     def _matching_rule(self, old: Piece, new: Piece, recorded: str, fresh: str) -> str:
-        """Return the name of the rule by which two pieces may differ, "" if there is none.
+        """Return the name of the rule by which two pieces may differ, "" if none allows it.
 
-        `recorded`, `fresh`: their texts.
+        `recorded`, `fresh`: the texts of the pieces.
         """
         if isinstance(old, Clock) and isinstance(new, Clock):
             if self._same_clock(old, new):

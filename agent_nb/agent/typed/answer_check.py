@@ -48,8 +48,8 @@ class Verdict(msgspec.Struct, frozen=True):
 class AnswerCheck:
     """Checks the answers of one run, of the type `output` (None: any text is an answer).
 
-    `verdict` and `beside_calls` are about the newest turn: the latter says what is wrong if the
-    final tool was called beside other tools, else "".
+    `verdict` and `beside_calls` describe the newest turn; `beside_calls` says what is wrong if the
+    model called the final tool beside other tools, else "".
     """
 
     def __init__(self, output: OutputType | None) -> None:
@@ -91,7 +91,7 @@ class TurnCheck:
         """Take events of the turn in their order; return those to log now."""
         out: list[Event] = []
         for event in fresh:
-            # a delta of plain text waits only behind a text that waits already (second branch)
+            # a delta of plain text waits only if an earlier text waits already (second branch)
             if isinstance(event, events.Delta) and (event.of != "respond" or event.name):
                 if event.of == "call" or event.name == Answer.APART:
                     out += self._take_waiting()

@@ -13,8 +13,8 @@ Rules
   object for a dataclass. A text is never a number, `1` never a bool, and a number never a text.
 - The recorded text is canonical JSON of the value, defaults included; validating it again yields an
   equal value. Where a type cannot be written as JSON without loss, it is the answer's own JSON.
-- A text in place of a type is refused, also inside a type (`list["Row"]`): pydantic would evaluate
-  it. Only annotations inside a class may be texts; pydantic does evaluate these.
+- A text in place of a type is refused, also inside a type (`list["Row"]`), since pydantic would
+  evaluate it. Only annotations inside a class may be texts, which pydantic evaluates as usual.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Answer(msgspec.Struct, frozen=True):
 class OutputType:
     """One type of answers: `kind` in Python, its `name` and its JSON `schema`.
 
-    `wrapped`: the schema is not that of an object, and is sent wrapped. The constructor raises
+    `wrapped`: the schema does not describe an object, and is sent wrapped. The constructor raises
     UsageError if `kind` cannot be the type of an answer.
     """
 
@@ -82,7 +82,7 @@ class OutputType:
 
     @cached_property
     def wire(self) -> OutputSchema:
-        """The schema as it is sent, with a name of the characters that providers allow."""
+        """The schema in the form that is sent, named with characters that providers allow."""
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", self.name).strip("_")[:LONGEST_NAME] or "answer"
         if not self.wrapped:
             return OutputSchema(name, self.schema)
@@ -106,7 +106,7 @@ class OutputType:
         return description
 
     def wrap(self, document: Any) -> Any:
-        """Return a plain JSON value as it is sent: wrapped, if the type is not an object's."""
+        """Return a plain JSON value in the form that is sent: wrapped, if the schema is."""
         return {WRAPPED: document} if self.wrapped else document
 
     def unwrap(self, document: Any) -> Any:
@@ -233,7 +233,7 @@ def _why_no_type(kind: Any) -> str:
 
 
 def _find_text(kind: Any) -> str:
-    """Return the first text that stands for a type inside `kind`, quoted; "" if there is none."""
+    """Return the first text used as a type inside `kind`, quoted; "" if there is none."""
     if isinstance(kind, str | typing.ForwardRef):
         return repr(kind if isinstance(kind, str) else kind.__forward_arg__)
     origin = typing.get_origin(kind)
@@ -257,7 +257,7 @@ def _no_schema_message(name: str, error: Exception) -> str:
 
 
 def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
-    """Return the JSON schema of a type, its root as `_inline_root` has it. Raises UsageError."""
+    """Return the JSON schema of a type, its root inlined (`_inline_root`). Raises UsageError."""
     try:
         generated = _to_json(adapter.json_schema(schema_generator=_generator()))
         schema = _inline_root(remove_titles(generated))

@@ -7,7 +7,7 @@ Rules
 - `schema`: the model accepts the schema with the request (`takes_output`), and its dialect is
   native.
 - `tool`: other native dialects. The final tool's arguments are the answer; its call is not run. The
-  tool is not in the toolset, needs no approval, and its name differs from those of all tools.
+  tool is not in the toolset, needs no approval, and no other tool has its name.
 - `text`: dialects that write calls as text. The schema is in the instructions, and in the grammar
   if the model supports one.
 - If the server refuses the schema or ignores it (the answer is not JSON), `schema` is disabled for
@@ -55,7 +55,7 @@ UNTYPED = OutputWay()
 class OutputWays:
     """Chooses how the requests of one run ask for an answer of the type `output`.
 
-    If `output` is None, any text is an answer. `tools`: those of the run.
+    If `output` is None, any text is an answer. `tools`: the run's own.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Rebuild the type of an answer from its JSON schema, in a process that does not have the type.
 
-Why: a worker of a map must report what is wrong with an answer while the model can still correct
-it, and a class of a notebook cannot be sent to another process.
+Why: a worker of a map must check an answer while the model can still correct it, but a class of a
+notebook cannot be sent to another process.
 
 Rules
 - The schema is the type's own, unchanged, so that requests, inputs and records are equal.
@@ -78,7 +78,7 @@ class _TypeBuilder:
         return self._type(self._schema)
 
     def _type(self, schema: Any) -> Any:
-        """Return the type of a schema, `Any` if no keyword of it is known here."""
+        """Return the type of a schema, `Any` if this file knows none of its keywords."""
         if not isinstance(schema, Mapping):
             return Any
         if str(ref := schema.get("$ref", "")).startswith(_DEFS):
