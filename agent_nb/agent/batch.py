@@ -82,7 +82,7 @@ class _CallOutput:
 
     @property
     def pending(self) -> bool:
-        """True if there is something to log."""
+        """True if output waits to be logged."""
         return bool(self.text or self.message) or self.fraction is not None
 
     def set_newest(self, fraction: float | None, message: str) -> None:

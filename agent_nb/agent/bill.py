@@ -25,7 +25,7 @@ class Bill:
         self._tariff = plan.tariffs.get(plan.model.name) or Tariff.of(plan.model)
 
     def reached_limit(self, so_far: Counts, turns: int = 0) -> str:
-        """Return the first limit that the turn in progress uses up, in words, or ""."""
+        """Return the first limit that the turn in progress uses up, in words; "" if none."""
         cost = so_far.cost
         if cost is None and self._meter.limits.cost:
             cost = self._tariff.cost(so_far)

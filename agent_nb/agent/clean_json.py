@@ -1,6 +1,6 @@
-"""Remove lone surrogates from JSON values.
+"""Replace lone surrogates in JSON values.
 
-Why: UTF-8 has no bytes for half of a character, so such a text can be neither saved nor sent.
+Why: UTF-8 cannot encode one, half of a character: such a text can be neither saved nor sent.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Configuration(Unpicklable):
         return self._dialect
 
     def dialect_of(self, model: Model) -> Dialect:
-        """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
+        """Return the dialect for requests to `model`. Raises UsageError if it is unknown."""
         dialect: Dialect = load_plugin("dialects", self._dialect or model.dialect)
         return dialect
 

@@ -33,7 +33,7 @@ class ShownRun(Protocol):
 
     @property
     def log(self) -> EventLog:
-        """Its events."""
+        """The events of the run."""
 
 
 class ShownStream(ShownRun, Protocol):
@@ -100,7 +100,7 @@ class Presenter(Protocol):
         """
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
-        """Return the screen of the running cell for a run of another system that it awaits."""
+        """Return the screen of the running cell, which awaits a run of another system."""
 
     def show(self, run: ShownRun, view: str) -> None:
         """Show a run."""

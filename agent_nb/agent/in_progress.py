@@ -44,11 +44,11 @@ class InProgress(Unpicklable, ABC):
 
     @abstractmethod
     def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield the events, those so far first."""
+        """Yield the stored events, then the live ones."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop it, from any thread."""
+        """Stop the run, from any thread."""
 
     @abstractmethod
     async def _wait(self) -> Run:

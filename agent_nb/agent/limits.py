@@ -162,7 +162,7 @@ class Meter:
         }
 
     def near_limit(self) -> str:
-        """Return the limit that makes the next turn the last one, in words; "": none does.
+        """Return the limit that allows only one more turn, in words; "" if none does.
 
         The model is then asked to finish.
         """

@@ -253,7 +253,7 @@ class Player:
             result, outcome, named=names_pictures
         )
         self._unrecorded += cell_displays
-        # words about pictures and charts may differ where the pictures themselves are compared
+        # the text may name pictures and charts differently: these are compared themselves
         normalizers: list[Callable[[Any], Any]] = [without_chart_words]
         if result_pictures.is_before_pictures(result, outcome):
             normalizers.insert(0, result_pictures.unify_names)
@@ -289,7 +289,7 @@ class Player:
         return self._tape.tool_of(call, self._runner.toolset)
 
     def _variables_read(self, call_id: str) -> list[str]:
-        """Return the variables for which an undeclared function ran again."""
+        """Return the variables that made an undeclared function run again."""
         tool = self._tool_of(call_id)
         if tool is None or tool.effect != "none":
             return []

@@ -73,7 +73,7 @@ class Prompt:
         return self._vision.omit(refusal)
 
     def repeat_fallback(self, error: events.Error) -> None:
-        """Change how requests are built as the run that is resumed did after this error."""
+        """Build requests from now on as the resumed run did after this error."""
         if error.code == "no_tools":
             self.send_no_tools()
         elif error.code == "no_images":
@@ -161,7 +161,7 @@ class Prompt:
         return choose_window(self.dialect, self._earlier_runs(), self._current_run(), budget)
 
     async def _summarise(self, runs: Sequence[Sequence[Event]], bill: Bill) -> Event:
-        """Have the model summarise `runs`; return the metric of that. Raises ModelError."""
+        """Have the model summarise `runs`; return the metric of this request. Raises ModelError."""
         max_chars = self._budget([]) * CHARS_PER_TOKEN
         request = redact_request(compaction.request_summary(runs, max_chars), self._plan.redaction)
         clock, turn = Clock(), Turn(0)

@@ -1,11 +1,11 @@
 """The tape: a recorded run ready for replay, and which of its calls may run again.
 
-Why separate from `replay`: whether to trust recorded code is decided here; playing it is mechanics.
+Why separate from `replay`: this file decides which recorded code to trust, that one plays it.
 
 Rules
-- Calls that touch the kernel run again: a tool declares that it does, or it is a notebook function
-  without a declaration that uses variables of the kernel (`tools.reads`). Calls that were denied,
-  cancelled or timed out never run again.
+- Calls that touch the kernel run again: their tool declares it, or is an undeclared function of the
+  notebook that uses variables of the kernel (`tools.reads`). Calls that were denied, cancelled or
+  timed out never run again.
 - A record that this user neither signed nor trusts is foreign: the code of its tools is the
   notebook's, but the arguments of its calls are a stranger's. A call runs again only after the user
   allows exactly these arguments, whatever the tool does, and the run never continues live.

@@ -51,8 +51,8 @@ class Pipeline:
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
         self._redaction = redaction
-        # the secret filter of the parts that arrive, since a key may be split over them; what kind
-        # and block (or index) it is for; the newest part, whose text it may hold back
+        # one secret filter for consecutive parts, since a key may be split over them; the kind and
+        # block (or index) of these parts; the newest of them, whose text the filter may hold back
         self._secrets: Redactor | None = None
         self._secrets_of: tuple[type[parts.Part], str | int] | None = None
         self._newest: parts.Part = parts.Text("")

@@ -1,7 +1,8 @@
 """The contract of a dialect: instructions for the model, writing of past turns, reading of text.
 
-A dialect module defines an instance as `dialect`. The instance is stateless; per-stream state lives
-in the parser it makes.
+Why: models write calls as parts of their API, as tags or as § markers; the agent knows only this
+contract. A dialect module defines an instance as `dialect`. The instance is stateless; the state of
+a stream lives in the parser that it makes.
 
 Rules
 - `Parser.feed` accepts text in any chunking and returns parts at once; only a possible start of a

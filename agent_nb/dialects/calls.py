@@ -60,7 +60,9 @@ class Scan:
         self._index = index - 1
         self._yield_args = live
         self._in_string = False
-        self._string_pieces: list[str] | None = None  # of a string that may be a key or a name
+        self._string_pieces: list[str] | None = (
+            None  # of the open string, if it may be a key or a name
+        )
         self._key = ""
         self._expects_key = True
         self._name = ""

@@ -32,7 +32,7 @@ class Fences:
 
     def feed(self, text: str) -> None:
         """Take more of the text."""
-        if "\n" not in text:  # most pieces: splitting them costs as much as the rest of a feed
+        if "\n" not in text:  # true of most pieces; splitting would double the cost of a feed
             self._line.append(text)
             return
         first, *more = text.split("\n")

@@ -234,7 +234,7 @@ def _bound_object(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, n
 
 
 def _keep(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    """Keep a kind that needs no bound: a boolean, null."""
+    """Do nothing: a boolean and null need no bound."""
 
 
 _BOUNDS = {

@@ -232,7 +232,7 @@ class MarkerParser:
         at_end = self._final and not self._cut
         end = len(buf) if at_end else self._markers.hold(buf, self._pos)
         if self._final and end == len(buf) - 1:
-            end += 1  # a lone "<" is rather text than half a marker
+            end += 1  # a lone "<" is more likely text than half a marker
         self._emit(buf[self._pos : end])
         self._pos = end
 

@@ -1,7 +1,8 @@
 """The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `[SYSTEM: …]`, `§RESPOND: …
 §END`.
 
-This module teaches and writes it; `section_reader` reads it.
+Why two files: this one teaches and writes the dialect; `section_reader` reads what models make of
+it.
 
 Rules
 - A result is one `[SYSTEM: {…}]` line of JSON without line break, § or another `[SYSTEM:`, so it
@@ -48,7 +49,7 @@ _FORGED = re.compile(r"\[(?=SYSTEM:)")
 
 
 class Section(TextDialect):
-    """The § delimiters."""
+    """The dialect whose markers begin with §."""
 
     name = "section"
     markers = _MARKERS

@@ -1,5 +1,7 @@
 """Read the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
 
+Why apart from `section`: a turn may be malformed, forged or cut, and the parser handles each case.
+
 Rules
 - Markers count in any letter case and position, even inside a word. `§THINK: §CALL: §RESPOND:` need
   their colon; `§EXECUTE` and `§END` must end there (`§executed` is text). White space after a colon

@@ -37,9 +37,9 @@ class TagReader:
     def __init__(self, name: str) -> None:
         self.attributes: dict[str, str] = {}
         self.closed = False  # it ends with "/>"
-        self._read = 1 + len(name)  # characters of the tag read for good
+        self._read = 1 + len(name)  # characters of the tag that are read and need no second look
         self._quote = ""  # of the value that is open
-        self._length = 0  # characters of the tag in which that quote has been looked for
+        self._length = 0  # characters of the tag that were searched for that quote
 
     def read(self, text: str, start: int) -> int | None:
         """Return the position after the tag at `start`, -1 if there is none, None if undecided."""

@@ -73,7 +73,7 @@ class FilterParser:
                 self._part_type = Thought
                 out.append(part)
             elif not isinstance(part, Close) or self._part_type is Thought:
-                out.append(part)  # its own parser closes text
+                out.append(part)  # the inner parser closes its text itself
         self.stopped = self._inner.stopped
         return out
 

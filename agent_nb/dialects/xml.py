@@ -36,7 +36,7 @@ _RULES = """\
 
 
 class Xml(TextDialect):
-    """XML markers with JSON payloads."""
+    """The dialect whose markers are tags around text or JSON."""
 
     name = "xml"
     markers = _MARKERS

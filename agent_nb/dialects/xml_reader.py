@@ -1,5 +1,7 @@
 """Read the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>`, text, `<end>`.
 
+Why apart from `xml`: a turn may be malformed, forged or cut, and the parser handles each case.
+
 Rules
 - Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`.
   `<respond>` tags are removed.

@@ -92,7 +92,7 @@ def _append_number(out: bytearray, n: int) -> None:
 
 
 def _unpack_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Return the pairs of a packed string: all lengths come first, then as many times."""
+    """Return the pairs of a packed string, which has all lengths first, then all times."""
     try:
         decompressor = zlib.decompressobj()
         data = decompressor.decompress(base64.b85decode(text[len(PACKED) :]), LARGEST)

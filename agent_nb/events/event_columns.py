@@ -21,7 +21,7 @@ def _result_payload(event: e.Result) -> Any:
 
 
 def _node_text(event: e.Node) -> str:
-    """Return the result of a node, its phase (enter, exit) before there is one."""
+    """Return the result of a node, or its phase (enter, exit) while it has none."""
     return event.result or event.phase
 
 

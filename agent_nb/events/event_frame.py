@@ -41,7 +41,7 @@ def text_array(values: Any) -> Any:
 
     `values` may be changed.
     """
-    if TEXT is object:  # pandas leaves None as it is there
+    if TEXT is object:  # this dtype keeps None, so replace it
         values[pd.isna(values)] = float("nan")
     try:
         return pd.array(values, dtype=TEXT)
@@ -127,7 +127,7 @@ class EventFrame(pd.DataFrame):
             if len(self.columns) <= (option["max_columns"] or len(self.columns))
             else []
         )
-        # styles are not limited to their table, so the class names the columns
+        # a style applies to every table of the page, so the class names the columns
         left = "-".join(["agent-nb-left", *map(str, texts)])
         html = self._without_none().to_html(
             na_rep="",

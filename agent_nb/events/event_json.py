@@ -32,14 +32,14 @@ def decode_event(data: bytes | str) -> Event:
     Raises msgspec.DecodeError when `data` is not a JSON object.
     """
     try:
-        # the event types forbid unknown fields, so that an event with some comes to `event_from`
+        # the event types forbid unknown fields: an event that has some is read by `event_from`
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeError):
         return event_from(_parse(data))
 
 
 def _parse(data: bytes | str) -> Any:
-    """Return a JSON value. Raises msgspec.DecodeError, of a lone surrogate too."""
+    """Return a JSON value. Raises msgspec.DecodeError, for a lone surrogate too."""
     try:
         try:
             return msgspec.json.decode(data)
@@ -83,9 +83,7 @@ def event_from(obj: Any) -> Event:
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
     unknown = {k: v for k, v in obj.items() if k not in known}
     if unknown:
-        own_extra = known.get(
-            "extra"
-        )  # a field of that name in the JSON; only an object fits the type
+        own_extra = known.get("extra")  # the JSON has a field `extra`; only an object fits its type
         merged = (
             own_extra
             if isinstance(own_extra, dict)

@@ -138,7 +138,7 @@ class _Builder:
         codes, runs = self.runs
         timed_rows = np.flatnonzero(~np.isnat(self.times))[::-1]
         first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
-        # of several assignments the last one stays, which is each run's first
+        # the rows come in reverse: the last assignment to a run is its first time
         first[codes[timed_rows]] = self.times[timed_rows]
         return self.times - first[codes]
 
@@ -150,7 +150,7 @@ class _Builder:
         names = ["" if v is None else replace_half_characters(str(v)) for v in values]
         categories = list(dict.fromkeys(n for n in names if n))
         code_of = {name: i for i, name in enumerate(categories)}
-        # the last item is what the code -1 finds
+        # the code -1 finds the last item, which is -1
         lookup = np.array([*(code_of.get(n, -1) for n in names), -1], np.int32)
         return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(categories, dtype=TEXT))
 

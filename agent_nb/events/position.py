@@ -33,7 +33,7 @@ class Position(NamedTuple):
 
     @staticmethod
     def split_part(text: str) -> tuple[str, int]:
-        """Return the id of the event in an id, and how many of its frames are still to come."""
+        """Split the id of a frame: the event's id, and how many of its frames are still to come."""
         event, _, part = text.rpartition(".")
         has_part = text.count(".") in (1, 3) and _is_number(part)
         return (event, int(part)) if has_part else (text, 0)

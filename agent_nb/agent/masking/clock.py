@@ -1,15 +1,15 @@
 """Find dates and times in a text, and decide whether they are the time of a run.
 
-Why: a result that says when it was made differs each time and means the same. A date in the data
-must not change. So `masks` compares pairs: each value must be the time of its own run.
+Why: a result that states the time of its run differs in every run, and means the same; a date in
+the data must not differ. So `masks` compares pairs: each value must be the time of its own run.
 
 Rules
 - A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
   near a run if that stretch touches the run, or the `AROUND` seconds before or after it.
 - A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time.
 - Digits such as 03/04/2026 are read as day first and as month first; one of them is enough.
-- `_FORMS` lists every form once, the longer ones first, because of two values that overlap `masks`
-  takes the one that was found first.
+- `_FORMS` lists the longer forms first: where two values overlap, `masks` takes the one that was
+  found first.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _time_of_day(parts: Parts) -> tuple[float, float]:
         return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
     if text := parts.get("arguments"):
         numbers = text.split(", ")[3:]
-        # by how many follow the day: none, (an hour alone is not a form), minute, second, fraction
+        # by the count of numbers after the day: none, (never one), to minutes, seconds, fractions
         return _seconds(*numbers[:3]), [_DAY, 0, 60.0, 1.0, 1.0][len(numbers)]
     if hour := parts.get("hour"):
         return _seconds(hour, parts.get("minute") or "", parts.get("second") or ""), 1.0

@@ -41,7 +41,7 @@ _END = r"[ \t]*(?=[=,;)\n]|\Z)"
 _CLOCK_FORMS = (
     # a timedelta, 0:00:01.5; a time of day has two digits for the hour
     rf"{_ALONE}(?P<time>\d:\d\d:\d\d\.\d+){_BEHIND}",
-    # 900 rows/s; 12.5 pages/s: other things only with a decimal point
+    # 900 rows/s; 12.5 pages/s: units that are not listed need a decimal point
     rf"{_ALONE}(?P<rate>{_NUMBER}) ?(?P<unit>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)\b",
     rf"{_ALONE}(?P<rate>{_DECIMAL}) ?(?P<unit>\w+/s)\b",
     # 1min 3s; 900 µs; 1.5 seconds

@@ -160,7 +160,7 @@ def differ_at_random(one: str, other: str) -> bool:
 
 
 def _find_packages(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each path in a text up to its folder of packages."""
+    """Return (start, end) of the paths in a text, each up to and with its folder of packages."""
     out: list[tuple[int, int]] = []
     for match in _PACKAGES.finditer(text):
         # the path begins after the last character before `match` that no path contains

@@ -22,8 +22,8 @@ class FinalTool:
     def __init__(self, name: str) -> None:
         self.answers: list[str] = []
         self._name = name
-        # index of a call that streams in -> whether any text of it came. Only the first delta of a
-        # call has the name, so that later ones are known by their index
+        # index of a call that streams in -> whether any of its text has come. Only the first delta
+        # of a call has the tool's name: later ones are recognised by the index
         self._streamed: dict[int, bool] = {}
 
     def feed(self, batch: Iterable[Part]) -> list[Part]:

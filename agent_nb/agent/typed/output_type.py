@@ -208,7 +208,9 @@ def _make_adapter(kind: Any, name: str) -> Any:
         raise UsageError(
             f"The type {name} refers to something that is not defined ({error}). Define it first, at the top level."
         ) from None
-    except Exception as error:  # pydantic raises many kinds, and annotations raise their own
+    except (
+        Exception
+    ) as error:  # pydantic raises many kinds of errors, and annotations may raise any
         raise UsageError(_no_schema_message(name, error)) from None
     return adapter
 
@@ -239,7 +241,9 @@ def _find_text(kind: Any) -> str:
     origin = typing.get_origin(kind)
     if origin is typing.Literal:
         return ""
-    inner = kind if isinstance(kind, list) else typing.get_args(kind)  # a list: of a Callable
+    inner = (
+        kind if isinstance(kind, list) else typing.get_args(kind)
+    )  # a list holds the parameters of a Callable
     if origin is typing.Annotated:
         inner = inner[:1]  # without its metadata
     return next(filter(None, map(_find_text, inner)), "")
@@ -272,7 +276,7 @@ def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
 
 
 def _generator() -> Any:
-    """Return the class that makes schemas; a function, as pydantic is imported only here."""
+    """Return the class that makes schemas; it is made here to import pydantic only when needed."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
@@ -322,7 +326,7 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     Pydantic writes the root of a recursive type as such a `$ref`. If the definitions only refer to
     each other, the `$ref` stays.
     """
-    seen: set[str] = set()  # ends a cycle of such definitions
+    seen: set[str] = set()  # definitions that refer to each other would loop for ever
     while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
         seen.add(ref)
         rest = {k: v for k, v in schema.items() if k != "$ref"}

@@ -89,7 +89,7 @@ class _TypeBuilder:
             return _literal(schema["enum"])
         for keyword in ("anyOf", "oneOf", "allOf"):
             parts = as_list(schema.get(keyword))
-            # of allOf only one part: Python has no type that is several types at once
+            # allOf counts only with a single part: Python has no type that is several types at once
             if parts and (keyword != "allOf" or len(parts) == 1):
                 return _union([self._type(part) for part in parts])
         kind = schema.get("type")

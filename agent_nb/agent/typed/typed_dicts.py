@@ -1,4 +1,6 @@
-"""`typing.TypedDict` for pydantic, which takes only that of `typing_extensions` before Python 3.12.
+"""Convert `typing.TypedDict` to that of `typing_extensions`.
+
+Why: before Python 3.12, pydantic accepts only the latter, and users write the former.
 
 Rules
 - Types inside generics, unions and fields of a TypedDict are converted too; other types stay.
@@ -19,7 +21,7 @@ _REQUIREMENTS = (typing.Required, typing.NotRequired)
 
 
 def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
-    """Return the type `kind` with each `typing.TypedDict` in it replaced by one pydantic takes.
+    """Return the type `kind` with each `typing.TypedDict` in it converted (see the module).
 
     `inside`: the TypedDicts around it. Raises UsageError for one that contains itself.
     """
