@@ -44,7 +44,9 @@ class ModelChoice:
         self._choices = _split_choice(model)
         self._namespace, self._folder = namespace, folder
         self._models: tuple[Model, ...] = ()
-        self._names = tuple(_input_name(self._variable(one) or one) for one in self._choices)
+        self._names = tuple(
+            _input_name(self._variable(choice) or choice) for choice in self._choices
+        )
         self.requested = ",".join(self._names)
         self.source = source
 
@@ -114,7 +116,7 @@ class ModelChoice:
         from ..models import collect_secrets
 
         try:
-            choices = [self._resolve(one) for one in self._choices or (None,)]
+            choices = [self._resolve(choice) for choice in self._choices or (None,)]
         except AgentError as fault:
             fault.args = tuple(redact_value(fault.args, collect_secrets()))
             raise
@@ -138,7 +140,7 @@ def _split_choice(model: Model | str | Sequence[Model | str] | None) -> tuple[Mo
     if isinstance(model, str):
         return tuple(name.strip() for name in model.split(",") if name.strip())
     if isinstance(model, Sequence):
-        return tuple(one for inner in model for one in _split_choice(inner))
+        return tuple(name_or_model for inner in model for name_or_model in _split_choice(inner))
     return () if model is None else (model,)
 
 

@@ -35,9 +35,9 @@ async def resolve_model_name(plan: Plan) -> str:
 
     Raises ModelError; during an outage returns "" if the plan has a fallback model.
     """
-    named = getattr(plan.model, "named", None)
+    fetch_name = getattr(plan.model, "named", None)
     try:
-        return "" if named is None else str(await named())
+        return "" if fetch_name is None else str(await fetch_name())
     except ModelError as fault:
         if plan.fallback_models and Failures.is_outage(fault):
             return ""

@@ -194,12 +194,14 @@ class Player:
     def _show_question(self, question: Approval) -> None:
         """Show a question about a call, or its answer, as a delta beside the call."""
         call = self._calls[question.call_id]
-        shown = msgspec.structs.replace(
+        redacted = msgspec.structs.replace(
             question, args=self._redact(question.args), extra=self._redact(question.extra)
         )
         fields: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
         self._log.append(
-            Delta(of=question.type, block=call.call_id, text=encode_event(shown).decode(), **fields)
+            Delta(
+                of=question.type, block=call.call_id, text=encode_event(redacted).decode(), **fields
+            )
         )
 
     def _why_not_rerun(self, call: Call, args: dict[str, Any]) -> str:

@@ -127,7 +127,7 @@ class ReplayCheck:
             return None
         measures = EXACT if compare == "exact" else None
         same = partial(self._same, tool=tool, result=result, measures=measures)
-        if not any(same(one, content) for one in recorded):
+        if not any(same(content_then, content) for content_then in recorded):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
         if not compares_pictures(compare) or cut:

@@ -55,9 +55,9 @@ def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any]
 
     Their number is how many pictures its text names, less the one in its display.
     """
-    named = len(_OLD_NAME.findall(content_text(result.content)))
-    displayed = 1 if _display_pictures(result.display) else 0
-    return outcome.attachments[: max(0, named - displayed)]
+    named_count = len(_OLD_NAME.findall(content_text(result.content)))
+    displayed_count = 1 if _display_pictures(result.display) else 0
+    return outcome.attachments[: max(0, named_count - displayed_count)]
 
 
 def split_cell_displays(
@@ -68,8 +68,8 @@ def split_cell_displays(
     A record with displays among its attachments is new: it is compared whole. `named`: the text of
     this tool names its pictures, which older versions therefore recorded.
     """
-    recorded = [Shown(one) for one in result.attachments]
-    if any(one.display for one in recorded):
+    recorded = [Shown(attachment) for attachment in result.attachments]
+    if any(attachment.display for attachment in recorded):
         return outcome, []
     remaining, below = [], []
     for shown in map(Shown, outcome.attachments):
@@ -119,8 +119,10 @@ def compare_result_pictures(
             before, fresh or _display_pictures(outcome.display), same_text
         )
     for picture in _display_pictures(result.display):
-        comparisons = [PictureComparison.of_pair(picture, other, same_text) for other in fresh]
-        if all(one.difference for one in comparisons):
+        comparisons = [
+            PictureComparison.of_pair(picture, fresh_picture, same_text) for fresh_picture in fresh
+        ]
+        if all(comparison.difference for comparison in comparisons):
             return comparisons[-1]
     return PictureComparison()
 

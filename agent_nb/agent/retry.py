@@ -4,17 +4,16 @@ Why separate from the loop: the decision is made here, the request there.
 
 Rules
 - A request is repeated only before the first part of its answer.
-- If the server accepts no tools, the run continues in a text dialect, or without them if the user
-  chose none; if it accepts no pictures, with words in their place; if it accepts no schema of the
-  answer, with a final tool; if it finds the request too long, with a shorter history; all without a
-  wait.
+- What a server refuses is replaced at once: tools by a text dialect (they are left out if the user
+  chose none), pictures by words, the schema of the answer by a final tool, a history that is too
+  long by a shorter one.
 - A transient fault is retried after `Plan.retry_delay`. A refusal shared with other requests
   (`ModelError.shared`) is not counted as an attempt: the endpoint's limiter waits for all of them.
   A server that fails with the same words again and again is given up (`Failures`).
 - If a model stays unreachable or overloaded and the plan names a fallback model, that model takes
-  over the run. Then only a rate limit is waited out; for other faults the first model gets
-  `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds. A wrong key or a wrong
-  request is for the user to correct: no other model takes over.
+  over the run. So with a fallback, only a rate limit is waited out: after other faults the first
+  model gets `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds. A wrong key
+  or a wrong request is for the user to correct: no other model takes over.
 - If the user named one model only and a fallback could have continued, the fault says how to name
   two.
 """

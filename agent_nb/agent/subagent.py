@@ -166,9 +166,9 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
     """Return `limits`, each at most the `remaining` amount of that name (missing: unlimited)."""
     current = msgspec.structs.asdict(limits)
     changes = {}
-    for name, most in remaining.items():
-        limit = current[name] or most  # 0 and None: unlimited
-        changes[name] = type(limit)(min(limit, most))  # a count stays an int
+    for name, remaining_amount in remaining.items():
+        limit = current[name] or remaining_amount  # 0 and None: unlimited
+        changes[name] = type(limit)(min(limit, remaining_amount))  # a count stays an int
     return msgspec.structs.replace(limits, **changes)
 
 

@@ -94,11 +94,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise UsageError(
                 f"{Match.TAMPERED[0].upper()}{Match.TAMPERED[1:]}. Run the cell live to record it again."
             )
-        own = names_signer(complete, key)
-        trusted = own or covers_record(trust, complete)
+        is_own = names_signer(complete, key)
+        trusted = is_own or covers_record(trust, complete)
         return cls(
             events=events_of(complete, home=home),
-            own=own,
+            own=is_own,
             trusted=trusted,
             live=live and trusted,
             cut=frozenset(_read_cuts(complete.get("cut"))),

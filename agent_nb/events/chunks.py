@@ -109,12 +109,12 @@ def _unpack_pairs(text: str) -> Iterator[tuple[int, int]]:
 
 def _numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
     """Yield the numbers that digits make, each of `bits` bits below its bit for "more follows"."""
-    more = 1 << bits
+    continues = 1 << bits
     n = shift = 0
     for digit in digits:
-        n |= (digit & (more - 1)) << shift
+        n |= (digit & (continues - 1)) << shift
         shift += bits
-        if digit < more:
+        if digit < continues:
             yield n
             n = shift = 0
         elif shift > _LONGEST:

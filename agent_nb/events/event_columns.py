@@ -16,8 +16,8 @@ from .text import content_text
 
 def _result_payload(event: e.Result) -> Any:
     """Return the nested content of a result; for a text, its display or attachments instead."""
-    shown = event.display or list(event.attachments) or None
-    return shown if isinstance(event.content, str) else event.content
+    displayed = event.display or list(event.attachments) or None
+    return displayed if isinstance(event.content, str) else event.content
 
 
 def _node_text(event: e.Node) -> str:

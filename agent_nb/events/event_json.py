@@ -83,14 +83,8 @@ def event_from(obj: Any) -> Event:
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
     unknown = {k: v for k, v in obj.items() if k not in known}
     if unknown:
-        own_extra = known.get("extra")  # the JSON has a field `extra`; only an object fits its type
-        merged = (
-            own_extra
-            if isinstance(own_extra, dict)
-            else {}
-            if own_extra is None
-            else {"extra": own_extra}
-        )
+        inner = known.get("extra")  # the JSON has a field `extra`; only an object fits its type
+        merged = inner if isinstance(inner, dict) else {} if inner is None else {"extra": inner}
         known["extra"] = {**merged, **unknown}
     try:
         return msgspec.convert(known, cls)

@@ -106,8 +106,8 @@ class _Builder:
             by_type = np.fromiter(self.rows, object, len(self.rows))[order]
             ends = np.cumsum(np.bincount(self.codes, minlength=len(self.types)))
             starts = [0, *ends[:-1].tolist()]
-            for other, start, end in zip(self.types, starts, ends.tolist(), strict=True):
-                self._groups[other] = (order[start:end], by_type[start:end].tolist())
+            for row_type, start, end in zip(self.types, starts, ends.tolist(), strict=True):
+                self._groups[row_type] = (order[start:end], by_type[start:end].tolist())
         return self._groups[kind]
 
     def filled(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:

@@ -245,7 +245,7 @@ def event_deltas(event: Event, start: float) -> Iterator[Delta]:
     """Regenerate the deltas of one block; `start` is the time of the run's first event, epoch s."""
     if not isinstance(event, Think | Respond | Call) or not event.chunks:
         return
-    text, at, ms = block_text(event), 0, round(start * 1000)
+    text, offset, ms = block_text(event), 0, round(start * 1000)
     name = event.name if isinstance(event, Call) else ""
     for length, gap in decode_chunks(event.chunks):
         ms += gap
@@ -259,9 +259,9 @@ def event_deltas(event: Event, start: float) -> Iterator[Delta]:
             block=event.block,
             of=event.type,
             name=name,
-            text=text[at : at + length],
+            text=text[offset : offset + length],
         )
-        at += length
+        offset += length
 
 
 def event_path(event: Event) -> str:

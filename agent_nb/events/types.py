@@ -79,7 +79,7 @@ class User(Event, frozen=True, tag="user"):
 
 
 class Think(Event, frozen=True, tag="think"):
-    """A block of reasoning."""
+    """A block of reasoning; `opaque` is what its provider needs back unchanged, a signature."""
 
     type: ClassVar[str] = "think"
 
@@ -92,7 +92,10 @@ class Think(Event, frozen=True, tag="think"):
 
 
 class Call(Event, frozen=True, tag="call"):
-    """The model called a tool. `args` is the parsed object, `raw_args` the text as it came."""
+    """The model called a tool. `args` is the parsed object, `raw_args` the text as it came.
+
+    `synthetic`: the model gave no usable id, so `call_id` is ours.
+    """
 
     type: ClassVar[str] = "call"
 
@@ -109,7 +112,9 @@ class Call(Event, frozen=True, tag="call"):
 
 
 class Approval(Event, frozen=True, tag="approval"):
-    """A question to the user about a call (`requested`) or its answer (`decided`)."""
+    """A question to the user about a call (`requested`), or the answer of a person or rule
+    (`decided`): `by` says which, `scope` which calls it covers.
+    """
 
     type: ClassVar[str] = "approval"
 
@@ -154,7 +159,7 @@ class Progress(Event, frozen=True, tag="progress"):
     message: str = ""
 
 
-PRINTED = "printed"
+PRINTED = "printed"  # key in `extra` of a Result
 
 
 class Result(Event, frozen=True, tag="result"):

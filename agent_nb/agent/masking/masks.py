@@ -199,8 +199,8 @@ class _Comparison:
         left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
         pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
         return len(left) == len(right) and all(
-            self._same_texts(one, other) and self.same_values(old[one], new[other])
-            for one, other in pairs
+            self._same_texts(old_key, new_key) and self.same_values(old[old_key], new[new_key])
+            for old_key, new_key in pairs
         )
 
     def _same_texts(self, old: str, new: str) -> bool:
@@ -238,11 +238,14 @@ class _Comparison:
             return False
         if _text_between(old, old_pieces) != _text_between(new, new_pieces):
             return False
-        for one, other in zip(old_pieces, new_pieces, strict=True):
-            recorded, fresh = old[one.start : one.end], new[other.start : other.end]
+        for old_piece, new_piece in zip(old_pieces, new_pieces, strict=True):
+            recorded, fresh = (
+                old[old_piece.start : old_piece.end],
+                new[new_piece.start : new_piece.end],
+            )
             if recorded == fresh:
                 continue
-            rule = self._matching_rule(one, other, recorded, fresh)
+            rule = self._matching_rule(old_piece, new_piece, recorded, fresh)
             if not rule:
                 return False
             self.masked.append((rule, recorded, fresh))
@@ -352,6 +355,6 @@ def _sort_set(match: re.Match[str]) -> str:
 
 def _mask_traceback(match: re.Match[str]) -> str:
     """Return a traceback with the cell's frames only, without marks and line numbers."""
-    own = "".join(f for f in _FRAME_START.split(match["frames"]) if _OWN_FRAME.match(f))
-    unmarked = _MARK_LINE.sub("", own)
+    cell_frames = "".join(f for f in _FRAME_START.split(match["frames"]) if _OWN_FRAME.match(f))
+    unmarked = _MARK_LINE.sub("", cell_frames)
     return "Traceback\n" + _NUMBERED_LINE.sub(r"  \1", unmarked)

@@ -165,8 +165,8 @@ class OutputType:
         """Return the message for the model: a line for each fault, at most `MOST_FAULTS`."""
         lines = list(dict.fromkeys(f"- {_fault_line(document, fault)}" for fault in faults))
         rest = len(lines) - MOST_FAULTS
-        shown = [*lines[:MOST_FAULTS], *([f"- … and {rest} more"] if rest > 0 else [])]
-        return f"The answer is not a valid {self.name}:\n" + "\n".join(shown)
+        listed = [*lines[:MOST_FAULTS], *([f"- … and {rest} more"] if rest > 0 else [])]
+        return f"The answer is not a valid {self.name}:\n" + "\n".join(listed)
 
 
 def type_name(kind: Any) -> str:
@@ -326,9 +326,9 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     Pydantic writes the root of a recursive type as such a `$ref`. If the definitions only refer to
     each other, the `$ref` stays.
     """
-    seen: set[str] = set()  # definitions that refer to each other would loop for ever
-    while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
-        seen.add(ref)
+    followed: set[str] = set()  # definitions that refer to each other would loop for ever
+    while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in followed:
+        followed.add(ref)
         rest = {k: v for k, v in schema.items() if k != "$ref"}
         schema = {**schema.get("$defs", {})[ref.removeprefix("#/$defs/")], **rest}
     return schema
