@@ -2,7 +2,8 @@
 
 Read `cell/run` first: one cell from its text to its record. IPython loads `magic` and Jupyter
 `presave` by their names; the runner and the command line read and review notebooks here, and send a
-kernel the options of a cell (`RunnerOptions`).
+kernel the options of a cell (`RunnerOptions`). Below, a file imports only from the lines above its
+own.
 
 Order: conversations, file_text, mentions, notices, option_table, runner_options, saved_views,
   transform, yes_no

@@ -83,7 +83,7 @@ class Conversation:
         return len(self.turns) < before
 
     def _index(self, cell: str) -> int:
-        """Return the index of the turn of `cell`, that of the next turn if it has none."""
+        """Return the index of the turn of `cell`; without one, the index that a new turn gets."""
         return next((i for i, t in enumerate(self.turns) if t.cell == cell), len(self.turns))
 
 

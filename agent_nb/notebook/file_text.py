@@ -1,8 +1,11 @@
 """Files as text for a model: decoded, without secrets, cut, and fenced.
 
+Why one file: a file of `--attach` and one that an `@name` mentions are sent alike.
+
 Rules
-- UTF-8 and UTF-16 by their marks, UTF-8 without one, else Latin-1 if it reads as text.
-- A text is redacted before it is cut. What is left out is counted.
+- The encoding is UTF-8 or UTF-16 by its byte order mark; without a mark UTF-8, else Windows-1252 or
+  Latin-1. Bytes with many control characters are not text.
+- A text is redacted before it is cut, and says how much is left out.
 - A fence is longer than the fences inside. It names the file's ending as the language.
 """
 
@@ -46,7 +49,7 @@ def fence(text: str, language: str = "") -> str:
 def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
     """Return a text file for a model: its name, its size in lines, and its text.
 
-    The text has at most `most` characters; of a table in text form it is the first lines.
+    The text has at most `most` characters; of a table in text form only the first lines are sent.
     """
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     head = f"File {one_name(name, clean)}, {lines:,} line{'' if lines == 1 else 's'}"
@@ -56,7 +59,7 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
         shown = "\n".join(cut_end(clean(line[: 2 * _LINE]).rstrip("\r"), _LINE) for line in first)
         head += f", the first {len(first)}" if lines > len(first) else ""
     else:
-        # twice as much is redacted as is sent: a key across the end of that is not sent
+        # redact twice as much as is sent: a key that this cuts in half lies beyond what is sent
         start = clean(text[: 2 * most])
         left_out = max(0, len(text) - most)
         shown = f"{start[:most]}\n[… {left_out:,} characters left out …]" if left_out else start

@@ -4,7 +4,8 @@ Why: conversations and records belong to cells and must survive a rerun. Jupyter
 cell's id with each request; plain nbclient, consoles and terminals do not.
 
 Rules
-- Read it on the cell's thread when the magic starts; later another request may be current.
+- Read the identity on the cell's thread when the magic starts; later another request may be
+  current.
 - A cell without an id is identified by the SHA-256 of its inputs and the number of cells with the
   same inputs that ran before.
 - Nothing here raises: what a kernel does not offer counts as absent.
@@ -25,8 +26,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     `line` and `body` are its inputs: the text after `%%agent`, and below it. `occurrence`: its
     number among the cells of the same inputs that ran here, from 1. `stdin`: whether `input()`
-    works here; `kernel`: whether this is a Jupyter kernel. `tags` of the cell, and `deleted`, the
-    ids of cells that were deleted since a cell ran before: where the front end sends them.
+    works here; `kernel`: whether this is a Jupyter kernel. `tags`: those of the cell; `deleted`:
+    the ids of cells deleted since a cell last ran; both are empty if the front end sends none.
     """
 
     key: str
@@ -42,7 +43,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text_hash(self) -> str:
-        """The hash of its inputs, as records name it."""
+        """The hash of the cell's inputs, by which records name its text."""
         return content_hash(self.line, self.body)
 
 
@@ -59,7 +60,7 @@ class Cells:
         cell_id = metadata.get("cellId")
         cell_id = cell_id if isinstance(cell_id, str) else ""
         kernel = getattr(shell, "kernel", None) is not None
-        allowed = (
+        can_ask = (
             bool(_dict(request.get("content")).get("allow_stdin")) if kernel else _terminal_stdin()
         )
         digest = content_hash(line, body)
@@ -70,7 +71,7 @@ class Cells:
             id=cell_id,
             line=line,
             body=body,
-            stdin=allowed,
+            stdin=can_ask,
             kernel=kernel,
             runner_options=read_options(metadata),
             tags=_texts(metadata.get("tags")),
@@ -78,7 +79,7 @@ class Cells:
         )
 
     def _occurrence(self, digest: str, cell_id: str) -> int:
-        """Return the number of a cell among those of its inputs; without an id each run counts."""
+        """Return a cell's number among the cells with its inputs; without an id each run counts."""
         seen = self._seen.setdefault(digest, [])
         if not cell_id or cell_id not in seen:
             seen.append(cell_id)
@@ -95,7 +96,7 @@ def current_request(shell: Any) -> tuple[str, str]:
 
 
 def completed_code(shell: Any) -> tuple[str, int]:
-    """Return the code and the cursor of a request for completions, ("", 0) if it is another."""
+    """Return the code and the cursor of a request for completions, ("", 0) for other requests."""
     content = _dict(_request(shell).get("content"))
     code, cursor = content.get("code"), content.get("cursor_pos")
     return (code, cursor) if isinstance(code, str) and type(cursor) is int else ("", 0)

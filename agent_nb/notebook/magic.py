@@ -2,8 +2,8 @@
 help; loading and unloading of the extension.
 
 Rules
-- A magic only parses its line and passes it on. Slow imports are made by a thread after
-  `%load_ext`, or by the first cell.
+- A magic only parses its line and passes it on. A thread after `%load_ext`, or the first cell,
+  makes the slow imports.
 - `%%agent` returns a coroutine, which the input transformer makes the cell await. Called by code
   outside an event loop it runs to its end; inside one, the caller awaits it.
 - Unloading restores the shell as it was before loading, and ends the MCP servers; runs stay in the
@@ -101,9 +101,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
             from ..models import check_model_name, split_names
 
             try:
-                for one in split_names(name):
-                    if not one.isidentifier():
-                        check_model_name(one)
+                for part in split_names(name):
+                    if not part.isidentifier():
+                        check_model_name(part)
             except UsageError as fault:
                 raise TraitError(f"{fault} AgentMagics.model is left as it was.") from None
         return name

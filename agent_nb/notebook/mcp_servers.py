@@ -2,7 +2,7 @@
 
 Rules
 - A permission needs a clear yes at a keyboard, after the command that would start was shown
-  exactly. So no cell of a notebook that runs by itself can grant it.
+  exactly. So a notebook that runs unattended cannot grant it.
 - Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
 """
 
@@ -23,7 +23,7 @@ USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
 
 def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
-    """Do the command `mcp` with these words and return its message. Raises UsageError."""
+    """Run the command `mcp` with these arguments and return its message. Raises UsageError."""
     if not arguments:
         return list_servers(folder)
     verb, *names = arguments
@@ -66,7 +66,7 @@ def _permission(server: Server) -> str:
 
 
 def _find_server(name: str, folder: str) -> Server:
-    """Return the server of a name: one that code made and that runs, else one of the folder's file.
+    """Return the named server: one that code made and that runs, else one of the folder's file.
 
     Raises UsageError if there is none.
     """
@@ -104,5 +104,5 @@ def _stop(server: Server) -> str:
     return f"{server.name}: {'stopped' if ran else 'did not run'}"
 
 
-# the words after `mcp` -> what they do with a server; each returns its message
+# the word after `mcp` -> the function that does it to a server and returns its message
 VERBS = {"allow": _allow, "revoke": _revoke, "stop": _stop}

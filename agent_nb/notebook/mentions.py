@@ -1,14 +1,15 @@
 """Find the `@name`s of a prompt: where they stand, and which names they may mean.
 
-Why: a prompt is prose. In it stand addresses, decorators and code, whose `@` points at nothing.
+Why: a prompt is prose, and may contain addresses, decorators and code, whose `@` mentions nothing.
 `cell.mentioned` decides what a name means; completion asks here where a name may begin.
 
 Rules
-- `@` counts after white space, `(` or at the start of a line. In a fence, an indented block or
-  backticks it is code; so are decorators above `def` or `class`, also without a fence.
-- A name is `cell:N`, a text in double quotes, or as many characters as can stand in a path. Of
-  these the punctuation at the end may belong to the sentence, and what follows a dot too.
-- Pure: nothing is looked up.
+- `@` counts after white space, `(` or at the start of a line. Fences, indented blocks and backticks
+  hold code, in which `@` does not count; nor does it in decorators above `def` or `class` outside a
+  fence.
+- A name is `cell:N`, a text in double quotes, or as many characters as can stand in a path.
+  Punctuation at its end, and what follows a dot in it, may belong to the sentence.
+- Only the text decides: no variable or file is looked up here.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Written(msgspec.Struct, frozen=True):
     """An `@name` as it is written: `text` begins at `start`.
 
     `cell` is the number of `@cell:N`. `paths`: the files that it may name, the longest first;
-    `variable`: the variable that it may name, of which `exact` says that the name ends with it.
+    `variable`: the variable that it may name; `exact`: at most punctuation follows the variable.
     """
 
     start: int
@@ -55,17 +56,17 @@ def find_written(prompt: str) -> list[Written]:
     if not starts:
         return []
     code = find_code(prompt)
-    found: list[Written] = []
+    mentions: list[Written] = []
     for start in starts:
         if any(begin <= start < end for begin, end in code):
             continue
         if (written := _read_name(prompt, start)) is not None:
-            found.append(written)
-    return found[:MOST]
+            mentions.append(written)
+    return mentions[:MOST]
 
 
 def find_begun(prompt: str) -> str | None:
-    """Return the name that is begun at the end of `prompt`, without its `@`; None if none is."""
+    """Return the unfinished name at the end of `prompt`, without its `@`; None if there is none."""
     start = max((at.start() for at in _AT.finditer(prompt)), default=-1)
     begun = prompt[start + 1 :]
     if start < 0 or "\n" in begun or not _is_begun(begun):
@@ -97,54 +98,54 @@ def _read_name(prompt: str, start: int) -> Written | None:
     path = _PATH.match(prompt, start + 1)
     if path is None:
         return None
-    whole = path[0]
-    sentence = whole.rstrip("./\\-…")
-    variable = _VARIABLE.match(whole)
+    path_text = path[0]
+    unpunctuated = path_text.rstrip("./\\-…")
+    variable = _VARIABLE.match(path_text)
     name = variable[0] if variable is not None else ""
-    rest = whole[len(name) :]
+    rest = path_text[len(name) :]
     return Written(
         start,
-        f"@{sentence or whole}",
-        paths=tuple(dict.fromkeys(filter(None, (whole, sentence)))),
+        f"@{unpunctuated or path_text}",
+        paths=tuple(dict.fromkeys(filter(None, (path_text, unpunctuated)))),
         variable=name if not rest or rest[0] in ".…-" else "",
-        exact=sentence == name,
+        exact=unpunctuated == name,
     )
 
 
 def find_code(text: str) -> list[tuple[int, int]]:
     """Return where the code in a text begins and ends: blocks, spans in backticks, decorators."""
     ranges: list[tuple[int, int]] = []
-    paragraph = 0  # where the one begins that is not code
-    fence, fence_start, blank, in_list, at = "", 0, True, False, 0
+    paragraph = 0  # where the current paragraph of prose begins
+    fence, fence_start, blank, in_list, offset = "", 0, True, False, 0
     lines = text.splitlines(keepends=True)
     # one pass: a fence lasts until it is closed, other lines are indented code or prose
     for line in lines:
-        end = at + len(line)
+        end = offset + len(line)
         mark = _FENCE.match(line)
         if fence:
             if mark is not None and mark[1].startswith(fence) and not mark[2].strip():
                 ranges.append((fence_start, end))
                 fence, paragraph, blank = "", end, False
         elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
-            ranges += _find_spans(text, paragraph, at)
-            fence, fence_start = mark[1], at
+            ranges += _find_spans(text, paragraph, offset)
+            fence, fence_start = mark[1], offset
         elif not line.strip():
-            ranges += _find_spans(text, paragraph, at)
+            ranges += _find_spans(text, paragraph, offset)
             paragraph, blank = end, True
         elif _INDENTED.match(line) and blank and not in_list:
-            ranges.append((at, end))
+            ranges.append((offset, end))
             paragraph = end
         else:
             if not line[0].isspace():
                 in_list = _LIST_ITEM.match(line) is not None
             blank = False
-        at = end
-    ranges += [(fence_start, at)] if fence else _find_spans(text, paragraph, at)
+        offset = end
+    ranges += [(fence_start, offset)] if fence else _find_spans(text, paragraph, offset)
     return [*ranges, *_find_decorators(lines)]
 
 
 def _find_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans in backticks of a paragraph: a run of them closes one of the same length."""
+    """Yield the spans in backticks of a paragraph; as many backticks close a span as open it."""
     runs = [(run.start(), run.end()) for run in _TICKS.finditer(text, start, end)]
     after = start
     for number, (begin, opened) in enumerate(runs):

@@ -14,11 +14,11 @@ from ..models import collect_secrets
 from ..wire import cut_end, escape_unprintable, redact_text
 
 LONGEST = 2000  # characters of an argument or preview
-CLIPPED = "more characters]"  # the end of one that was cut
+CLIPPED = "more characters]"  # the end of an argument that was cut
 
 
 def print_warning(message: str) -> None:
-    """Write a message to stderr as one of this package's."""
+    """Write a message to stderr, with the name of this package."""
     sys.stderr.write(f"agent_nb: {make_printable(message)}\n")
 
 

@@ -112,7 +112,7 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
     if rest:
         raise UsageError(_unknown_option(rest[0]))
     values = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
-    if parsed.map:  # a row has no context; only one on the line itself is a mistake
+    if parsed.map:  # a map drops the context of %config; one on the line itself is a mistake
         values.pop("context", None)
     values |= {k: v for k, v in vars(parsed).items() if v is not None}
     return _build_options(

@@ -1,10 +1,13 @@
-"""The type that `--output TYPE` names: a name of the notebook, or one such as `list[Row]`.
+"""The type that `--output TYPE` names: a name of the notebook, or an expression such as
+`list[Row]`.
+
+Why not `eval`: the text of an option must not run arbitrary code.
 
 Rules
 - Only names, subscripts, `|` and, in `Literal[…]`, constants are read; nothing is called, and no
   attribute is looked up.
 - A name means the notebook's variable, else a built-in type, else one of `typing`. A subscript
-  needs a class or a type: no other object's `[]` is used.
+  needs a class or a type: the `[]` of other objects is never called.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    """Return the value of a type expression. Raises UsageError for what is not read."""
+    """Return the value of a type expression. Raises UsageError for other expressions."""
     if isinstance(node, ast.Name):
         return _look_up(node.id, namespace)
     if isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
@@ -77,14 +80,14 @@ def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
 def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
     """Return a type with arguments, such as `list[Row]`."""
     base = _evaluate_type(node.value, namespace)
-    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    elements = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     arguments: list[Any]
     if base is typing.Literal:
-        arguments = [ast.literal_eval(each) for each in inner]
-    elif isinstance(node.slice, ast.Tuple) and not inner:
+        arguments = [ast.literal_eval(each) for each in elements]
+    elif isinstance(node.slice, ast.Tuple) and not elements:
         arguments = []
     else:
-        arguments = [_evaluate_argument(each, namespace) for each in inner]
+        arguments = [_evaluate_argument(each, namespace) for each in elements]
     try:
         return base[tuple(arguments) if len(arguments) != 1 else arguments[0]]
     except Exception as fault:  # a class decides itself what it takes

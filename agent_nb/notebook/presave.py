@@ -2,13 +2,13 @@
 
 Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the
 file; and a front end that sees the file change makes its user choose a version. The hook changes
-what is being saved, so a second version is not needed.
+the content that is being saved, so there is only one version.
 
 Rules
 - It never raises into the server: an error is logged and the notebook saved as it came.
 - If outputs were cleared and their records remain, the log says so once, and how to remove them.
-- It changes only notebooks that hold something of ours, in the model (the server's dict of what is
-  to be saved) or on disk.
+- It changes only notebooks with a record or other metadata of this package, in the model (the
+  server's dict of what is to be saved) or on disk.
 - jupyter_server is not imported: it passes what is needed.
 """
 

@@ -6,7 +6,8 @@ Rules
 - JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it. An
   option counts only with the proof that our runner sent it (`host.launch`); those in `UNPROVED`
   only restrict a cell and need none.
-- A value of another type than declared here counts as absent: code that reads one checks its type.
+- A value of another type than declared here counts as absent: code that reads an option checks its
+  type.
 """
 
 from __future__ import annotations

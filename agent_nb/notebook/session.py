@@ -1,7 +1,7 @@
 """The state that one kernel keeps from cell to cell: runs, conversations and records.
 
 Rules
-- Of each cell the three newest runs are kept, of older runs the ids; the latest run is `_agent`.
+- The three newest runs of each cell are kept, of older runs the ids; the latest run is `_agent`.
 - A conversation is rebuilt from the records of the cells above once, at its first use in this
   kernel.
 """

@@ -5,7 +5,7 @@ get_ipython().run_cell_magic(…)` the cell is an async cell, so that messages (
 it runs and tools with top-level await can run beside it.
 
 Rules
-- It takes a list of lines and returns one, and has no other effect; a cell without our magic is
+- It takes a list of lines, returns another, and has no other effect; a cell without our magic is
   returned as it is.
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
 - IPython refuses a cell magic without a body; `--from` and `--fix` need none and get an empty line.

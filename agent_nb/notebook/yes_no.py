@@ -1,10 +1,13 @@
-"""Questions at the keyboard that take yes or no."""
+"""Questions at the keyboard that take yes or no.
+
+Rule: everything but a clear yes is a no, because a yes grants permissions or deletes data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
 ATTEMPTS = 3  # unclear answers that count as no
 YES, NO = ("y", "yes"), ("n", "no")
 

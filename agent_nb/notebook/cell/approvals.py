@@ -6,13 +6,15 @@ end with a keyboard.
 Rules
 - On the keyboard, text of models and tools is shown as plain printable text: no key, no control
   sequence, nothing that reorders the line.
-- Only a clear yes allows. The end of the input, an interrupt and three unclear answers deny.
-- Every button has an answer on the keyboard; `e` edits arguments, as the button does, and words
-  after a no are its reason.
-- An approval source returns None if it can reach no user; then the approval gate says how to allow.
-- Once front ends have counted views of the card, the keyboard is not used: after a reload or a
-  rerun `input()` shows on no page and keeps the main thread. A question that nobody can see any
-  more is denied, and its run ends (`unseen`).
+- Only a clear yes allows. The end of the input and three unclear answers deny; an interrupt stops
+  the run.
+- Each button has an answer on the keyboard: `e` edits arguments, for example. Text after a no is
+  the reason of the denial.
+- An approval source returns None if it can reach no user; the approval gate then reports how to
+  allow the call.
+- Once front ends count the views of the card, questions stay off the keyboard: after a reload or a
+  rerun no page shows the prompt of `input()`, which then blocks the main thread. A question that no
+  user can see any more is denied, and its run ends (`unseen`).
 """
 
 from __future__ import annotations
@@ -30,16 +32,15 @@ from ...tools import ApprovalSource, Decision, Host, Question
 from ..notices import make_printable, printable_value, shorten_text
 from .unseen import UnseenQuestions
 
-ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
-# s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
-# to show the question
+ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
+# s; longest wait for clicks (after a kernel's first widgets), or for the view to show the call
 PATIENCE = 1.0
 ATTEMPTS = 3  # unclear answers after which the call is denied
-#: The schema of a call's arguments, and a function that returns what is wrong with edited ones.
+#: The schema of a call's arguments, and a function that returns the fault in edited ones, or "".
 Described = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 EDIT = ("e", "edit")  # the answers that ask for new arguments
 CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
-NO = re.compile(r"(?:n|no)(?:[\s,;:.!]+(.*))?", re.IGNORECASE | re.DOTALL)  # and its reason
+NO = re.compile(r"(?:n|no)(?:[\s,;:.!]+(.*))?", re.IGNORECASE | re.DOTALL)  # a no, and its reason
 MOST_WORDS = 2000  # characters of a reason
 ANSWERS = {
     "y": Decision(True, by="stdin"),
@@ -143,9 +144,9 @@ class ButtonApprovals:
         self._answer(payload, Decision(False, by="click", reason=reason_of(payload)))
 
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
-        """Give a decision to the waiting `ask` of its call, if the click is of that question."""
+        """Pass a decision to the `ask` that waits for it, if the click answers that question."""
         answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
-        # the mark `exact`, if there is one, proves that the click is of this question's card
+        # `exact`, if the question has one, proves that the click came from this question's card
         if (
             answer is not None
             and question is not None
@@ -184,9 +185,9 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Call
 
 
 def describe_question(question: Question | None) -> Described | None:
-    """Return the schema of the arguments, and a function that returns what is wrong with others.
+    """Return the schema of a call's arguments, and a function that finds the fault in edited ones.
 
-    Returns None if nothing is known of them.
+    Returns None if the question is closed or its tool is unknown.
     """
     if question is None or question.tool is None:
         return None
@@ -201,7 +202,7 @@ def scope_of(payload: Mapping[str, Any]) -> Literal["once", "args", "tool", "ker
 
 
 def reason_of(payload: Mapping[str, Any]) -> str:
-    """Return the words of a denial, or that there are none."""
+    """Return the user's reason for a denial, or the standard text if there is none."""
     return str(payload.get("reason") or Decision.NO)[:MOST_WORDS]
 
 
@@ -229,8 +230,8 @@ def ask_at_keyboard(question: Question) -> Decision | None:
             continue
         if args is not None:
             return Decision(True, args=args, by="stdin")
-        if refused := NO.fullmatch(typed):
-            return Decision(False, by="stdin", reason=(refused[1] or Decision.NO)[:MOST_WORDS])
+        if denial := NO.fullmatch(typed):
+            return Decision(False, by="stdin", reason=(denial[1] or Decision.NO)[:MOST_WORDS])
         if answer in ANSWERS:
             return ANSWERS[answer]
         text = (
@@ -242,7 +243,7 @@ def ask_at_keyboard(question: Question) -> Decision | None:
 
 
 def read_changes(question: Question, text: str) -> dict[str, Any]:
-    """Return the arguments of a call, replaced by those of the JSON object that the user typed.
+    """Return a call's arguments with the changes that the user typed as a JSON object.
 
     Raises ValueError with a sentence for the user.
     """
@@ -251,11 +252,11 @@ def read_changes(question: Question, text: str) -> dict[str, Any]:
     except ValueError as fault:
         raise ValueError(f"This is not JSON: {fault}.") from None
     if not isinstance(changes, dict):
-        # one kind of error for every wrong answer: the question is asked again
+        # ValueError for every wrong answer: `ask_at_keyboard` then asks again
         raise ValueError('Arguments are a JSON object, such as {"name": "value"}.')  # noqa: TRY004
     args = {**question.args, **changes}
-    if why := question.find_fault(args):
-        raise ValueError(make_printable(why))
+    if wrong := question.find_fault(args):
+        raise ValueError(make_printable(wrong))
     return args
 
 

@@ -1,14 +1,15 @@
-"""The files of `--attach` that are no pictures: tables become frames, texts are sent.
+"""The files of `--attach` other than pictures: tables become frames, texts go to the model.
+
+Why: users point a prompt at a file without writing the code that reads it.
 
 Rules
-- A name is a variable, else a file. A file is a table by its ending, a picture by its first bytes
-  or its ending, else a text; what is none of these is an error.
-- The frame gets the file's name as a valid identifier, or `NAME` of `--attach NAME=FILE`; each of
-  several sheets adds its own. It is described as a variable that the prompt names.
-- A variable of the user is never replaced: that is an error, which says how to name the frame. One
-  that an earlier run of a cell put there is read again, as `read_csv` would in that cell; if the
-  name holds something else by then, a note says so.
-- The record has the digest of a file, not the file.
+- A name means a variable, else a file. A file is a table by its ending, a picture by its first
+  bytes or its ending, else a text; any other file is an error.
+- A frame is called like its file, or `NAME` in `--attach NAME=FILE`; each of several sheets adds
+  its own name. The model reads its description like that of a variable in the prompt.
+- A variable of the user is never replaced: the error says how to rename the frame. A name that an
+  earlier `--attach` loaded is loaded again, with a warning if it holds another value by then.
+- The record holds the digest of a file, not its content.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from .table_files import ENDINGS, LARGEST, choose_library, read_tables
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LARGEST_TEXT = 10_000_000  # bytes
-SENT = 60_000  # characters of a text
+SENT = 60_000  # characters of a text that the model reads
 _HEAD = 32  # bytes that show the format of a picture
 _RESERVED = {"In", "Out", "exit", "quit", "get_ipython", "display"}
 _NOT_IN_NAME = re.compile(r"\W+")
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """The names of `--attach`: those of `pictures`, and the other files."""
+    """What `--attach` names: `pictures` (files or variables), and the other files."""
 
     pictures: tuple[str, ...] = ()
     files: tuple[AttachedFile, ...] = ()
@@ -64,9 +65,9 @@ class Attached(msgspec.Struct, frozen=True):
         return [Mention("", "file", file.name, digest_data(file.data)) for file in self.files]
 
     def load(self, shell: Any) -> Pointed:
-        """Put the tables into the user's namespace; return what the model is pointed at.
+        """Put the tables into the user's namespace; return what the model reads about the files.
 
-        Raises UsageError for a file that is no table or no text, and for a name that is taken.
+        Raises UsageError for a file that cannot be read as a table or text, and for a taken name.
         """
         secrets = collect_secrets()
 
@@ -88,7 +89,7 @@ class Attached(msgspec.Struct, frozen=True):
 class AttachedFile(msgspec.Struct, frozen=True):
     """A file of `--attach`: its path as written, and its bytes.
 
-    `variable`: the name that its frame is to have, "" for that of the file.
+    `variable`: the name for its frame; "": derived from the name of the file.
     """
 
     name: str
@@ -118,7 +119,7 @@ def _find_file(name: str) -> AttachedFile | None:
         variable, name, path = before, after, Path(after).expanduser()
     lower = name.lower()
     if not variable and (lower.endswith(PICTURES) or (not path.suffix and not path.exists())):
-        return None  # the picture, or the error of a name that is neither variable nor file
+        return None  # a picture; a name without a file fails where pictures are read
     table = lower.endswith(ENDINGS)
     if variable and not table:
         raise UsageError(
@@ -144,24 +145,24 @@ def _load_table(file: AttachedFile, shell: Any) -> list[str]:
     """Read a table into the namespace of a shell; return the names of its frames."""
     namespace: dict[str, Any] = shell.user_ns
     frames = read_tables(file.name, file.data, choose_library(namespace))
-    named = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
+    by_name = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
     loaded = _loaded_in(shell)
-    for name in named:
+    for name in by_name:
         if name in namespace and name not in loaded:
             raise UsageError(
                 f"--attach {file.name} would replace your variable {name}. Give the frame another name: --attach NAME={file.name}"
             )
-    for name, frame in named.items():
+    for name, frame in by_name.items():
         former = namespace.get(name)
         if former is not None and id(former) != loaded.get(name):
             print_warning(f"{name} is {file.name} again; it held another value.")
         namespace[name] = frame
         loaded[name] = id(frame)
-    return list(named)
+    return list(by_name)
 
 
 def _name_frames(file: AttachedFile, sheets: Sequence[str]) -> Iterator[str]:
-    """Yield a name for each frame of a file: of the file, and of the sheet if there are several."""
+    """Yield a name for each frame: the file's, joined with the sheet's if there are several."""
     name = Path(file.name).name
     stem = file.variable or name[: -len(next(e for e in ENDINGS if name.lower().endswith(e)))]
     taken: set[str] = set()
@@ -174,7 +175,7 @@ def _name_frames(file: AttachedFile, sheets: Sequence[str]) -> Iterator[str]:
 
 
 def make_identifier(text: str) -> str:
-    """Return a text as the name of a variable that hides no name of Python."""
+    """Return a text as a variable name that shadows no keyword, builtin or name of IPython."""
     name = _NOT_IN_NAME.sub("_", text).strip("_")
     if not name.isidentifier():
         name = f"table_{name}".rstrip("_")
@@ -186,5 +187,5 @@ _by_shell: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDicti
 
 
 def _loaded_in(shell: Any) -> dict[str, int]:
-    """Return the frames that were put into a shell, by name: the `id` of the object."""
+    """Return the frames that `--attach` loaded into a shell: variable name -> `id` of the frame."""
     return _by_shell.setdefault(shell, {})

@@ -3,14 +3,14 @@
 Why: a run begun by Python code should be as easy to read, stop and answer as a `%%agent` cell.
 
 Rules
-- Only what a cell itself awaits is shown: no run inside a tool or on another thread or event loop,
-  and no code whose output is captured for a model.
+- Only a run that the cell itself awaits is shown, not one inside a tool, on another thread or event
+  loop, or in code whose output is captured for a model.
 - Stopping such a cell stops the run, with cards or without; a second stop abandons it.
 - When the awaited run ends, its cards become the static page with the record, once. In that cell
   the run then displays itself as one line, in later cells as cards again.
 - If the agent has no approval source, questions are asked by buttons where clicks arrive, else on
   the keyboard.
-- Its tools work in the kernel, as those of `%%agent` do; the agent runs on the cell's own loop.
+- The run's tools work in the kernel, as those of `%%agent` do; its agent uses the cell's own loop.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class AwaitedRun(CellScreen):
         return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
-        """Leave the static page and the record, and the run in the namespace."""
+        """Leave the static page and the record in the output, and the run in the namespace."""
         try:
             self._open_until_close.close()
             self._show_end()
@@ -152,7 +152,7 @@ class AwaitedRun(CellScreen):
             super().close()
 
     def _show_end(self) -> None:
-        """Show the ended run and its record, and leave it in the namespace."""
+        """Show the ended run and its record, and leave the run in the namespace."""
         log = self._stream.log
         run = self._stream.run
         if not log.ended:  # a second stop abandoned it
@@ -189,7 +189,7 @@ class _CellThread:
         self._interrupts = interrupts
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Call a function under the guard of the interrupts. Raises Cancelled at a press."""
+        """Call a function that a press of stop can interrupt. Raises Cancelled then."""
         value, fault = self._interrupts.guard(self, function)
         if isinstance(fault, KeyboardInterrupt):
             raise Cancelled("user", "kernel interrupt")

@@ -1,16 +1,16 @@
 """Capture the output of code that a tool runs on the main thread, and of tqdm bars in any tool.
 
-Why: the output of code that a model runs belongs into the card of its call, not below it, and its
+Why: the output of code that a model runs belongs in the card of its call, not below it, and its
 traceback must not fail the cell. Printed text becomes the tool's progress; the value of the last
 expression and errors become its result.
 
 Rules
 - A job is one run of a tool's code. Only output in its context is captured: a context variable
   marks it. Other tasks and threads write as before.
-- What any tool displays in a kernel belongs to its call (`tools.CallDisplays`): it stands in its
-  card. In a terminal a display is printed, and so captured as text.
-- The data of a figure, and the JSON of a chart, are read when it is formatted:
-  `plt.show()` displays a figure and closes it.
+- In a kernel, what a tool displays belongs to its call (`tools.CallDisplays`) and stands in the
+  card of that call. In a terminal a display is printed, and so captured as text.
+- The data of a figure and the JSON of a chart are read while it is formatted, because `plt.show()`
+  closes the figure after displaying it.
 - `clear_output` of captured code forgets what it showed; it does not clear the card.
 - Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
   hook stays in the chain and passes everything through.
@@ -39,7 +39,8 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 class Capture:
     """The output of one job, while it is `open`.
 
-    `displays` takes what it shows. `value`: that of the last expression which was not None.
+    `displays` receives what the job shows. `value`: the last value of an expression other than
+    None.
     """
 
     def __init__(self, shell: Any, displays: CallDisplays) -> None:
@@ -60,7 +61,7 @@ class Capture:
         """
         data: dict[str, Any] = {}
         quiet = self._shell.displayhook.semicolon_at_end_of_expression(code)
-        # some values display themselves when they are formatted; a figure keeps its picture
+        # formatting may display a value: after a semicolon only a figure is formatted (picture)
         if self.value is not None and not (quiet and not hasattr(type(self.value), "savefig")):
             data, _ = self._shell.display_formatter.format(self.value)
         return self._displays.convert_value(self.value, data, quiet=quiet)
@@ -102,7 +103,7 @@ def capture_job(
         replace = OutputCapture.replace_attribute
         undo = [
             replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
-            # The second alone would do; the first saves a tenth of a second of formatting.
+            # Replacing `_showtraceback` alone would do; `showtraceback` saves 0.1 s of formatting.
             replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
             replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
@@ -111,12 +112,12 @@ def capture_job(
         finally:
             capture.open = False
             _current.reset(token)
-            for put_back in reversed(undo):
-                put_back()
+            for restore in reversed(undo):
+                restore()
 
 
 def hook_displays(shell: Any) -> None:
-    """Give what a tool displays to its call, from now on; in a terminal do nothing."""
+    """From now on, pass what a tool displays to its call; a terminal has formatted values only."""
     OutputCapture.hook(shell.display_formatter, "format", _wrap_format)
     if hasattr(shell, "kernel"):
         OutputCapture.hook(shell.display_pub, "publish", _wrap_publish)
@@ -125,7 +126,7 @@ def hook_displays(shell: Any) -> None:
 
 @contextmanager
 def show_in_cards(shell: Any) -> Iterator[None]:
-    """Within the context, show what a tool displays on the card of its call, and tqdm bars too."""
+    """Within the context, show what a tool displays, and its tqdm bars, on the card of its call."""
     global _runs_with_bars  # noqa: PLW0603  (runs overlap: the last one to end removes the formatter)
     formatter = shell.display_formatter.ipython_display_formatter
     _runs_with_bars += 1
@@ -140,7 +141,7 @@ def show_in_cards(shell: Any) -> Iterator[None]:
 
 
 def _show_bar(box: Any, shell: Any) -> None:
-    """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
+    """Report updates of the bar in `box` to the tool that runs here; without one, display it."""
 
     def report(*_: Any) -> bool:
         """Write the bar as text to the stderr of the tool; return whether a tool runs here."""
@@ -167,13 +168,13 @@ def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _displays_here() -> Any:
-    """Return what takes the displays of this context (`CallDisplays`), None outside tools."""
+    """Return the `CallDisplays` that receive the displays of this context, None outside tools."""
     capture = OutputCapture.current()
     return None if capture is None or is_publishing() else capture.displays
 
 
 def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a `format` that has charts as JSON, and keeps the data of figures, inside a tool."""
+    """Return a `format` that, inside a tool, keeps charts as JSON and the data of figures."""
 
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)

@@ -5,8 +5,8 @@ Why a default: the first question is about the user's own data, and a model with
 guess at values.
 
 Rules
-- The default is no input of a run, so that it may change, and a record without tools stays valid: a
-  replay takes the tools of its record (`Tape.choose_tools`).
+- The default tools do not count as inputs of a run: they may change, and a record without tools
+  stays valid. A replay takes the tools of its record (`Tape.choose_tools`).
 - `-t none` chooses no tools, which is an input like any other choice.
 - The rows of a map get no default; nor does a model that takes no tools (`ModelChoice`).
 """
@@ -25,7 +25,7 @@ DEFAULT = ("python", "add_cell")
 
 
 def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
-    """Return the tools that the options of a cell choose; without a choice none yet.
+    """Return the tools that the options of a cell choose; none if they leave the default.
 
     `namespace`: where functions are looked up. Raises UsageError for an unknown name.
     """

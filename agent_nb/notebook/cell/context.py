@@ -4,14 +4,15 @@ Why: a data scientist asks about this frame and that error. Gathering must cost 
 nothing, and the user must be able to see the result: `%agent context` shows it.
 
 Rules
-- `auto`: the variables by name, type, shape and dtypes, without values; for runs of Python code
-  only if a tool of the run shares them. `vars`: always, and the first rows of exact pandas and
-  polars frames. `cells`: also the cells above (`context_cells`). `none`: nothing at all.
+- `auto`: the variables by name, type, shape and dtypes, without values; runs of Python code get
+  them only if one of their tools shares them. `vars`: the same for every run, with the first rows
+  of pandas and polars frames (subclasses excluded). `cells`: also the cells above
+  (`context_cells`). `none`: nothing at all.
 - Modules, and functions and classes that were imported, do not count as variables here. The tool
   `variables` lists them, too, since a replay compares its list with the record.
 - No code of the described objects runs (`tools.describe`).
-- What the user points at (`mentioned`) is described in every mode, before the rest; without the
-  list of variables those alone.
+- What the user points at (`mentioned`) is described in every mode, before the rest. A run without
+  the list of variables gets the description of these variables only.
 - Variables that the prompt names come first. All texts pass the secret filter before they are cut.
 """
 
@@ -38,7 +39,7 @@ from .mentioned import NOTHING, Pointed
 from .ran_cells import RanCell
 
 DEFAULT: Mode = "auto"
-LOOKS = 200  # variables whose looks are recorded, to find out later what changed
+LOOKS = 200  # variables whose descriptions are recorded, to find out later what changed
 _NOTEBOOK = "You answer below a cell of a Jupyter notebook, in Markdown. Be brief."
 _TERMINAL = (
     "You answer in an IPython session in a terminal, in Markdown without pictures. Be brief."
@@ -96,9 +97,9 @@ def build_context(
     listed = _list_variables(variables, first, clean, described, rows=mode in _WITH_ROWS)
     others, cells = "", 0
     if mode == "cells":
-        left = context_cells.TOKENS - sum(map(count_tokens, listed.splitlines()))
+        tokens_left = context_cells.TOKENS - sum(map(count_tokens, listed.splitlines()))
         unnamed = [c for c in above() if not pointed.names_cell(c)]
-        others, cells = context_cells.format_cells(unnamed, clean, left)
+        others, cells = context_cells.format_cells(unnamed, clean, tokens_left)
     text = "\n\n".join(filter(None, (*pointed.texts, listed, others)))
     return msgspec.structs.replace(
         bare,
@@ -118,7 +119,7 @@ def _list_variables(
     *,
     rows: bool,
 ) -> str:
-    """Return the list of the variables below its heading, "" without one."""
+    """Return the list of the variables below its heading, "" if there are no variables."""
     if not variables:
         return ""
     listed = describe_variables(variables, first, clean, described, rows=rows)
@@ -128,7 +129,7 @@ def _list_variables(
 def of_running_cell(
     mode: Mode | None, tools: Iterable[Tool], prompt: str, *, hosted: bool
 ) -> Context:
-    """Return the context of a run that the code of the running cell begins; nothing elsewhere."""
+    """Return the context of a run that the running cell's code begins; elsewhere an empty one."""
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()

@@ -1,12 +1,14 @@
 """The cells above as a model reads them: code, text results and tracebacks, newest first.
 
+Why: a question about a notebook is often about what its earlier cells did.
+
 Rules
-- Only what ran in this kernel (`ran_cells`). A cell that the saved notebook has below the running
-  one is left out.
+- Only cells that ran in this kernel (`ran_cells`); those that the saved notebook has below the
+  running one are left out.
 - A cell tagged `agent-exclude` is left out: by the tag that the front end sent when it ran, or by
   the saved notebook. A tag that is set after the run counts once the notebook is saved.
-- All texts pass the secret filter before they are cut; together they cost at most what is left of
-  `TOKENS`.
+- All texts pass the secret filter before they are cut; together they use at most what the variables
+  leave of `TOKENS`.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from ..identity import Cell
 from . import ran_cells
 from .ran_cells import RanCell
 
-TOKENS = 4_000  # with the variables
-CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # characters
+TOKENS = 4_000  # for cells and variables together
+CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # most characters of each
 _ABOUT = "Cells that ran before, newest first:"
 
 
@@ -50,9 +52,9 @@ def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
 def format_cells(
     cells: Sequence[RanCell], clean: Callable[[str], str], left: int
 ) -> tuple[str, int]:
-    """Return the first of the cells as text of at most `left` tokens, and how many these are.
+    """Return as many of the first cells as fit into `left` tokens, as text, and their number.
 
-    `clean` removes secrets. The text says how many more there were.
+    `clean` removes secrets. The text says how many cells it leaves out.
     """
     parts: list[str] = []
     left -= count_tokens(_ABOUT) + count_tokens(_count_missing(len(cells)))

@@ -1,4 +1,7 @@
-"""The controls of a cell's run: its Stop button, its questions, and the cell that it inserts."""
+"""The controls of a cell's run: its Stop button, its questions, and the cell that it inserts.
+
+Why together: each needs to know whether the view has buttons and whether their clicks arrive.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class Controls:
         self._driver = driver
 
     def can_click(self) -> bool:
-        """Return whether presses of buttons arrive now; from any thread."""
+        """Return whether clicks on buttons arrive now; may be called from any thread."""
         return self._clickable and (self._alone or can_click(self._shell, self._cell))
 
     def approval_source(self, driver: Driver, caught_up: Callable[[], bool]) -> ApprovalSource:

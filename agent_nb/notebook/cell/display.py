@@ -7,8 +7,7 @@ Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
 - A page with charts is divided at them (`view.make_parts`): each part is an output with the id of
   the run. A page that takes the place of another has no more outputs than that one.
-- A text view has printed the run already: only a new record is published at its end, and a record
-  alone shows nothing.
+- A text view has printed the run already: its end publishes only a new record, which shows nothing.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
 - While a run without a journal is shown as widgets, an empty journal says that it goes on: a
   notebook that is saved meanwhile keeps its view (`saved_views`).
@@ -118,7 +117,7 @@ class Display:
             self._view.follow(log, badge=badge, events=events, journal=journal)
 
     def _mark_as_running(self, log: EventLog | UntilDrift, journal: bool) -> None:
-        """Write an empty journal for whatever saves the notebook, if the run has no `journal`."""
+        """Write an empty journal for a run without `journal`: saving then shows that it goes on."""
         self._unmark()
         if self.kind == "widgets" and self.cell.kernel and not journal:
             self._empty_journal = Journal(log.run, clean=False)
@@ -149,7 +148,7 @@ class Display:
         if self._view is not None:
             self._view.close(first | data, metadata)
         elif self.kind != "text":
-            # the outputs below name this one, for a run that takes its place
+            # the outputs below carry this id, so that a run that takes its place can replace them
             if rest and not self._shown_in:
                 self._shown_in = f"agent-nb-{run}"
             transient = {"display_id": self._shown_in} if self._shown_in else {}
@@ -173,7 +172,7 @@ class Display:
         )
 
     def _publish_parts(self, bundles: Sequence[dict[str, Any]], run: str) -> None:
-        """Publish the outputs below the first one; those of the page before become empty."""
+        """Publish the outputs below the first one; empty those that a longer former page leaves."""
         before = _counts.get(self.id, 1) if self.id else 1
         empty = [NOTHING] * (before - 1 - len(bundles))
         for number, bundle in enumerate([*bundles, *empty], 2):
@@ -191,8 +190,8 @@ def show_unrecorded(played: Played) -> None:
     """
     for shown in map(Shown, played.unrecorded if played.resume is None else ()):
         picture = {str(shown["media_type"]): shown["data"]} if shown["data"] else {}
-        words = {"text/plain": describe_picture(1, shown)} if picture else {}
-        publish_display({**words, **shown.display, **picture}, {}, {}, False)
+        description = {"text/plain": describe_picture(1, shown)} if picture else {}
+        publish_display({**description, **shown.display, **picture}, {}, {}, False)
 
 
 def warn_of_faults(log: EventLog) -> None:
@@ -204,9 +203,9 @@ def warn_of_faults(log: EventLog) -> None:
 
 
 class UntilDrift:
-    """The log of a replay for its view, without what follows a drift after which it goes on live.
+    """The log of a replay as its view shows it: up to a drift from which the run goes on live.
 
-    So the view does not show the events that close the log of the replay.
+    So the view leaves out the events that close the replay's log; the live run follows instead.
     """
 
     def __init__(self, replay: Stream) -> None:

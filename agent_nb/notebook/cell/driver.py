@@ -108,7 +108,7 @@ class Driver:
             self.host.close()
 
     def stop(self, by: str = "stop button") -> None:
-        """Count a press, from any thread; the log names `by` as what stopped the work."""
+        """Count a press, from any thread; the log names `by` as the cause of the stop."""
         self.interrupts.press(by)
 
     async def _serve(self, thread: threading.Thread) -> None:

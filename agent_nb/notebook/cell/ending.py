@@ -1,5 +1,7 @@
 """The end of a cell's run: what it leaves in the output, in the library and in its conversation.
 
+Why one class: a run ends well, fails, is stopped or never starts, and each leaves a valid notebook.
+
 Rules
 - Whatever happened, the log ends with `end` and the output holds a static page.
 - A run that never began replaces no record: the one that was there stays in the output.
@@ -131,9 +133,9 @@ class Ending:
         if run.status != "error" or expected:
             return
         keyless = any(isinstance(e, events.Error) and e.code == "no_key" for e in run.log)
-        more = path_advice if keyless and is_headless(self._cell) else ""
+        advice = path_advice if keyless and is_headless(self._cell) else ""
         raise AgentCellError(
-            " ".join(filter(None, [run.reason, more])) or "the run ended in an error",
+            " ".join(filter(None, [run.reason, advice])) or "the run ended in an error",
             self.short_error_line("the run failed") if run.reason else "",
         )
 
@@ -157,7 +159,7 @@ class Ending:
 
     @property
     def _former_record(self) -> Mapping[str, Any] | None:
-        """The record that was there before the run; it stays where the run leaves none."""
+        """The record from before the run, to keep when the run makes none."""
         replaced = self._replaced.record if self._replaced is not None else None
         return replaced or self._choice.record
 
@@ -171,14 +173,16 @@ class Ending:
     ) -> None:
         """Close the display with the record and the numbers of the run."""
         # a record of another run stays in the output: the numbers name it
-        named = {"record": record.get("id", "")} if record is not None and not recorded else {}
+        kept_record = (
+            {"record": record.get("id", "")} if record is not None and not recorded else {}
+        )
         options = {"expect": self._options.expect, "compare": self._options.compare}
         expected = {name: value for name, value in options.items() if value not in ("", "full")}
         if self._choice.tape is not None and self._played is not None:
             replay = summarize_replay(self._played)
         else:
             replay = {"differences": differences} if differences else {}
-        numbers = {**summarize_run(run, recorded=recorded), **named, **expected, **replay}
+        numbers = {**summarize_run(run, recorded=recorded), **kept_record, **expected, **replay}
         if self._replaced is not None and not self._display.opened:
             self._session.remove_button(self._cell.key)
         try:
@@ -203,7 +207,7 @@ class Ending:
         )
 
     def _make_record(self, run: Run) -> Mapping[str, Any]:
-        """Return the record of a live run, signed and kept; of a replay the one it plays."""
+        """Return the record that a replay played, or a new one of a live run, signed and kept."""
         if self._choice.record is not None:
             return self._choice.record
         record = run_record(
@@ -222,7 +226,7 @@ class Ending:
 
     def _commit_turn(self, run: Run, conversation: Conversation) -> None:
         """Make the run the turn of its cell, if it counts as one."""
-        if is_map(run.log):  # its rows were asked alone
+        if is_map(run.log):  # each row was asked without the conversation
             conversation.forget(self._cell.key)
             return
         tape, record = self._choice.tape, self._choice.record
@@ -250,11 +254,11 @@ def close_log(log: EventLog, driver: Driver) -> EventLog:
     if driver.fault is not None:
         fault = f"{type(driver.fault).__name__}: {driver.fault}"
         logged.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
-    whole = complete_log(logged)
-    return EventLog.of_events(map(_mark_abandoned, whole) if driver.abandoned else whole)
+    completed = complete_log(logged)
+    return EventLog.of_events(map(_mark_abandoned, completed) if driver.abandoned else completed)
 
 
 def _mark_abandoned(event: events.Event) -> events.Event:
-    """Return the event; the interrupt that ended the run says that it was abandoned."""
-    of_run = isinstance(event, events.Interrupt) and not event.span
-    return msgspec.structs.replace(event, detail=ABANDONED) if of_run else event
+    """Return the event, marked as abandoned if it is the interrupt that ended the run."""
+    ended_run = isinstance(event, events.Interrupt) and not event.span
+    return msgspec.structs.replace(event, detail=ABANDONED) if ended_run else event

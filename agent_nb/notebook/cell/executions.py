@@ -80,7 +80,7 @@ class Executions:
         return self.latest
 
     def _hooked(self) -> bool:
-        """Whether `begin` is called before each cell, so that `latest` is the running one."""
+        """Whether IPython calls `begin` before each cell, so that `latest` is the running one."""
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
 

@@ -1,13 +1,13 @@
 """The prompt of `%%agent --fix`: the code and the traceback of the cell that failed last.
 
 Rules
-- The prompt is recorded as it was sent, and the record is found again by it. So numbers of cells,
-  addresses and the folders of libraries and kernels, which differ from run to run, are taken out.
+- The prompt is recorded as it was sent, and the record is found again by it. So it leaves out what
+  differs from run to run: numbers of cells, addresses, the folders of libraries and kernels.
 - The text of the cell itself is added as the user's remark.
 - A cell counts as failed until it runs again and ends. A stopped cell has not failed. A cell tagged
   `agent-exclude` is never sent.
-- If no cell has failed here, the prompt is that of the cell's record, for its replay only: so a
-  notebook whose mistake has been mended still runs from top to bottom.
+- If no cell has failed, the prompt comes from the cell's record and is only replayed: a notebook
+  whose mistake is mended still runs from top to bottom.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTHING = (
 REPLAYED = "no cell has failed here"  # why a recorded prompt is replayed
 LINE = 200  # characters of the error in the first line of the prompt
 _WORD = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
-# what differs from run to run, and what stands for it in a prompt
+# text that differs from run to run -> its placeholder in a prompt
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
     (re.compile(r"\bCell In ?\[\d+\]"), "Cell"),
@@ -46,10 +46,10 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 class CellPrompt(msgspec.Struct, frozen=True):
-    """The prompt of a cell, with the values of its `{{ }}`, whose pictures are `pictures`.
+    """The prompt of a cell: `text` has the values of its `{{ }}` filled in, `pictures` shows them.
 
-    `written`: the text of the cell without its `{{ }}`, in which an `@name` counts. `recorded`: it
-    was read from the cell's record, since no cell has failed (`--fix`).
+    `written`: the cell's text without its `{{ }}`; an `@name` counts only there. `recorded`: no
+    cell has failed (`--fix`), so the text comes from the cell's record.
     """
 
     text: str
@@ -58,9 +58,9 @@ class CellPrompt(msgspec.Struct, frozen=True):
     pictures: Sequence[Mapping[str, str]] = ()
 
     def restrict_mode(self, mode: str) -> str:
-        """Return the rerun mode of the cell: a recorded prompt is only replayed.
+        """Return the rerun mode of the cell: `replay` for a recorded prompt, else `mode`.
 
-        Raises UsageError if the mode is `live` then.
+        Raises UsageError for a recorded prompt in the mode `live`.
         """
         if self.recorded and mode == "live":
             raise UsageError(NOTHING)
@@ -106,6 +106,6 @@ def _clean(text: str) -> str:
 
 def stabilize(traceback: str) -> str:
     """Return a traceback without what differs from run to run."""
-    for pattern, plain in _VOLATILE:
-        traceback = pattern.sub(plain, traceback)
+    for pattern, placeholder in _VOLATILE:
+        traceback = pattern.sub(placeholder, traceback)
     return "\n".join(line.rstrip() for line in traceback.strip().splitlines())

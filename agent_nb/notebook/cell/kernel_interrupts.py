@@ -9,8 +9,8 @@ Rules
 - The kernel's `pre_handler_hook` and `post_handler_hook` are wrapped when the extension is loaded
   and restored when it is unloaded. Without them (a terminal, other kernels) nothing happens.
 - Plain cells keep the kernel's handlers. In a request with an agent cell our handler saves presses
-  before the cell for the cell, and swallows presses after its end. In a request that may await a
-  run the handler is Python's own until it does.
+  before the cell for the cell, and swallows presses after its end. In a request whose plain code
+  may await a run, Python's own handler stays until it does.
 - A press after the end of the cell also means stop: queued requests are aborted where the kernel
   can do so.
 - A handler is set only during a request, never while the kernel is idle: KeyboardInterrupt would
@@ -101,7 +101,7 @@ class Request:
 
 
 class KernelHooks:
-    """Our hooks of a shell's kernel, called before and after each request, once made."""
+    """Our hooks on a shell's kernel, called before and after each request once constructed."""
 
     def __init__(self, shell: Any) -> None:
         self.request = Request()
@@ -193,8 +193,8 @@ def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
 class CellScreen:
     """The `agent.display.Screen` of a cell that awaits a run: its interrupts, and no cards.
 
-    They are handled from `begin` until `close`, on the cell's thread. The kernel receives them too
-    and cancels what else the cell awaits. `shown`: the run has cards (subclasses).
+    It handles interrupts from `begin` until `close`, on the cell's thread. The kernel receives them
+    too and cancels whatever else the cell awaits. `shown`: the run has cards (subclasses).
     """
 
     shown = False

@@ -159,7 +159,7 @@ class MainThread:
         shell, after = self._shell, self._interrupts.checkpoint
         with capture_job(shell, on_text, after, displays) as capture:
             in_terminal = getattr(shell, "kernel", None) is None
-            known = list(OpenFigures.find().values()) if in_terminal else []
+            already_open = list(OpenFigures.find().values()) if in_terminal else []
             transformed = shell.transform_cell(code)
             result = None
             try:
@@ -167,11 +167,11 @@ class MainThread:
                     code, store_history=False, transformed_cell=transformed
                 )
             finally:
-                # The caller of run_cell_async owes these two; figures are shown by the first.
+                # run_cell_async leaves these two events to its caller; the first one shows figures.
                 shell.events.trigger("post_execute")
                 shell.events.trigger("post_run_cell", result)
                 if in_terminal:
-                    OpenFigures.keep(displays, known)
+                    OpenFigures.keep(displays, already_open)
             fault = result.error_before_exec or result.error_in_exec
             if fault is not None:
                 raise fault
@@ -248,18 +248,18 @@ class MainThread:
 
         The names of cell files become `<cell>`, the home folder `~`; there are no colours.
         """
-        at, files = (
+        start, files = (
             fault.__traceback__,
             {fault.filename or ""} if isinstance(fault, SyntaxError) else set(),
         )
-        while at is not None and at.tb_frame.f_globals is not self._shell.user_ns:
-            at = at.tb_next
-        frame = at
+        while start is not None and start.tb_frame.f_globals is not self._shell.user_ns:
+            start = start.tb_next
+        frame = start
         while frame is not None:
             if frame.tb_frame.f_globals is self._shell.user_ns:
                 files.add(frame.tb_frame.f_code.co_filename)
             frame = frame.tb_next
-        text = "".join(traceback.format_exception(type(fault), fault, at, chain=False))
+        text = "".join(traceback.format_exception(type(fault), fault, start, chain=False))
         for name in files - {""}:
             text = text.replace(name, "<cell>")
         home = str(Path.home())

@@ -4,8 +4,8 @@ Rules
 - The data is a variable, or an expression of the user that is evaluated once, in a copy of the
   namespace: it binds no name there.
 - A record of the same rows is played, unless it is the user's own and rows of it failed. Else rows
-  that trusted records of the cell, or the store, answer are taken from there, and the others are
-  asked; with `--live` all are asked anew.
+  that trusted records of the cell or the store answer are reused, and only the others are asked;
+  with `--live` all are asked anew.
 - Where nothing runs live, a row without a record is an error that names it.
 - The map is left in `_map` and its frame in the variable of `-o`, whatever ended it.
 """
@@ -38,7 +38,7 @@ from .rerun import ReplayChoice, recording_advice
 if TYPE_CHECKING:
     from ...rows import MapStream, Row
 
-ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True  # it reads the user's data: ■ interrupts it (`interrupts.STAND_IN`)
 MAP = "_map"  # the variable of the latest map
 ROWS_NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
 NOTHING = "Nothing to replay:"
@@ -49,7 +49,7 @@ OTHER_ROWS = "every row has a record, but the map of them has none (the data was
 class MapInputs:
     """The map of one cell; `prompt` is as the user wrote it, with `{{ }}` for each row's values.
 
-    `run_inputs` makes the map; the other methods need it.
+    Call `run_inputs` first: it makes the map that the other methods use.
     """
 
     foreign = 0  # rows are asked alone: no turn of a conversation is sent
@@ -88,11 +88,10 @@ class MapInputs:
         mode: str,
         trust: bool | frozenset[str],
     ) -> ReplayChoice:
-        """Return what `decide` decides between model and record, if the rows of the record are
-        there.
+        """Return the decision of `decide`, unless its record lacks rows or has some to ask again.
 
-        Else, and if rows of it failed, the map runs live with the rows that the `records` which
-        `trust` covers answer. Raises NotReplayed in the mode `replay` for rows without a record.
+        The map runs live then, and reuses the rows that trusted `records` answer (`trust`). Raises
+        NotReplayed in the mode `replay` for rows without a record.
         """
         assert self._stream is not None
         try:
@@ -128,7 +127,7 @@ class MapInputs:
         return self._stream
 
     def publish(self, namespace: dict[str, Any], options: Options) -> None:
-        """Leave the map and its frame in the user's names."""
+        """Leave the map and its frame in the user's namespace."""
         assert self._stream is not None
         publish_map(self._stream, namespace)
         if options.output != LATEST:
@@ -145,7 +144,7 @@ def use_known_rows(
 ) -> None:
     """Let a stream that is a map use the rows that its own or trusted records answer.
 
-    `live`: all rows are asked anew, also those in its store.
+    `live`: all rows are asked anew, even those in the map's store.
     """
     if not is_map_stream(stream):
         return
@@ -199,7 +198,7 @@ def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:
 
 
 def publish_map(stream: Stream, namespace: dict[str, Any]) -> None:
-    """Leave a stream in the user's names, if it is a map."""
+    """Leave a stream in the user's namespace, if it is a map."""
     if is_map_stream(stream):
         namespace[MAP] = stream
 

@@ -1,13 +1,13 @@
 """What the user points a run at: variables, files and cells by `@name`, and files by `--attach`.
 
-Why: "@reviews has which columns?" needs neither a tool nor an approval. What was meant is recorded,
-so that a replay compares that and nothing that came later to have such a name.
+Why: "@reviews has which columns?" needs neither a tool nor an approval. The record names what was
+meant, so that a replay compares exactly that, and no later variable or file of the same name.
 
 Rules
 - `@name` means a variable, else a file below the notebook's folder, `@cell:N` the cell whose number
-  in this kernel is N. Nothing else is meant, and the text of the prompt is never changed.
-- No code runs: a variable is described as in the list of variables, a file is read, of a cell the
-  texts that the shell has shown are sent. A cell tagged `agent-exclude` is not.
+  in this kernel is N. Any other `@` is plain text, and the prompt itself is never changed.
+- No code runs: a variable is described as in the list of variables, a file is read, and a cell is
+  sent as the shell has shown it, unless it is tagged `agent-exclude`.
 - Files are confined like those of the file tools (`tools.paths`); secrets are removed before texts
   are cut.
 - A cell is recorded by its id, since numbers change with each session: while the prompt stays as it
@@ -49,7 +49,7 @@ UNKNOWN = "?"  # the digest of a file that is too large to be read: it is not co
 class Pointed(msgspec.Struct, frozen=True):
     """What a run is pointed at: `mentions` for the record, `texts` for the model.
 
-    The variables among them are described with the others (`context`).
+    The mentioned variables are described with the others (`context`).
     """
 
     mentions: tuple[Mention, ...] = ()
@@ -62,15 +62,15 @@ class Pointed(msgspec.Struct, frozen=True):
 
     @property
     def cell_count(self) -> int:
-        """How many of them are cells."""
+        """The number of cells among the mentions."""
         return sum(m.kind == "cell" for m in self.mentions)
 
     def names_cell(self, cell: RanCell) -> bool:
-        """Return whether a cell is among them."""
+        """Return whether a cell is among the mentions."""
         return any(m.kind == "cell" and _is_recorded(cell, m) for m in self.mentions)
 
     def joined(self, other: Pointed) -> Pointed:
-        """Return both."""
+        """Return the mentions and the texts of both."""
         return Pointed((*self.mentions, *other.mentions), (*self.texts, *other.texts))
 
 
@@ -104,10 +104,10 @@ class MentionTargets:
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         pointed: dict[tuple[str, str], tuple[Mention, str]] = {}
         for name in names:
-            found = self._find(name, variables, prompt, clean)
-            if found is not None:
-                mention = found[0]
-                pointed.setdefault((mention.kind, mention.name or mention.digest), found)
+            target = self._find(name, variables, prompt, clean)
+            if target is not None:
+                mention = target[0]
+                pointed.setdefault((mention.kind, mention.name or mention.digest), target)
         return Pointed(
             tuple(mention for mention, _ in pointed.values()),
             tuple(text for _, text in pointed.values() if text),
@@ -127,21 +127,21 @@ class MentionTargets:
         if name.exact and variable in variables:
             return named
         for path in name.paths:
-            if (found := _read_file(path, name.text, clean)) is not None:
-                return found
+            if (target := _read_file(path, name.text, clean)) is not None:
+                return target
         return named if variable and variable in variables else None
 
     def _find_cell(
         self, name: Written, prompt: str, clean: Callable[[str], str]
     ) -> tuple[Mention, str] | None:
         """Return the cell that `@cell:N` means, as it ran here last; else as it is saved."""
-        ran = readable_cells(self._shell, self._cell, self.file)
+        readable = readable_cells(self._shell, self._cell, self.file)
         recorded = self._recorded(name.text, prompt)
         cell = None
         if recorded is not None:
-            cell = next((c for c in ran if _is_recorded(c, recorded)), None)
+            cell = next((c for c in readable if _is_recorded(c, recorded)), None)
             cell = cell or self._saved(recorded)
-        cell = cell or next((c for c in ran if c.count == name.cell), None)
+        cell = cell or next((c for c in readable if c.count == name.cell), None)
         if cell is None:
             return None
         has_id = cell.id and not self.file.made_up_ids
@@ -159,7 +159,7 @@ class MentionTargets:
         return None
 
     def _saved(self, recorded: Mention) -> RanCell | None:
-        """Return a recorded cell that did not run here, from the saved notebook."""
+        """Return a recorded cell that has not run here, as the saved notebook holds it."""
         for name, source in self.file.sources.items():
             cell = RanCell(count=0, id=name, code=source, text_hash=source_hash(source))
             if name not in self.file.excluded and _is_recorded(cell, recorded):
@@ -187,15 +187,16 @@ class MentionTargets:
                 yield f"`{mention.text}` {change}"
 
     def _cell_change(self, mention: Mention) -> str:
-        ran = readable_cells(self._shell, self._cell, self.file)
-        same_id = [c.text_hash for c in ran if mention.name and c.id == mention.name]
+        """Return how a mentioned cell has changed since the record, "" if it has not."""
+        readable = readable_cells(self._shell, self._cell, self.file)
+        same_id = [c.text_hash for c in readable if mention.name and c.id == mention.name]
         saved = self.file.sources.get(mention.name) if mention.name else None
         if not same_id and saved is not None:
             same_id = [source_hash(saved)]
         if same_id:
             return "" if mention.digest in same_id else "was edited"
         sources = self.file.sources.values()
-        copies = {*(c.text_hash for c in ran), *map(source_hash, sources)}
+        copies = {*(c.text_hash for c in readable), *map(source_hash, sources)}
         return "" if mention.digest in copies else "is gone"
 
 

@@ -62,7 +62,7 @@ def list_offers(log: Iterable[Event]) -> list[Offer]:
 
 
 def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
-    """Put an offered cell below the running one, or in its place. Raises UsageError if unfit."""
+    """Put an offered cell below the running one, or in its place. Raises UsageError if unsafe."""
     if fault := find_code_fault(offer.code):
         raise UsageError(f"This cell is not inserted. {fault}")
     shell.set_next_input(offer.code, replace=replace)

@@ -4,7 +4,7 @@ Why: in a kernel the inline backend displays a figure at the end of a cell and c
 terminal a figure stays open, unseen, and the next plot would be drawn into it.
 
 Rules
-- The new figures of a call belong to its result, as those that a kernel displays.
+- The figures that a call opens belong to its result, like those that a kernel displays.
 - A backend without windows keeps nothing open; windows are left to the user.
 - The current figure stays the same; nothing is imported.
 """
@@ -40,7 +40,7 @@ class OpenFigures:
     def keep(cls, displays: CallDisplays, known: Sequence[Any]) -> None:
         """Give the displays of a call the open figures that are not among the `known` ones."""
         for figure in cls.find().values():
-            if any(figure is one for one in known):
+            if any(figure is other for other in known):
                 continue
             displays.add_figure(figure)
             with suppress(Exception):  # foreign code

@@ -42,8 +42,8 @@ class PromptInputs(msgspec.Struct, frozen=True):
 
     prompt: CellPrompt
     attachments: list[Any]
-    history: list[Sequence[Event]]  # the runs of the conversation before it
-    foreign: int  # how many of these come from records of others
+    history: list[Sequence[Event]]  # the earlier runs of the conversation
+    foreign: int  # how many of these come from other users' records
     notes: list[str]  # remarks on the conversation, for the header of a live run
 
     def run_inputs(self, agent: Agent) -> RunInputs:
@@ -58,7 +58,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
         mode: str,
         trust: bool | frozenset[str],
     ) -> ReplayChoice:
-        """Return what `decide` decides between model and record; a map needs the rest."""
+        """Return the decision of `decide` between model and record; only a map needs the rest."""
         return decide()
 
     def start(
@@ -86,11 +86,11 @@ class PromptInputs(msgspec.Struct, frozen=True):
         return agent.replay(tape, check=False, wish=strictness)
 
     def publish(self, namespace: dict[str, Any], options: Options) -> None:
-        """Leave nothing more than the run in the user's names; a map leaves itself."""
+        """A single prompt publishes nothing besides its run; a map publishes itself."""
 
 
 def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
-    """Return the prompt of a cell: its text with the values of its `{{ }}`, those of a map left in.
+    """Return the prompt of a cell with the values of its `{{ }}`; a map fills them in for each row.
 
     With `--fix` the prompt is about the cell that failed. Raises UsageError.
     """
@@ -109,13 +109,14 @@ def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
 
 
 def load_attached(session: Session, options: Options) -> tuple[tuple[str, ...], Pointed]:
-    """Return the pictures of `--attach`, and the other files, whose tables are variables then.
+    """Load the tables of `--attach` as variables; return its pictures, and texts about other files.
 
-    Of a map all are pictures. Raises UsageError for a file that cannot be read or sent.
+    With `--map` every name counts as a picture. Raises UsageError for a file that cannot be read or
+    sent.
     """
     if options.map or not options.attach:
         return options.attach, NOTHING
-    from .attached_files import Attached  # few cells have one
+    from .attached_files import Attached  # imported late: few cells attach a file
 
     attached = Attached.split(options.attach, session.shell.user_ns)
     return attached.pictures, attached.load(session.shell)
@@ -136,7 +137,7 @@ def prepare_inputs(
     """
     namespace = session.shell.user_ns
     if options.map:
-        # maps are a tenth of all that a cell loads; few cells have one
+        # imported late: maps are a tenth of all that a cell imports, and few cells need them
         from .map_inputs import MapInputs
 
         return MapInputs(prompt, options, namespace)
@@ -159,9 +160,9 @@ def gather_context(
     *,
     attached: Pointed = NOTHING,
 ) -> Context:
-    """Return what the model is given about the notebook beside the prompt of a cell.
+    """Return what the model reads about the notebook besides the prompt of a cell.
 
-    `attached`: the files of `--attach` that are no pictures.
+    `attached`: the files of `--attach` other than pictures.
     """
 
     def above() -> list[RanCell]:
@@ -173,7 +174,7 @@ def gather_context(
         options.context,
         agent.tools,
         prompt.text,
-        always=not options.map,  # a row is asked alone
+        always=not options.map,  # a row needs no variables unless a tool shares them
         above=above,
         pointed=attached.joined(targets.resolve(prompt.written, prompt.text)),
     )

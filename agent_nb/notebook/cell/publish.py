@@ -55,7 +55,7 @@ class _GuardedPublish:
 
 
 def guard_displays(shell: Any) -> None:
-    """Remove our marks from all other displays of a shell; guarding twice changes nothing."""
+    """Remove our marks from all displays of a shell but ours; guarding twice changes nothing."""
     display = shell.display_pub
     if not isinstance(vars(display).get("publish"), _GuardedPublish):
         display.publish = _GuardedPublish(display.publish)

@@ -6,9 +6,9 @@ keep.
 
 Rules
 - Texts are those that the shell has shown; no result is formatted again.
-- A cell with an id counts once, as it ran last, until it is deleted; one without an id, once for
-  its text. Agent cells do not count: conversations have them. Cells that ran before the extension
-  was loaded come from the shell's history.
+- A cell with an id counts once, as of its last run, until it is deleted; cells without an id count
+  once for each text. Agent cells do not count: conversations have them. Cells that ran before the
+  extension was loaded come from the shell's history.
 - At most `MOST` cells are kept, and `LONGEST` characters of each text.
 """
 
@@ -130,7 +130,7 @@ class RanCells:
 
 
 def _bounded(text: str) -> str:
-    """Return a text cut to `LONGEST`, redacted before it is cut: half a key is not found later."""
+    """Return a text cut to `LONGEST`, redacted first: half a key is not recognised."""
     if len(text) <= LONGEST:
         return text
     return cut_middle(redact_text(text, collect_secrets()), LONGEST)

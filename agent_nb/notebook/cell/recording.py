@@ -7,12 +7,11 @@ would have to call the model.
 Rules
 - A record names the cell execution that began the run and the run's number in that execution
   (`executions`).
-- It is left in the cell's output when the run ends: with the cards if the cell shows them, else
-  alone.
+- The record goes into the cell's output when the run ends, with the cards if the cell shows them.
 - Where nothing runs live (`Launch.why_not_live`) a run plays a record of the newest execution: the
   one with the lowest number among those with equal inputs that were not played yet. A run that a
-  repeated tool call begins plays a record of that call. Old records without an execution count in
-  the order of their start.
+  repeated tool call begins plays a record of that call. Old records that name no execution are
+  played in the order of their start.
 - There a run without a matching record ends in an error; but a scripted model runs if its cell has
   no record.
 """
@@ -58,8 +57,8 @@ if TYPE_CHECKING:
 class Recorder:
     """Makes the record of one run of Python code, which is about to begin.
 
-    Making it decides, before the run begins: where nothing runs live the stream plays a record or
-    is refused; else a map takes the rows that records answer.
+    The constructor decides before the run begins: where nothing runs live, the stream plays a
+    record or is refused; elsewhere a map reuses the rows that records answer.
     """
 
     def __init__(self, stream: Stream, shell: Any) -> None:
@@ -88,11 +87,11 @@ class Recorder:
 
     @property
     def _earlier(self) -> Iterator[Record]:
-        """The records of the cell; a generator, for only a map looks them up."""
+        """The records of the cell; a generator, because only a map reads them."""
         yield from self.library.records_of(self.cell)
 
     def leave_to_cards(self) -> None:
-        """Leave the record to the cell that awaits the run, with its cards."""
+        """Let the cell that awaits the run publish the record with its cards."""
         self._with_cards = True
 
     def finish(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -133,7 +132,7 @@ class Recorder:
 
     def _publish(self) -> None:
         record, numbers = self.finish(self._stream.log)
-        # alone a record shows nothing
+        # without cards a record shows nothing
         publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
 
     def _play(self) -> None:
@@ -164,9 +163,10 @@ class Recorder:
             self._stream.refuse(str(fault))
 
     def _take(self, candidates: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
-        """Return the first whole record with these inputs, and mark it as played in this execution.
+        """Return the first intact, unplayed record with these inputs, and mark it as played.
 
-        None if there is none. Runs of one cell may begin on several threads.
+        Returns None if no record fits. It holds a lock: runs of one cell may begin on several
+        threads.
         """
         with self.execution.lock:
             record = next(
@@ -184,7 +184,7 @@ class Recorder:
         return record
 
     def _make_tape(self, record: Record) -> Tape:
-        """Return the tape of a record. Raises UsageError if its code needs a yes that none can
+        """Return the tape of a record. Raises UsageError if its code needs a yes that no user can
         give.
         """
         tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
@@ -195,12 +195,13 @@ class Recorder:
 
     def _unreplayable(self, candidates: Sequence[Record], inputs: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""
-        left = [r for r in candidates if str(r["id"]) not in self.execution.played]
-        known = Digests.read_record(left[0]) if left else None
+        unplayed = [r for r in candidates if str(r["id"]) not in self.execution.played]
+        known = Digests.read_record(unplayed[0]) if unplayed else None
         names = inputs.digests.list_changes(known) if known is not None else ()
         if known is not None:
             changes = (
-                ", ".join(inputs.name_inputs(events_of(left[0]), names)) or "the record was changed"
+                ", ".join(inputs.name_inputs(events_of(unplayed[0]), names))
+                or "the record was changed"
             )
             why = f"the run differs from its record ({changes})"
         elif candidates:
@@ -220,12 +221,13 @@ class Recorder:
         error = NotReplayed(
             reason,
             redact_value(
-                inputs.describe_differences(events_of(left[0]), names), secrets=collect_secrets()
+                inputs.describe_differences(events_of(unplayed[0]), names),
+                secrets=collect_secrets(),
             )
             if names
             else (),
         )
-        return unreplayed_error(self._stream, left, error, read_launch().why_not_live)
+        return unreplayed_error(self._stream, unplayed, error, read_launch().why_not_live)
 
 
 def begin_recording(stream: Stream) -> Recorder | None:
@@ -240,10 +242,11 @@ def begin_recording(stream: Stream) -> Recorder | None:
 
 
 def select_begun_records(records: Sequence[Record], call: str = "") -> list[Record]:
-    """Return those of a cell's records that its code, or the `call` of a tool, began, in play
+    """Return a cell's records of the runs that its code, or the tool call `call`, began, in play
     order.
 
-    `records` are all of the cell, the most relevant first. Runs of other systems have no inputs.
+    `records`: all records of the cell, the most relevant first. Runs of other systems, which have
+    no inputs, are left out.
     """
     begun = [
         r

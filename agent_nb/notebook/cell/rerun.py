@@ -71,7 +71,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
 
     @property
     def why_live(self) -> tuple[str, ...]:
-        """What alone kept a record from being played, in words; not the change of the text."""
+        """What alone kept a record from being played, in words; () if other inputs changed."""
         if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used
@@ -130,6 +130,7 @@ def decide_replay(
     own = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
     matched = _match_inputs(own, inputs, ("ok",) if mode == "auto" else None)
     if mode == "replay" and matched.record is None and agent.tools.by_default:
+        # a record made without tools stays valid where the default tools apply (`cell_tools`)
         unasked = msgspec.structs.replace(inputs, tools=())
         equal = _match_inputs(own, unasked, None)
         matched = equal if equal.record is not None else matched

@@ -1,6 +1,6 @@
 """Run one `%%agent` cell, from its text to its record.
 
-Why here: this file fixes the order of the steps; `prepare`, `rerun`, `driver`, `display` and
+Why one file: the order of the steps is fixed here; `prepare`, `rerun`, `driver`, `display` and
 `ending` do them.
 
 Rules
@@ -301,7 +301,7 @@ class CellRun:
     ) -> Work:
         """Show and announce a stream that is about to start, and return its work.
 
-        `replayed`: with how many events of a replay it begins; the open view shows them already.
+        `replayed`: how many events of a replay it begins with; the open view shows them already.
         `brief`: see `Work`.
         """
         self._stream, self._driver = stream, driver
@@ -358,7 +358,7 @@ class CellRun:
         await CellRun(self.session, cell, self._parse_options, replaced=replaced).go()
 
     def _ending(self) -> Ending:
-        """Return what ends the run, with what is known of it so far."""
+        """Return the `Ending` of the run, with the state that the run has reached."""
         return Ending(
             self.session,
             self.cell,

@@ -31,7 +31,7 @@ from .publish import publish_display
 
 
 class RunLive:
-    """One button, made in its cell.
+    """The button of one replayed cell; make it while that cell runs.
 
     `go` runs the cell live; `busy` returns why it cannot be run now, "" if it can.
     """
@@ -88,7 +88,7 @@ class RunLive:
 
 
 def until_next_cell(shell: Any, button: RunLive, close: Callable[[], None]) -> None:
-    """Call `close`, which removes the button, when a cell starts while its run does not go on.
+    """Call `close`, which removes the button, when a cell starts and the button's run is over.
 
     Do nothing with a Jupyter server: it never saves the button.
     """

@@ -3,10 +3,10 @@
 Why: shows what Run All will cost, and whether a notebook is ready to commit, without running it.
 
 Rules
-- A cell counts as it ran in this kernel, or as the file has it, whichever is newer. A cell that ran
+- Of each cell the newer text counts: as it ran in this kernel, or as it was saved. A cell that ran
   since the last save and is not in the file comes last; one that a save left out is gone.
 - The conversation before a cell is what this kernel would send; for a cell that has not run here,
-  what whole records of the cells above say.
+  it comes from intact records of the cells above.
 - Only the expressions of a prompt are evaluated, as the run would; a cell whose inputs cannot be
   computed is `unknown` and says why.
 - A cell is stale, too, if variables that its recorded run used look different now.

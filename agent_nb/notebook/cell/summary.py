@@ -1,8 +1,10 @@
 """The numbers of a run, for the metadata of its output: a JSON object of a few hundred bytes.
 
-Why: readers of a notebook find them without the record, which may be elsewhere or missing. They
-name the run, so that its record can be found. `record` names the record of another run, which a run
-that recorded nothing left in place.
+Why: readers of a notebook need the numbers even where the record is elsewhere or missing.
+
+Rules
+- The numbers name the run, so that its record can be found. If the run recorded nothing, `record`
+  names the former record that stays in the output.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
-    # every output has them: what most runs do not have is left out
+    # every output holds these numbers, so values that most runs lack are left out
     return {
         "version": VERSION,
         "run": run.id,

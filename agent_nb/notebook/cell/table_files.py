@@ -1,15 +1,16 @@
 """Read a table from a file into frames: CSV and TSV, also gzipped, Parquet and Excel.
 
-Why not `read_csv(path)`: a file may be another program's, or a stranger's. Here encoding and
-separator are found as people expect, and the size is bounded before a library sees it.
+Why not `read_csv(path)`: files come from other programs and from strangers. Here the encoding and
+the separator are detected, and the size is bounded before a library reads the file.
 
 Rules
-- pandas, or polars where the notebook uses polars and not pandas. What is missing is said with the
-  `pip install` line.
+- The library is pandas, or polars where the notebook imports polars and not pandas. The error for a
+  missing package gives the `pip install` line.
 - At most `LARGEST` bytes (unpacked, too), `COLUMNS` columns, in Excel `CELLS` cells and in
   Parquet `VALUES` values.
-- A sheet of Excel is a frame; empty sheets are left out.
-- Every fault of a library is a UsageError with its first line: what a broken file raises is open.
+- Each sheet of an Excel file becomes a frame; empty sheets are left out.
+- Every exception of a library becomes a UsageError with its first line, since a broken file may
+  raise anything.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ...tools import one_line
 from ...wire import read_unzipped
 from ..file_text import decode_text
 
-ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True  # it reads the user's data: ■ interrupts it (`interrupts.STAND_IN`)
 LARGEST = 200_000_000  # bytes
 COLUMNS = 10_000
 CELLS = 5_000_000  # of an Excel file
@@ -133,7 +134,7 @@ def _find_separator(header: str) -> str:
 
 
 def _read_parquet(name: str, data: bytes, library: Library) -> Any:
-    """Return the frame of a Parquet file; a small file may hold billions of equal values."""
+    """Return the frame of a Parquet file within limits: few bytes can hold billions of values."""
     module = _require(library, name)
     if library == "polars":
         width = len(module.read_parquet_schema(io.BytesIO(data)))
@@ -159,7 +160,7 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
     left, frames = CELLS, {}
     try:
         for sheet in book.worksheets[:SHEETS]:
-            sheet.reset_dimensions()  # the file's own words about its size
+            sheet.reset_dimensions()  # the size that the file states may be wrong
             rows, left = _read_rows(name, sheet.iter_rows(values_only=True), left)
             if rows:
                 frames[str(sheet.title)] = _make_frame(module, rows)
@@ -173,8 +174,8 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
 def _read_rows(
     name: str, rows: Iterable[tuple[Any, ...]], left: int
 ) -> tuple[list[tuple[Any, ...]], int]:
-    """Return the rows of a sheet without what is empty behind them, and how many cells are left."""
-    kept: list[tuple[Any, ...]] = []
+    """Return the rows of a sheet without empty cells and rows at its end, and what is `left`."""
+    table: list[tuple[Any, ...]] = []
     empty = 0
     for row in rows:
         width = next((n for n in range(len(row), 0, -1) if row[n - 1] is not None), 0)
@@ -184,13 +185,13 @@ def _read_rows(
         if not width:
             empty += 1
             continue
-        kept += [() for _ in range(empty if kept else 0)]
-        kept.append(row[:width])
+        table += [() for _ in range(empty if table else 0)]
+        table.append(row[:width])
         empty = 0
-    width = max(map(len, kept), default=0)
-    if width * len(kept) > CELLS:
+    width = max(map(len, table), default=0)
+    if width * len(table) > CELLS:
         raise UsageError(f"{name} has more than {CELLS:,} cells.")
-    return kept, left
+    return table, left
 
 
 def _make_frame(module: Any, rows: list[tuple[Any, ...]]) -> Any:

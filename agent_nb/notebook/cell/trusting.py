@@ -1,6 +1,7 @@
 """Ask the user to allow what the notebook's folder offers (keys, policies, configuration).
 
-A cell asks when it starts; the command `trust-folder` allows it in a cell or a terminal.
+Why: a downloaded folder may bring a stranger's keys and rules. A cell asks when it starts; the
+command `trust-folder` allows it in a cell or a terminal.
 
 Rules
 - A question names the file and its whole effect, but no value. Only a clear yes allows.
@@ -24,7 +25,7 @@ from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
 from ..yes_no import NO, ask_yes_no
 
-ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
 NOT_SAVED = "It could not be saved and holds until this process ends."
 
 
@@ -34,19 +35,20 @@ def ask_permissions(
     """Ask about each of the `offers` that is not in `declined`, and add the refused ones to it.
 
     `offers` is called again after each round, since an allowed file may bring further ones; it
-    raises NotAllowed for an offer that the run requires. Raises that if it stays refused.
+    raises NotAllowed for an offer that the run requires, and so does this function if that offer
+    stays refused.
     """
     while True:
         try:
-            open_ = [offer for offer in offers() if offer not in declined]
+            pending = [offer for offer in offers() if offer not in declined]
             fault = None
         except NotAllowed as refusal:
             required = refusal.offer
-            open_ = [required] if isinstance(required, Offer) and required not in declined else []
+            pending = [required] if isinstance(required, Offer) and required not in declined else []
             fault = refusal
-        if not open_ or not stdin:
+        if not pending or not stdin:
             break
-        for offer in open_:
+        for offer in pending:
             if ask_yes_no(f"{describe_offer(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
                 Offer.allow_all([offer])
             else:
@@ -57,22 +59,22 @@ def ask_permissions(
 
 def describe_offer(offer: Offer) -> str:
     """Return what a yes to an offer would allow, and for how long, as printable text."""
-    does = make_printable(offer.does)
-    does = (
-        does
-        if len(does) <= LONGEST
-        else f"{does[:LONGEST]} [… {len(does) - LONGEST} more characters: read the file]"
+    effect = make_printable(offer.does)
+    effect = (
+        effect
+        if len(effect) <= LONGEST
+        else f"{effect[:LONGEST]} [… {len(effect) - LONGEST} more characters: read the file]"
     )
-    for_ = (
+    duration = (
         "in this folder, from now on"
         if offer.what == "keys"
         else "as long as the file stays as it is"
     )
-    return f"{make_printable(os.path.basename(offer.file))} in {make_printable(shorten_path(Path(offer.folder)))} {does}. A yes counts {for_}."
+    return f"{make_printable(os.path.basename(offer.file))} in {make_printable(shorten_path(Path(offer.folder)))} {effect}. A yes counts {duration}."
 
 
 def trust_folder(arguments: Sequence[str]) -> str:
-    """Do the command `trust-folder` with these words and return its message. Raises UsageError."""
+    """Run the command `trust-folder` and return its message. Raises UsageError."""
     paths = list(arguments)
     for flag, work in FLAGS.items():
         if flag in paths:
@@ -151,5 +153,5 @@ def _revoke(arguments: Sequence[str]) -> str:
     )
 
 
-# flags of `trust-folder` -> what they do with the other words
+# flags of `trust-folder` -> the function that handles the other arguments
 FLAGS: dict[str, Callable[[Sequence[str]], str]] = {"--list": list_permissions, "--revoke": _revoke}

@@ -55,12 +55,12 @@ class UnseenQuestions:
 
     async def ask_while_visible(self, ask: ApprovalSource, question: Question) -> Decision | None:
         """Return the answer of the source `ask`, or a denial once nobody can see the question."""
-        asking = asyncio.ensure_future(ask(question))
+        answer = asyncio.ensure_future(ask(question))
         try:
-            while not (await asyncio.wait([asking], timeout=INTERVAL))[0]:
+            while not (await asyncio.wait([answer], timeout=INTERVAL))[0]:
                 if self._views().lost and not self._reachable_elsewhere():
                     self._denied.add(question.call_id)
                     return Decision(False, reason=UNSEEN)
-            return asking.result()
+            return answer.result()
         finally:
-            asking.cancel()
+            answer.cancel()

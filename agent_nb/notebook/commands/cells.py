@@ -1,4 +1,7 @@
-"""The command `%agent cell`: the cells that a run offered. Its docstring is the help of users."""
+"""The command `%agent cell`: the cells that a run offered.
+
+Rule: the docstring of the command is the help that users read.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The command `%agent mcp`: the MCP servers of this folder and of this kernel.
 
-Its docstring is the help of users. The rest is in `mcp_servers`, which the terminal uses, too.
+The docstring of the command is the help that users read. `mcp_servers` does the work, for the
+terminal too.
 """
 
 from __future__ import annotations

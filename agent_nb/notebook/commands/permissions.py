@@ -2,7 +2,7 @@
 
 Rules
 - An allowance holds until the kernel restarts; the line says so.
-- The docstring of the command is the help of users.
+- The docstring of the command is the help that users read.
 """
 
 from __future__ import annotations

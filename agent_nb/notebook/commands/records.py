@@ -1,6 +1,6 @@
 """The commands of recorded runs: `%agent status`, `recover` and `forget`.
 
-Rule: their docstrings are the help of users.
+Rule: the docstring of each command is the help that users read.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     if arguments in ([], ["others"]):
         return
     every = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-    for one in listed if arguments == ["all"] else choose_journals(every, arguments[0]):
-        log, record = bring_back(one, session.library)
+    for journal in listed if arguments == ["all"] else choose_journals(every, arguments[0]):
+        log, record = bring_back(journal, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
-        first, *rest = LiveView.make_parts(log, badge=f"recovered, ended {one.status}")
+        first, *rest = LiveView.make_parts(log, badge=f"recovered, ended {journal.status}")
         numbers = {METADATA_KEY: summarize_run(run)}
         publish_display({**first, RECORD_MIME: record}, numbers, {}, False)
         for part in rest:
@@ -203,8 +203,8 @@ def forget_records(session: Session, arguments: list[str]) -> None:
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:
     """Return the keys of the cells that the argument names, None for all.
 
-    It names a cell by its whole id, or all cells whose ids it begins; without one the latest run's.
-    Raises UsageError if no cell with runs has such an id.
+    The argument is the id of a cell, or the beginning of the ids of several; without an argument
+    the cell of the latest run counts. Raises UsageError if no cell with runs has such an id.
     """
     known = dict.fromkeys([*session.runs, *session.library.file().runs])
     if arguments[:1] == ["all"]:

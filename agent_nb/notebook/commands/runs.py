@@ -1,6 +1,6 @@
 """The commands of this session's runs: `%agent show`, `attach`, `events`, `export` and `reset`.
 
-Rule: their docstrings are the help of users.
+Rule: the docstring of each command is the help that users read.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def export(session: Session, arguments: list[str]) -> None:
     path, run = Path(arguments[0]), find_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
         raise UsageError(f"{path.name} has an unknown ending. Known: {', '.join(FORMS)}.")
-    # the path finds what its cell displayed (`html_page`)
+    # with the notebook's path, `html_page` finds what the cell displayed
     located = Run(
         run.log, cell=run.cell, notebook=run.notebook or str(session.library.finder.path() or "")
     )

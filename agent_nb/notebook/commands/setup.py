@@ -3,7 +3,7 @@ and `doctor`.
 
 Rules
 - Keys are never shown.
-- The docstrings of commands are the help of users.
+- The docstring of each command is the help that users read.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def show_models(session: Session, arguments: list[str]) -> None:
 def _list_models(session: Session, provider: str) -> None:
     """List the models of a provider; completion knows them from now on.
 
-    Where nothing runs live, no server is asked: such a look-up does not decide a test.
+    Where nothing runs live, no server is asked: a test must not depend on its answer.
     """
     from ...models import list_models
 
@@ -110,9 +110,9 @@ def show_config(session: Session, _: list[str]) -> None:
         for name, value in sorted(session.defaults().items())
     ]
     exists = "" if Config.path().exists() else " (there is none)"
-    set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
+    advice = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
-        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(Config.path())}{exists}\nFolders: {list_permissions()}"
+        f"{format_table(rows)}\n{advice}\nFile: {shorten_path(Config.path())}{exists}\nFolders: {list_permissions()}"
     )
 
 
@@ -247,8 +247,8 @@ def show_doctor(session: Session, _: list[str]) -> None:
 def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:
     """Run a coroutine function to its end on another thread's event loop and return its value.
 
-    A magic is synchronous, and the event loop of its own thread is running. An interrupt does not
-    wait for it.
+    A magic is synchronous and cannot await on its own thread, whose event loop is running. An
+    interrupt does not wait for the other thread.
     """
     pool = ThreadPoolExecutor(1)
     try:

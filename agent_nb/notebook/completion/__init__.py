@@ -1,1 +1,4 @@
-"""Completion of the lines of `%%agent` and `%agent`, for IPython's matchers."""
+"""Completion of the lines of `%%agent` and `%agent`, for IPython's matchers.
+
+Read `fitting` first: it finds what completes the text before the cursor.
+"""

@@ -1,6 +1,7 @@
-"""Find the names that complete what is typed: tables of the values of options and commands.
+"""Find the names that complete what the user types, by tables of options and commands.
 
-Rule: one entry completes an option or a command; an option with choices needs none.
+Rule: one entry of `VALUES` or `ARGUMENTS` gives an option or a command its completions; an option
+with fixed choices needs none.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ _OPTIONS = {
 
 
 class Completions(msgspec.Struct, frozen=True):
-    """The names that fit, their kind, and the text before the cursor that they replace
-    (`prefix`). `kinds`: of names whose kind is another.
+    """The names that fit, their kind, and the text before the cursor that they replace (`prefix`).
+    `kinds`: the kinds of names that differ from `kind`.
     """
 
     names: tuple[str, ...] = ()
@@ -139,7 +140,7 @@ def _complete_option(session: Session, at: Typed) -> Completions:
         return Completions()
     words = [word.partition("=")[0] for word in at.arguments]
     present = {_OPTIONS[word].destination for word in words if word in _OPTIONS}
-    # short names but -o are offered once a dash is typed; an option on the line only if it repeats
+    # before a dash is typed, -o is the only short name; an option is offered again if it may repeat
     offered = [
         name
         for name, option in _OPTIONS.items()
@@ -162,8 +163,8 @@ def _complete_value(session: Session, option: Option, prefix: str) -> Completion
     if destination not in LISTS:
         return _fitting(values.source(session, prefix), values.kind, prefix)
     *chosen, last = prefix.split(",")
-    left = (name for name in values.source(session, last) if name not in chosen)
-    return _fitting(left, values.kind, last)
+    unused = (name for name in values.source(session, last) if name not in chosen)
+    return _fitting(unused, values.kind, last)
 
 
 def _complete_command(session: Session, at: Typed) -> Completions:
@@ -176,8 +177,8 @@ def _complete_command(session: Session, at: Typed) -> Completions:
     argument = arguments[min(len(at.arguments), len(arguments)) - 1]
     if argument is None:
         return Completions()
-    left = (n for n in argument.source(session, at.prefix) if n not in at.arguments[1:])
-    return _fitting(left, argument.kind, at.prefix)
+    unused = (n for n in argument.source(session, at.prefix) if n not in at.arguments[1:])
+    return _fitting(unused, argument.kind, at.prefix)
 
 
 def _complete_mention(session: Session, prefix: str) -> Completions:

@@ -1,8 +1,8 @@
 """Parse what is typed before the cursor: the magic, the words on its line, and the word begun.
 
 Rules
-- Below the first line of a `%%agent` cell stands the prompt, in which only an `@name` is completed;
-  nothing where the prompt is one for rows (`--map`) or a title (`--from`).
+- Below the first line of a `%%agent` cell stands the prompt, in which only an `@name` is completed,
+  and nothing with `--map` or `--from`, where an `@name` has no meaning.
 - Words are split as for the options (`options.split_words`); inside quotes nothing is completed.
 """
 
@@ -37,7 +37,7 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
     lines = text.split("\n")
     if not 0 <= line < len(lines):
         return None
-    first = next((n for n, one in enumerate(lines) if one.strip()), 0)
+    first = next((n for n, other in enumerate(lines) if other.strip()), 0)
     before = lines[line][:column]
     cell = _is_cell(lines[first])
     if cell and line == first:

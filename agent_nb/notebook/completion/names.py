@@ -121,17 +121,17 @@ def _variables(session: Session) -> Iterator[tuple[str, Any]]:
 def variable_names(session: Session, prefix: str) -> Iterable[str]:
     """Return the variables that hold data."""
     shell = session.shell
-    names = user_variables(shell.user_ns, shell.user_ns_hidden)
+    variables = user_variables(shell.user_ns, shell.user_ns_hidden)
     return [
-        n for n, v in names.items() if type(v) is not types.FunctionType and type(v) is not type
+        n for n, v in variables.items() if type(v) is not types.FunctionType and type(v) is not type
     ]
 
 
 def table_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield the variables whose rows can be asked: frames first, then lists."""
-    names = list(_variables(session))
-    yield from (n for n, v in names if public_name(v) in FRAMES)
-    yield from (n for n, v in names if (type(v) is list or type(v) is tuple) and v)
+    variables = list(_variables(session))
+    yield from (n for n, v in variables if public_name(v) in FRAMES)
+    yield from (n for n, v in variables if (type(v) is list or type(v) is tuple) and v)
 
 
 def type_names(session: Session, prefix: str) -> Iterator[str]:

@@ -4,9 +4,9 @@ Rules
 - Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
 - Where the matcher offers names, Python's own completions are suppressed.
 - A completion that fails offers nothing; it prints nothing into what is being typed.
-- IPython before 8.6 (Colab has 7.34) knows no context of a completion: there the matcher returns
-  texts only, without kinds, and Python's completions stand beside them. The cell is that of the
-  kernel's request; a terminal has none, and completes the first line only.
+- IPython before 8.6 (Colab has 7.34) passes no context to a matcher: there it returns texts without
+  kinds, beside Python's completions. It reads the cell from the kernel's request; a terminal, which
+  sends none, completes the first line only.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ State = Literal["ok", "broken", "missing", "info"]
 class Finding(msgspec.Struct, frozen=True):
     """One line of the report.
 
-    Of what is absent or faulty, `broken` is what runs cannot do without, `missing` what they can;
-    `info` is neither. `todo` says what the user can do.
+    `broken`: absent or faulty, and runs need it. `missing`: runs work without it. `info`: a plain
+    fact. `todo`: what the user can do.
     """
 
     topic: str
@@ -86,7 +86,7 @@ def collect_findings(model: str = "", further: Iterable[Finding] = ()) -> Findin
     checks: dict[str, Check] = {**CHECKS, "model": partial(_check_model, model)}
     with ThreadPoolExecutor(len(checks)) as pool:  # other Pythons take a second each to answer
         results = pool.map(_run_check, checks, checks.values())
-        return Findings([*(one for findings in results for one in findings), *further])
+        return Findings([*(finding for findings in results for finding in findings), *further])
 
 
 def _run_check(topic: str, check: Check) -> list[Finding]:
@@ -107,12 +107,16 @@ def _check_package() -> Iterator[Finding]:
 
 
 def _check_front_ends() -> Iterator[Finding]:
-    have = {name: installed for name in FRONT_ENDS if (installed := environment.find_version(name))}
-    if have:
-        yield Finding("front ends", "ok", ", ".join(f"{name} {have[name]}" for name in have))
+    versions = {
+        name: installed for name in FRONT_ENDS if (installed := environment.find_version(name))
+    }
+    if versions:
+        yield Finding(
+            "front ends", "ok", ", ".join(f"{name} {versions[name]}" for name in versions)
+        )
     else:
         yield Finding("front ends", "missing", "none in this environment", "pip install jupyterlab")
-    if {"jupyterlab", "notebook"} & have.keys() and "jupyterlab_widgets" not in have:
+    if {"jupyterlab", "notebook"} & versions.keys() and "jupyterlab_widgets" not in versions:
         fault = "JupyterLab cannot show them: jupyterlab_widgets is missing"
         yield Finding("widgets", "broken", fault, "pip install jupyterlab_widgets")
 

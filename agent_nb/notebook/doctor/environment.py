@@ -89,11 +89,11 @@ def unmet_requirements() -> Iterator[str]:
         requirement = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)
         if requirement is None or "extra ==" in line:
             continue
-        name, least = requirement[1], requirement[2] or "0"
+        name, minimum = requirement[1], requirement[2] or "0"
         if not (installed := find_version(name)):
             yield f"{name} is not installed"
-        elif parse_version(installed) < parse_version(least):
-            yield f"{name} {installed} is older than {least}"
+        elif parse_version(installed) < parse_version(minimum):
+            yield f"{name} {installed} is older than {minimum}"
 
 
 def read_hook_state() -> bool | None:
@@ -150,7 +150,7 @@ def _interpreter(spec: Mapping[str, Any]) -> str:
 def _probe(python: str) -> KernelPython:
     """Start a Python and return what it has installed, or why that is unknown."""
     try:
-        done = subprocess.run(  # noqa: S603  (the interpreters of the user's own kernels)
+        process = subprocess.run(  # noqa: S603  (the interpreters of the user's own kernels)
             [python, "-c", PROBE],
             capture_output=True,
             text=True,
@@ -158,7 +158,7 @@ def _probe(python: str) -> KernelPython:
             cwd=tempfile.gettempdir(),
             check=False,
         )
-        return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=KernelPython)
+        return msgspec.json.decode(process.stdout.strip().rpartition("\n")[2], type=KernelPython)
     except subprocess.TimeoutExpired:
         fault = "did not answer"
     except (OSError, subprocess.SubprocessError):

@@ -1,7 +1,7 @@
 """Merge three versions of a notebook cell by cell, after they agree on what execution wrote.
 
-Why not git's merge of the lines: two branches that append a cell each are a conflict to it, for the
-lines of both stand at one place; and its markers make the file unreadable.
+Why not git's line merge: it reports a conflict when two branches each append a cell, because both
+change the same place; and its markers make the file unreadable.
 
 Rules
 - The versions are base, ours and theirs, as git's merge drivers get them; ours and theirs are the
@@ -12,8 +12,8 @@ Rules
 - A source is merged by its lines. Git's markers of a conflict stand inside the source, so that the
   file is a notebook in any case.
 - Of other values that both sides changed, ours stays, and the conflict is named.
-- Cells are matched by id. A cell without an id gets that of the cell of the same text in another
-  version, or one made from its text, which is removed again after the merge.
+- Cells are matched by id. A cell without an id gets the id of the cell with the same text in
+  another version, or one made from its text, which is removed after the merge.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MISSING, _CONFLICT = object(), object()
 
 
 def add_ids(versions: Versions) -> None:
-    """Give the cells of the three versions that have none the ids by which they are matched."""
+    """Give ids, by which cells are matched, to the cells of the three versions that have none."""
     known: dict[tuple[str, str, int], str] = {}
     for nb in versions:
         known |= {text: cell["id"] for text, cell in _by_text(nb) if _has_id(cell)}
@@ -69,9 +69,7 @@ def _has_id(cell: Cell) -> bool:
 
 
 def _by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
-    """Yield each cell after its type, its source and its number among the cells of these,
-    from 1.
-    """
+    """Yield each cell after its key: type, source, and number among the cells equal in both."""
     seen: Counter[tuple[str, str]] = Counter()
     for cell in all_cells(nb):
         text = (str(cell.get("cell_type")), source_of(cell))
@@ -102,15 +100,15 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
     merged["cells"] = []
     for key in _order(*map(list, keyed), changed=lambda key: _stays(key, keyed, conflicts)):
         if key in ours and key in theirs:
-            three = [version.get(key, {}) for version in keyed]
-            merged["cells"].append(_cell(key[0], three, merge_text, conflicts))
+            cell_versions = [version.get(key, {}) for version in keyed]
+            merged["cells"].append(_cell(key[0], cell_versions, merge_text, conflicts))
         else:
             merged["cells"].append(ours.get(key) or theirs[key])
     return merged, conflicts
 
 
 def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
-    """Yield each cell after its id and its number among the cells of this id, from 1."""
+    """Yield each cell after its key: its id, and its number among the cells with that id."""
     seen: Counter[str] = Counter()
     for cell in all_cells(nb):
         name = str(cell.get("id", ""))
@@ -124,8 +122,8 @@ Key = tuple[str, int]  # see `_keyed`
 def _stays(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
     """Return whether a cell that one side removed stays: the other side changed it, a conflict."""
     base, ours, theirs = versions
-    left = ours.get(key) or theirs[key]
-    if _authored_parts(left) == _authored_parts(base[key]):
+    remaining = ours.get(key) or theirs[key]
+    if _authored_parts(remaining) == _authored_parts(base[key]):
         return False
     conflicts.append(f"cell {key[0]} was changed by one side and removed by the other: it stays")
     return True
@@ -139,7 +137,10 @@ def _authored_parts(cell: Cell) -> list[Any]:
 def _order(
     base: list[Key], ours: list[Key], theirs: list[Key], *, changed: Callable[[Key], bool]
 ) -> list[Key]:
-    """Return the keys of the merged cells; `changed` is asked for those that one side removed."""
+    """Return the keys of the merged cells, in order.
+
+    `changed(key)`: whether the other side changed a cell that one side removed, so that it stays.
+    """
     common = set(base) & set(ours) & set(theirs)
     first, second, third = ([key for key in side if key in common] for side in (base, ours, theirs))
     # the side that moved cells gives the order; the cells of the other one are inserted
@@ -196,9 +197,7 @@ def _object(
 
 
 def _either(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return the version of the side that changed it, `_CONFLICT` if both did, in different
-    ways.
-    """
+    """Return the value of the side that changed it; `_CONFLICT` if both changed it differently."""
     if theirs in (ours, base):
         return ours
     return theirs if ours == base else _CONFLICT

@@ -1,4 +1,7 @@
-"""Find the records of a cell in a notebook: those of its id, else those made from its text."""
+"""Find the records of a cell in a notebook: those of its id, else those made from its text.
+
+Why both: some front ends send no cell ids, and some tools renumber the cells of a notebook.
+"""
 
 from __future__ import annotations
 
@@ -25,5 +28,5 @@ def select_cell_records(
     index = {name: n for n, name in enumerate(order)}
     ordered = sorted(runs, key=lambda name: index.get(name, len(index)))
     of_text = ([r for r in runs[name] if source and r.get("source") == source] for name in ordered)
-    same = [listed for listed in of_text if listed]
-    return same[occurrence - 1] if 0 < occurrence <= len(same) else []
+    matching = [listed for listed in of_text if listed]
+    return matching[occurrence - 1] if 0 < occurrence <= len(matching) else []

@@ -1,4 +1,7 @@
-"""The name of a notebook's cell in failures, reports and reviews."""
+"""The name of a notebook's cell in failures, reports and reviews.
+
+Why more than the id: readers recognise a cell by its number and its prompt.
+"""
 
 from __future__ import annotations
 

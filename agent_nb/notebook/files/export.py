@@ -1,4 +1,7 @@
-"""Runs as documents (markdown, HTML, text) or in a codec's format."""
+"""Runs as documents (markdown, HTML, text) or in a codec's format.
+
+Why one file: `%agent export` and the command line write the same forms.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ ENDINGS = {
 
 
 def is_page(form: str) -> bool:
-    """Return whether a form is a document, not the format of a codec, which is JSON text."""
+    """Return whether a form is a document for people; a codec's format is JSON for programs."""
     return ENDINGS.get(form, form) in PAGES
 
 

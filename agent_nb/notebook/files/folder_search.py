@@ -8,7 +8,7 @@ Rules
 - A copy that a runner writes counts only if no other notebook holds the cell. Copies are our own
   `NAME.run.ipynb`, one that papermill has begun and not ended, and one that shows only replays.
 - A folder of more than `MOST` notebooks, or `BYTES` together, is not searched; subfolders never. A
-  file is read again only if it has changed; an unreadable one holds nothing.
+  file is read again only if it has changed; an unreadable one holds no cells.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 def _read_content(path: Path) -> Content:
-    """Return the content of a notebook, nothing if it cannot be read or is none."""
+    """Return the content of a notebook; empty if the file cannot be read or is not a notebook."""
     try:
         notebook = json.loads(path.read_bytes())
         code = (c for c in list_cells(notebook) if c.get("cell_type") == "code")

@@ -7,7 +7,7 @@ Rules
 - The diff shows cells, and the texts, calls and results of the newest execution of each; without
   ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
   result of its call.
-- The merge takes the runs of both sides: added ones are there, removed ones gone. Each cell's
+- The merge keeps runs that either side added, and drops those that either side removed. Each cell's
   outputs come whole from one side (`three_way_merge`), and the rest is merged cell by cell
   (`cell_merge`): the file is a notebook even where a conflict is left.
 - A pager may show the text: control characters become visible.
@@ -73,12 +73,12 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
         yield from source_of(cell).splitlines()
         for record in CellRecords(runs.pop(name, ())).newest_execution():
             yield from _run_lines(record)
-    for name, left in runs.items():
-        if left:
+    for name, records in runs.items():
+        if records:
             yield f"=== of a cell that is gone: {name}"
             yield from (
                 line
-                for record in CellRecords(left).newest_execution()
+                for record in CellRecords(records).newest_execution()
                 for line in _run_lines(record)
             )
 
@@ -94,7 +94,7 @@ def _run_lines(record: Record) -> Iterator[str]:
 def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     """Yield the events of the run at `span`, those of a sub-agent before the result of its call.
 
-    So events of calls that ran at the same time do not mix.
+    The events of calls that ran at the same time are kept apart this way.
     """
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
@@ -105,11 +105,11 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
             below.setdefault(call, []).append(event)
             continue
         if isinstance(event, Result) and event.span == span:
-            within = below.pop(event.call_id, [])
+            inner = below.pop(event.call_id, [])
             yield from (
-                _order_by_call(within, event.call_id)
+                _order_by_call(inner, event.call_id)
                 if event.call_id.count("/") < DEEPEST
-                else within
+                else inner
             )
         yield event
     yield from (event for rest in below.values() for event in rest)
@@ -124,10 +124,10 @@ def merge_files(
     is not a notebook, or has a newer version, is merged as text. Raises UsageError if git is not
     installed.
     """
-    old, mine, yours = (_read_notebook(path) for path in (base, ours, theirs))
-    if mine is None or yours is None:
+    base_nb, our_nb, their_nb = (_read_notebook(path) for path in (base, ours, theirs))
+    if our_nb is None or their_nb is None:
         return _merge_as_text([ours, base, theirs])
-    versions = (old or {"cells": []}, mine, yours)
+    versions = (base_nb or {"cells": []}, our_nb, their_nb)
     add_ids(versions)
     merge_results(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
@@ -203,9 +203,7 @@ def find_renumbering(folder: Path) -> list[str]:
 
 
 def _check_file(path: Path) -> None:
-    """Raise UsageError if the file is a link, as a clone may hold: writing would write
-    elsewhere.
-    """
+    """Raise UsageError for a link, with which a clone could redirect our writing, or a folder."""
     if path.is_symlink():
         raise UsageError(
             f"{path} is a link to {os.readlink(path)}: nothing is written through it, and git does not read it. Replace it by a file."
@@ -240,7 +238,7 @@ def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _read_notebook(path: Path) -> dict[str, Any] | None:
-    """Return a notebook, None for a file that is none or whose records have a newer format."""
+    """Return a notebook; None if the file is not one, or its records have a newer format."""
     try:
         nb = load_notebook(path)
     except UsageError:

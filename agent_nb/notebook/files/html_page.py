@@ -1,7 +1,7 @@
 """Recorded runs as one self-contained HTML page: no kernel, no front end, no network.
 
-Why: runs are mailed, printed, put on a server. Beside the cards the page shows what the code of a
-cell displayed, such as plots, and typeset formulas, as a front end does.
+Why: runs are mailed, printed, put on a server. Like a front end, the page also typesets formulas
+and shows what the code of a cell displayed, such as plots.
 
 Rules
 - Nothing on the page is fetched or runs; its content security policy enforces that.
@@ -89,8 +89,8 @@ def _find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
         if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
             record = as_dict(data.get(RECORD_MIME))
             numbers = RunNumbers.of(output)
-            named = numbers.get("run") or record.get("id") or numbers.get(RunNumbers.PART)
-            card = str(named or card)
+            run_id = numbers.get("run") or record.get("id") or numbers.get(RunNumbers.PART)
+            card = str(run_id or card)
         elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
             yield {
                 mime: "".join(value) if isinstance(value, list) else value
@@ -107,7 +107,7 @@ def _read_outputs(path: str, cell: str) -> list[Output]:
 
 
 def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
-    """Return displayed bundles as a node, as far as there is room, and the room that is left."""
+    """Return displayed bundles as a node, as far as `room` allows, and the room that is left."""
     nodes: list[Node] = []
     left_out = 0
     for data in bundles:

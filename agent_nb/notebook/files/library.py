@@ -6,10 +6,9 @@ restart, and a runner's kernel should need no file.
 Rules
 - Of a cell's records, those that this kernel made come first, then the others as `CellRecords.rank`
   orders them; each run counts once.
-- The conversation of the cells above comes from whole records only; each turn says whether it is
-  another user's.
-- Without a cell id, or where the file has no ids, a cell is found by the hash of its text and the
-  number of cells of that text that ran before it.
+- A conversation is rebuilt from intact records only; each turn says whether another user made it.
+- Without a cell id, or where the file has no ids, a cell is found by the hash of its text and its
+  number among the cells with that text, in the order in which they run.
 - The file is read only when needed and again only if it has changed.
 """
 
@@ -42,7 +41,7 @@ class Library:
         self.finder = NotebookFinder(namespace)
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
         self._forgotten: set[str] = set()  # run ids
-        # the file as read last, after its path, time (ns) and size then
+        # (path, time in ns, size) of the file when it was read last, and its content
         self._read: tuple[tuple[str, int, int], NotebookFile] | None = None
         self._warned = False
 
@@ -61,9 +60,9 @@ class Library:
 
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
-        name = (record.get("id"), record.get("hash"))
+        identity = (record.get("id"), record.get("hash"))
         return any(
-            (r.get("id"), r.get("hash")) == name
+            (r.get("id"), r.get("hash")) == identity
             for records in self._records.values()
             for r in records
         )
@@ -73,7 +72,7 @@ class Library:
         return self.is_from_kernel(record) or is_own_record(record, user_key())
 
     def list_records(self, keys: Iterable[str] | None = None) -> list[Record]:
-        """Return the records of the cells with these keys (None: all): ours, and the file's."""
+        """Return the records of cells by their keys (None: all): this kernel's and the file's."""
         file = self.file()
         chosen = dict.fromkeys([*self._records, *file.runs] if keys is None else keys)
         return [r for k in chosen for r in (*self._records.get(k, ()), *file.runs.get(k, ()))]
@@ -109,14 +108,14 @@ class Library:
     def recorded_turns(self, cell: Cell, conversation: str) -> list[Turn]:
         """Return the recorded turns of `conversation` in the cells above, in notebook order.
 
-        Nothing if a runner sent the records of the cell: it executes the cells above itself.
+        Empty if a runner sent the records of the cell: it executes the cells above itself.
         """
         file = self.file(cell.runner_options)
-        own = file.id_of(cell) if cell.id else ""
-        if "runs" in cell.runner_options or own not in file.cell_ids:
+        cell_id = file.id_of(cell) if cell.id else ""
+        if "runs" in cell.runner_options or cell_id not in file.cell_ids:
             return []
         turns, key = [], user_key()
-        for above in file.cell_ids[: list(file.cell_ids).index(own)]:
+        for above in file.cell_ids[: list(file.cell_ids).index(cell_id)]:
             records = self._without_repeats(CellRecords(file.runs.get(above, ())).rank(key))
             record = next(
                 (

@@ -1,8 +1,8 @@
 """The stored rows of maps, for `%agent status` and `%agent forget`.
 
 Rules
-- Only the rows of maps that this kernel or this user made are forgotten: a stranger's record could
-  name the store of another map.
+- `%agent forget CELL` removes only rows of maps that this kernel or this user made: a stranger's
+  record could name the store of another map.
 - A store that cannot be used is reported; the rows of the others are forgotten.
 """
 

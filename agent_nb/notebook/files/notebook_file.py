@@ -1,4 +1,9 @@
-"""The content of a notebook file, as far as a kernel needs it: records, cells and their tags."""
+"""The content of a notebook file, as far as a kernel needs it: records, cells and their tags.
+
+Why: a kernel sees only the cells that it runs; their order and their records are in the file.
+
+Rule: a file that cannot be read counts as an empty notebook.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +56,10 @@ class NotebookFile(msgspec.Struct, frozen=True):
         return same[cell.occurrence - 1] if cell.occurrence <= len(same) else ""
 
     def is_turn_of(self, cell: str, record: Record) -> bool:
-        """Return whether the cell with this id made the run, or the one that did has it no longer.
+        """Return whether a recorded run counts as the turn of the cell with this id.
 
-        So a run that stands with several cells, because a cell was pasted, is one turn.
+        It does if this cell made it, or if the cell that made it has it no longer. A run that a
+        pasted cell repeats is thus one turn.
         """
         maker = str(record.get("cell", ""))
         return maker == cell or all(

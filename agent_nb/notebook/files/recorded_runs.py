@@ -1,7 +1,7 @@
 """The recorded runs of notebooks and event files, and their differences, for the command line.
 
-Rule: of each cell the run counts that a replay would try first (`CellRecords.rank`), unless all are
-asked for. Nothing is executed or written.
+Rule: the run of a cell that counts is the one that a replay would try first (`CellRecords.rank`),
+unless all runs are asked for. Nothing is executed or written.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def read_runs(
 ) -> Runs:
     """Return the runs of notebooks and event files whose id begins with `id_`.
 
-    Of each cell the run that counts, or `every` one. With `row_calls` the run of a map is followed
-    by those of its rows that hold calls which can run again: nothing else shows these calls. Raises
-    UsageError for a file that is neither, or a record with too many calls.
+    Each cell yields the run that a replay would try first, or with `every` all its runs. With
+    `row_calls` a map is followed by the runs of those rows whose calls can run again: nothing else
+    shows these calls. Raises UsageError for a file that is neither, or a record with too many
+    calls.
     """
     runs = [run for path in paths for run in _runs_of(path, every) if run.id.startswith(id_)]
     return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
@@ -75,7 +76,7 @@ def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
 
 
 def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
-    """Return the differences of runs paired by cell, else in order."""
+    """Return the differences of runs, paired by cell, or by position if no cell has a partner."""
     if not a or not b:
         raise UsageError("There is no recorded run to compare.")
     by_cell = {run.cell: run for run in b if run.cell}

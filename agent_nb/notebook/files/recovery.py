@@ -1,10 +1,10 @@
 """Lost runs, which only their journals hold: for `%agent recover` and `%agent forget`.
 
 Rules
-- A run is lost if this kernel does not know it, nor does the notebook file that it was made in, or
-  this notebook's. Lost runs of other notebooks are counted, and listed on request.
-- A run is superseded, and not offered, if its cell has since ended a run well, or saved as many
-  newer ones as are kept. Its id still brings it back.
+- A run is lost if neither this kernel, nor the notebook that it was made in, nor this notebook
+  holds it. Lost runs of other notebooks are counted, and listed on request.
+- A run is superseded, and not offered, if its cell has since completed a run, or saved as many
+  newer runs as a notebook keeps. It can still be recovered by its id.
 - A recovered run is shown and recorded where it is recovered, and kept for the cell that made it;
   its journal stays until it is old or forgotten.
 - Forgetting removes a run from this kernel, its conversations and the journals at once, and from
@@ -97,7 +97,7 @@ def _has_run(file: NotebookFile, lost: RecoverableRun) -> bool:
 
 
 def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
-    """Return whether a file has a newer answer of the cell, or dropped the run for newer ones."""
+    """Return whether a file has a newer answer of the cell, or as many newer runs as it keeps."""
     listed = file.runs.get(lost.header.cell, ())
     newer = [r for r in listed if read_start_time(r) > lost.header.started]
     return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)

@@ -51,14 +51,14 @@ from .cell_titles import name_cell
 from .tool_names import tool_names
 
 SHORT = 300  # characters of the arguments of a call on one line
-# code that may define any name, without naming it
+# code that may define a name which its text does not contain
 _ANY_NAME = re.compile(
     r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b|\bexec\b|\bglobals\b", re.MULTILINE
 )
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One record of a review; `str` gives what is to be read of it."""
+    """One record of a review; `str()` returns the text to read before it is signed."""
 
     number: int  # of the cell
     title: str  # of the cell
@@ -66,7 +66,7 @@ class Item(msgspec.Struct, frozen=True):
     record: Record
     source: str  # hash of the cell's source
     calls: Sequence[str] = ()  # as text, equal ones of rows once
-    count: int = 0  # of calls that are listed
+    count: int = 0  # how many calls are listed
     clipped: int = 0  # arguments not shown in full
     looking: int = 0  # calls without an effect, which are counted only
     problem: str = ""  # why it is not signed
@@ -94,7 +94,7 @@ class Review(tuple[Item, ...]):
         return [item for item in self if not item.problem]
 
     def render(self) -> str:
-        """Return what is to be read before signing, below the title of each cell."""
+        """Return the text to read before signing, below the title of each cell."""
         lines, number = [], 0
         for item in self:
             if item.number != number:
@@ -207,11 +207,11 @@ def _review_record(
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:
-        ran = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
+        counted_calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
         RecordedCall.digest_all(record)
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
-    listed = [(call, count) for call, count in ran if call.name not in quiet]
+    listed = [(call, count) for call, count in counted_calls if call.name not in quiet]
     texts = [_format_call(call, count) for call, count in listed]
     total = sum(count for _, count in listed)
     return msgspec.structs.replace(
@@ -219,7 +219,7 @@ def _review_record(
         calls=texts,
         count=total,
         clipped=sum(text.count(CLIPPED) for text in texts),
-        looking=sum(count for _, count in ran) - total,
+        looking=sum(count for _, count in counted_calls) - total,
     )
 
 

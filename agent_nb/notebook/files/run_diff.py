@@ -241,7 +241,7 @@ def _pair_by_head(first: list[Item], second: list[Item]) -> Iterator[Change]:
 
 
 def _key(item: Item) -> tuple[str, str]:
-    """Return what is equal for items that do not differ in their text."""
+    """Return the key by which items with the same text are equal."""
     return item.head, normalize_value(item.body)
 
 

@@ -7,12 +7,13 @@ notebook that nobody has run.
 Rules
 - The runs of both sides (ours and theirs) stay, except those that one side has removed; so do
   signatures and the marks of forgotten runs.
-- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did:
-  from the side whose earlier cell of the same conversation stays, because it answers that one; else
-  from the side with the newest run of it, else from the one that changed its text, else ours.
+- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did,
+  it comes from the side that also supplied the last differing cell above in the same conversation,
+  because its answer continues that one; else from the side with the newest run, else from the side
+  that alone changed the text, else from ours.
 - What execution writes about the whole notebook comes from the side that changed it, ours if both
   did.
-- Cells are matched by id; a cell whose id another cell has, too, is left as it is.
+- Cells are matched by id; a cell that shares its id with another is left as it is.
 """
 
 from __future__ import annotations
@@ -74,19 +75,22 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
 
 def _newest(listed: Sequence[Record]) -> Record:
     """Return the newest run of the agent cell itself, else of its code, else {}."""
-    record = CellRecords(listed).newest_first()
-    return next((r for r in record if r.get("conversation")), record[0] if record else {})
+    newest_first = CellRecords(listed).newest_first()
+    return next(
+        (r for r in newest_first if r.get("conversation")), newest_first[0] if newest_first else {}
+    )
 
 
 def _merge_runs(base: Runs, ours: Runs, theirs: Runs) -> Runs:
     """Return the runs of both sides except those that one side has removed."""
-    before, mine, yours = (
+    base_ids, our_ids, their_ids = (
         {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
     )
-    gone = before - (mine & yours)
+    removed = base_ids - (our_ids & their_ids)
     cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
     versions = {
-        cell: {r["id"]: r for r in listed if r["id"] not in gone} for cell, listed in cells.items()
+        cell: {r["id"]: r for r in listed if r["id"] not in removed}
+        for cell, listed in cells.items()
     }
     return {cell: list(by_id.values()) for cell, by_id in versions.items() if by_id}
 
@@ -108,9 +112,9 @@ def _choose_version(
         shown = ours if ours is not None else theirs
         assert shown is not None
         return shown
-    before, mine, yours = (_result(cell) for cell in (base, ours, theirs))
-    if yours in (mine, before) or mine == before:
-        return theirs if mine == before else ours
+    base_result, our_result, their_result = (_result(cell) for cell in (base, ours, theirs))
+    if their_result in (our_result, base_result) or our_result == base_result:
+        return theirs if our_result == base_result else ours
     if take_theirs is not None:
         return theirs if take_theirs else ours
     return (
@@ -140,7 +144,7 @@ def _get_object(parent: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _copy_result(versions: list[Cell], shown: Cell) -> None:
-    """Write what execution wrote into the cell `shown` into all versions of it."""
+    """Copy the outputs, count and times of `shown` into all versions of the cell."""
     outputs, count, times = copy.deepcopy(_result(shown))
     for cell in versions:
         cell["outputs"], cell["execution_count"] = outputs or [], count

@@ -5,7 +5,7 @@ in the policy.
 
 Rules
 - Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
-- Every defined, assigned or imported name counts: a name too many only hides a mistake.
+- Every defined, assigned or imported name counts: an extra name only hides a mistake.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`%agent attach URL`: follow a run of another process live in a cell, and record it.
 
 Rules
-- In the mode `replay` (so in `jupyter agent-nb test`) the record is shown and the server is not
+- In the mode `replay` (`jupyter agent-nb test` uses it) the record is shown and the server is not
   asked. Otherwise the server is asked; if it does not answer, the record is shown if there is one.
 - Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
 - A token must not stand in a cell. The token of the user's own server on this machine is found; for
@@ -80,7 +80,7 @@ def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> Attac
 
 
 def _url(address: str, namespace: Mapping[str, Any]) -> str:
-    """Return a URL as written, that in a variable (text or a server), or that of the only server.
+    """Return the URL: as written, from a variable (text or a server), or of the only server here.
 
     Raises UsageError if none is named and not exactly one server of the user runs here.
     """
@@ -169,7 +169,7 @@ class AttachRun(FollowRun):
 
 
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:
-    """Do `%agent attach` with these arguments; return the run, None if no event came.
+    """Run `%agent attach` with these arguments; return the run, None if no event came.
 
     Raises AgentCellError with one line, and AgentStopped when the user stopped it.
     """

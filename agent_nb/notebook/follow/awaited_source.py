@@ -1,5 +1,7 @@
 """The cards of `await agent_nb.watch(…)` and `await agent_nb.attach(…)` in the cell that awaits.
 
+Why apart from `cell.awaited_run`: another system makes these runs; the cell shows and records them.
+
 Rules
 - The cell runs this code again each time. A run that equals its record keeps that record with its
   times, so that executing a notebook twice writes the same file.
@@ -31,7 +33,8 @@ DETACHED = "The viewer detached; the run went on."
 class Followed(Protocol):
     """A source that a cell follows: a watch, or a run of a server (`attach`).
 
-    `logs` are those of the runs so far. `live`: events without a time have that of their arrival.
+    `logs` are those of the runs so far. `live`: events without a time get the time of their
+    arrival.
     """
 
     name: str
@@ -93,7 +96,7 @@ class AwaitedSource(CellScreen):
             self._cards.open(log)
 
     def close(self) -> Callable[[], bool]:
-        """Leave static pages and records; return a test of whether this cell still runs."""
+        """Leave static pages and records; return a check of whether this cell still runs."""
         detached = getattr(self._followed, "detached", False)  # a watch cannot be detached from
         detail = print_stop_advice(self._followed) if detached else ""
         for run in self._cards.close(detail):

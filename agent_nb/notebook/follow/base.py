@@ -1,4 +1,7 @@
-"""The base of cells that follow runs of another system: `%agent attach`, `%%agent --from`."""
+"""The base of cells that follow runs of another system: `%agent attach`, `%%agent --from`.
+
+Why one base: both handle interrupts and leave runs and records in the same way.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Cards:
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
-        """Close the display of one run with its record: the former one if it equals that."""
+        """Close the display of one run with its record, or with a former record that is equal."""
         recorded, title = self._options.record, self._title()
         equal = next((r for r in self._former if self._same(events_of(r), run.log)), None)
         shown = Run(log_of(equal)) if equal is not None else run
@@ -133,7 +133,7 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the unsigned record of an imported run; it starts now, whatever its events say."""
+    """Return the unsigned record of an imported run; its start is now, whatever its events say."""
     provenance = Provenance(
         cell=cell.id, source=cell.text_hash, conversation=Provenance.NO_CONVERSATION
     )

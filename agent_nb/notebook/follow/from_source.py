@@ -2,8 +2,8 @@
 
 Rules
 - No model is called. Each run of the source is shown and recorded; `-o` gets the last one shown.
-- A file is read each time. A URL is read only if there is no record with the same text of the cell
-  that was not interrupted, or with `--live`.
+- A file is read each time. A URL is read only with `--live`, or if the cell has no record of its
+  present text that ended without an interrupt.
 - A run that ended badly elsewhere does not fail the cell. A source that cannot be read does, and
   stopping ends it with AgentStopped.
 - Options that mean nothing for a run of another system are refused.
@@ -149,7 +149,7 @@ async def _read_to_end(source: Watch) -> None:
 
 
 async def _do_nothing() -> None:
-    """Be the work of a cell that shows a record."""
+    """Do nothing: a cell that shows a record has no work to run."""
 
 
 def _refuse_other_options(line: str) -> None:
