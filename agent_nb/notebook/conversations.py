@@ -78,9 +78,9 @@ class Conversation:
 
     def forget(self, cell: str) -> bool:
         """Remove the turn of `cell`; return whether there was one."""
-        before = len(self.turns)
+        count_before = len(self.turns)
         self.turns = [t for t in self.turns if t.cell != cell]
-        return len(self.turns) < before
+        return len(self.turns) < count_before
 
     def _index(self, cell: str) -> int:
         """Return the index of the turn of `cell`; without one, the index that a new turn gets."""

@@ -93,15 +93,15 @@ def _allow(server: Server) -> str:
 
 
 def _revoke(server: Server) -> str:
-    had = server.offer.withdraw()
+    was_allowed = server.offer.withdraw()
     HUB.stop(server)
-    return f"{server.name}: {'may not start any more' if had else 'was not allowed'}"
+    return f"{server.name}: {'may not start any more' if was_allowed else 'was not allowed'}"
 
 
 def _stop(server: Server) -> str:
-    ran = HUB.running(server)
+    was_running = HUB.running(server)
     HUB.stop(server)
-    return f"{server.name}: {'stopped' if ran else 'did not run'}"
+    return f"{server.name}: {'stopped' if was_running else 'did not run'}"
 
 
 # the word after `mcp` -> the function that does it to a server and returns its message

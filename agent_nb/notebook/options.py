@@ -104,13 +104,13 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
     from IPython.core.error import UsageError as ShellError
 
     try:
-        parsed, rest = parser.parse_known_args(split_words(line))
+        parsed, unknown = parser.parse_known_args(split_words(line))
     except ShellError as fault:
         raise UsageError(
             f"{str(fault)[:1].upper()}{str(fault)[1:]}. %%agent? lists the options."
         ) from None
-    if rest:
-        raise UsageError(_unknown_option(rest[0]))
+    if unknown:
+        raise UsageError(_unknown_option(unknown[0]))
     values = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
     if parsed.map:  # a map drops the context of %config; one on the line itself is a mistake
         values.pop("context", None)
@@ -197,6 +197,6 @@ def _unknown_option(word: str) -> str:
     """Return the message for a word of the line that is not an option."""
     if not word.startswith("-"):
         return f"{word!r} is not an option. The prompt goes below the first line; %%agent? lists the options."
-    known = [name for flags, _ in OPTIONS for name in flags]
-    hint = did_you_mean(word.partition("=")[0], known)
+    all_names = [name for flags, _ in OPTIONS for name in flags]
+    hint = did_you_mean(word.partition("=")[0], all_names)
     return f"There is no option {word}.{hint} %%agent? lists the options."

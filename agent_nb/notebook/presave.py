@@ -63,9 +63,9 @@ def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
 
     `counts` holds the number of such cells at the last save, by path; it is updated.
     """
-    count, before = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
+    count, former_count = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
     counts[path] = count
-    if count <= before:
+    if count <= former_count:
         return ""
     cells = "1 cell remains" if count == 1 else f"{count} cells remain"
     return f"agent_nb: outputs of {path} are cleared; the record of {cells} in its metadata (%agent forget, jupyter agent-nb strip)"

@@ -125,18 +125,18 @@ def _find_file(name: str) -> AttachedFile | None:
         raise UsageError(
             f"--attach {variable}={name}: only a table ({', '.join(ENDINGS)}) becomes a variable."
         )
-    most = LARGEST if table else LARGEST_TEXT
+    limit = LARGEST if table else LARGEST_TEXT
     try:
         with path.open("rb") as raw:
             head = raw.read(_HEAD)
             if media_type(head) and not table:
                 return None
-            data = head + raw.read(most + 1 - len(head))
+            data = head + raw.read(limit + 1 - len(head))
     except OSError as fault:
         raise UsageError(f"The file {name} cannot be read: {fault.strerror}.") from None
-    if len(data) > most:
+    if len(data) > limit:
         raise UsageError(
-            f"{name} is larger than {most // 1_000_000} MB: read it in a cell, as far as you need it."
+            f"{name} is larger than {limit // 1_000_000} MB: read it in a cell, as far as you need it."
         )
     return AttachedFile(name, data, variable)
 

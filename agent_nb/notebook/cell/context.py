@@ -88,19 +88,19 @@ def build_context(
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     if not shared:
         variables = {name: variables[name] for name in pointed.variables if name in variables}
-    named = dict.fromkeys((*pointed.variables, *find_mentioned(prompt)))
-    first = [name for name in named if name in variables]
+    mentioned_names = dict.fromkeys((*pointed.variables, *find_mentioned(prompt)))
+    first = [name for name in mentioned_names if name in variables]
     described = {
         name: describe_variable(name, variables[name], clean)
         for name in _order(variables, first)[:LOOKS]
     }
-    listed = _list_variables(variables, first, clean, described, rows=mode in _WITH_ROWS)
+    variable_list = _list_variables(variables, first, clean, described, rows=mode in _WITH_ROWS)
     others, cells = "", 0
     if mode == "cells":
-        tokens_left = context_cells.TOKENS - sum(map(count_tokens, listed.splitlines()))
+        tokens_left = context_cells.TOKENS - sum(map(count_tokens, variable_list.splitlines()))
         unnamed = [c for c in above() if not pointed.names_cell(c)]
         others, cells = context_cells.format_cells(unnamed, clean, tokens_left)
-    text = "\n\n".join(filter(None, (*pointed.texts, listed, others)))
+    text = "\n\n".join(filter(None, (*pointed.texts, variable_list, others)))
     return msgspec.structs.replace(
         bare,
         mode=mode,
@@ -122,8 +122,8 @@ def _list_variables(
     """Return the list of the variables below its heading, "" if there are no variables."""
     if not variables:
         return ""
-    listed = describe_variables(variables, first, clean, described, rows=rows)
-    return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{listed}"
+    descriptions = describe_variables(variables, first, clean, described, rows=rows)
+    return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
 
 
 def of_running_cell(

@@ -33,11 +33,11 @@ def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
     """Return the cells that a model may read in a run of `cell`, above or below, newest first."""
     # by their texts, too: a cell that ran without an id is known by its text only
     excluded = {source_hash(file.sources.get(name, "")) for name in file.excluded}
-    ran = ran_cells.ran_cells_of(shell)
-    ran.forget(cell.deleted)
+    history = ran_cells.ran_cells_of(shell)
+    history.forget(cell.deleted)
     return [
         other
-        for other in reversed(list(ran))
+        for other in reversed(list(history))
         if not (other.excluded or other.id in file.excluded or other.text_hash in excluded)
     ]
 
@@ -65,8 +65,8 @@ def format_cells(
             break
         parts.append(part)
     missing = len(cells) - len(parts)
-    listed = [*parts, *([_count_missing(missing)] if missing else [])]
-    return ("\n\n".join([_ABOUT, *listed]) if parts else ""), len(parts)
+    paragraphs = [*parts, *([_count_missing(missing)] if missing else [])]
+    return ("\n\n".join([_ABOUT, *paragraphs]) if parts else ""), len(parts)
 
 
 def describe_cell(cell: RanCell, clean: Callable[[str], str]) -> str:

@@ -161,26 +161,28 @@ class Display:
         """Return the bundles of the page, each for one output."""
         if self.kind == "text":
             return [{}]
-        most = _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
+        most_parts = (
+            _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
+        )
         return LiveView.make_parts(
             log,
             thoughts=self.options.thoughts,
             badge=badge,
             above=self._above,
-            most=most,
+            most=most_parts,
             folds=self._view.folds if self._view is not None else {},
         )
 
     def _publish_parts(self, bundles: Sequence[dict[str, Any]], run: str) -> None:
         """Publish the outputs below the first one; empty those that a longer former page leaves."""
-        before = _counts.get(self.id, 1) if self.id else 1
-        empty = [NOTHING] * (before - 1 - len(bundles))
+        former_count = _counts.get(self.id, 1) if self.id else 1
+        empty = [NOTHING] * (former_count - 1 - len(bundles))
         for number, bundle in enumerate([*bundles, *empty], 2):
             transient = {"display_id": f"{self.id}-{number}"}
             metadata = {METADATA_KEY: {RunNumbers.PART: run}}
-            publish_display(bundle, metadata, transient, number <= before)
+            publish_display(bundle, metadata, transient, number <= former_count)
         if bundles:
-            _counts[self.id] = max(before, 1 + len(bundles))
+            _counts[self.id] = max(former_count, 1 + len(bundles))
 
 
 def show_unrecorded(played: Played) -> None:

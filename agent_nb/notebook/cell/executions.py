@@ -108,8 +108,8 @@ _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionar
 
 def executions_of(shell: Any) -> Executions:
     """Return the executions of a shell; from any thread, so that all get the same ones."""
-    known = _by_shell.get(shell)
-    return known if known is not None else _by_shell.setdefault(shell, Executions(shell))
+    existing = _by_shell.get(shell)
+    return existing if existing is not None else _by_shell.setdefault(shell, Executions(shell))
 
 
 def install_executions(shell: Any) -> None:

@@ -156,8 +156,8 @@ class MainThread:
         self, code: str, on_text: Callable[[str], None], displays: CallDisplays
     ) -> Outcome:
         """Run code as a cell with its output captured. Raises what the code raises."""
-        shell, after = self._shell, self._interrupts.checkpoint
-        with capture_job(shell, on_text, after, displays) as capture:
+        shell, checkpoint = self._shell, self._interrupts.checkpoint
+        with capture_job(shell, on_text, checkpoint, displays) as capture:
             in_terminal = getattr(shell, "kernel", None) is None
             already_open = list(OpenFigures.find().values()) if in_terminal else []
             transformed = shell.transform_cell(code)

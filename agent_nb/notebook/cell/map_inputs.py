@@ -191,10 +191,10 @@ def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:
     more = [f"{len(missing) - ROWS_NAMED} more"] if len(missing) > ROWS_NAMED else []
     *head, last = [*positions, *more]
     listed = f"{', '.join(head)} and {last}" if head else last
-    has = "row has" if len(missing) == 1 else "rows have"
-    named = f"row {listed}" if len(missing) == 1 else f"rows {listed}"
+    subject = "row has" if len(missing) == 1 else "rows have"
+    numbers = f"row {listed}" if len(missing) == 1 else f"rows {listed}"
     example = f"row {first.position} asks “{clip_text(first.prompt, LONGEST)}”"
-    return f"{len(missing):,} of {total:,} {has} no record: {named} ({example}).{file}"
+    return f"{len(missing):,} of {total:,} {subject} no record: {numbers} ({example}).{file}"
 
 
 def publish_map(stream: Stream, namespace: dict[str, Any]) -> None:

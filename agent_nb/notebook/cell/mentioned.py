@@ -123,13 +123,13 @@ class MentionTargets:
         if name.cell is not None:
             return self._find_cell(name, prompt, clean)
         variable = unicodedata.normalize("NFKC", name.variable)  # as Python reads names
-        named = (Mention(f"@{name.variable}", "variable", variable), "")
+        as_variable = (Mention(f"@{name.variable}", "variable", variable), "")
         if name.exact and variable in variables:
-            return named
+            return as_variable
         for path in name.paths:
             if (target := _read_file(path, name.text, clean)) is not None:
                 return target
-        return named if variable and variable in variables else None
+        return as_variable if variable and variable in variables else None
 
     def _find_cell(
         self, name: Written, prompt: str, clean: Callable[[str], str]
@@ -244,12 +244,12 @@ def _is_among(path: str, written: Collection[str]) -> bool:
 def _attached_changes(
     recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]
 ) -> Iterator[str]:
-    before = {m.name: m.digest for m in recorded if m.kind == "file" and not m.text}
-    now = {m.name: m.digest for m in attached if m.kind == "file"}
-    for name in dict.fromkeys((*before, *now)):
-        if name not in before:
+    recorded_digests = {m.name: m.digest for m in recorded if m.kind == "file" and not m.text}
+    current_digests = {m.name: m.digest for m in attached if m.kind == "file"}
+    for name in dict.fromkeys((*recorded_digests, *current_digests)):
+        if name not in recorded_digests:
             yield f"`{name}` is attached now"
-        elif name not in now:
+        elif name not in current_digests:
             yield f"`{name}` is not attached now"
-        elif before[name] != now[name] and not _is_among(name, written):
+        elif recorded_digests[name] != current_digests[name] and not _is_among(name, written):
             yield f"`{name}` changed"

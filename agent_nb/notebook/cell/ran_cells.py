@@ -113,8 +113,8 @@ class RanCells:
             return
         code = _bounded(code)
         key = cell_id or f"[{count}]"
-        same = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
-        for former in same:
+        replaced = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
+        for former in replaced:
             del self._cells[former]
         self._cells[key] = RanCell(
             count=count,
@@ -139,10 +139,10 @@ def _bounded(text: str) -> str:
 def _read_result(shell: Any, count: int) -> str:
     """Return the text of a cell's result as the shell has shown it."""
     history = getattr(shell, "history_manager", None)
-    shown = getattr(history, "outputs", {}).get(count, ())
+    outputs = getattr(history, "outputs", {}).get(count, ())
     texts = [
         output.bundle.get("text/plain")
-        for output in shown
+        for output in outputs
         if output.output_type == "execute_result" and isinstance(output.bundle, dict)
     ]
     result = texts[-1] if texts else getattr(history, "output_hist_reprs", {}).get(count)
@@ -153,8 +153,10 @@ def _read_result(shell: Any, count: int) -> str:
 def _read_traceback(shell: Any, count: int, fault: BaseException) -> str:
     """Return the traceback of the cell that has just failed, as the shell has shown it."""
     lines = getattr(shell, "_last_traceback", None)  # of a kernel
-    shown = _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
-    return shown or _history_traceback(shell.history_manager, count) or _format_fault(fault)
+    kernel_traceback = _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
+    return (
+        kernel_traceback or _history_traceback(shell.history_manager, count) or _format_fault(fault)
+    )
 
 
 def _format_fault(fault: BaseException) -> str:

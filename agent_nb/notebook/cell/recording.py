@@ -196,23 +196,23 @@ class Recorder:
     def _unreplayable(self, candidates: Sequence[Record], inputs: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""
         unplayed = [r for r in candidates if str(r["id"]) not in self.execution.played]
-        known = Digests.read_record(unplayed[0]) if unplayed else None
-        names = inputs.digests.list_changes(known) if known is not None else ()
-        if known is not None:
+        recorded = Digests.read_record(unplayed[0]) if unplayed else None
+        names = inputs.digests.list_changes(recorded) if recorded is not None else ()
+        if recorded is not None:
             changes = (
                 ", ".join(inputs.name_inputs(events_of(unplayed[0]), names))
                 or "the record was changed"
             )
-            why = f"the run differs from its record ({changes})"
+            cause = f"the run differs from its record ({changes})"
         elif candidates:
-            why = f"all {len(candidates)} recorded runs of this cell are played already"
+            cause = f"all {len(candidates)} recorded runs of this cell are played already"
         else:
-            why = "this cell has no record of the run"
+            cause = "this cell has no record of the run"
         reason = " ".join(
             filter(
                 None,
                 [
-                    f"Nothing to replay: {why}.",
+                    f"Nothing to replay: {cause}.",
                     self.library.finder.advice(self.cell),
                     read_launch().why_not_live,
                 ],

@@ -127,16 +127,16 @@ def decide_replay(
     if mode == "live":
         return ReplayChoice(Match(status="unrecorded"))
     # runs that code in the cell began or followed have no conversation
-    own = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
-    matched = _match_inputs(own, inputs, ("ok",) if mode == "auto" else None)
+    prompt_records = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
+    matched = _match_inputs(prompt_records, inputs, ("ok",) if mode == "auto" else None)
     if mode == "replay" and matched.record is None and agent.tools.by_default:
         # a record made without tools stays valid where the default tools apply (`cell_tools`)
         unasked = msgspec.structs.replace(inputs, tools=())
-        equal = _match_inputs(own, unasked, None)
+        equal = _match_inputs(prompt_records, unasked, None)
         matched = equal if equal.record is not None else matched
     if matched.record is None:
         if mode == "replay":
-            newest = events_of(own[0]) if matched.changed else []
+            newest = events_of(prompt_records[0]) if matched.changed else []
             differences = inputs.describe_differences(newest, matched.changed)
             matched = msgspec.structs.replace(
                 matched, changed=inputs.name_inputs(newest, matched.changed)
@@ -166,10 +166,10 @@ def _match_inputs(
     """Return the match of a record with these inputs, or with the same pictures in other files."""
     matched = Match.find(own, inputs.digests, statuses=statuses)
     for record in own if matched.record is None and inputs.attachments else ():
-        same = inputs.match_figures(events_of(record))
-        if same is None:
+        same_figures = inputs.match_figures(events_of(record))
+        if same_figures is None:
             continue
-        equal = Match.find([record], same.digests, statuses=statuses)
+        equal = Match.find([record], same_figures.digests, statuses=statuses)
         if equal.record is not None:
             return equal
     return matched

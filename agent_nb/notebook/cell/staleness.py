@@ -114,10 +114,10 @@ def _history(
     session: Session, cell: Cell, options: Options, recorded: Sequence[Sequence[Event]]
 ) -> Sequence[Sequence[Event]]:
     """Return the runs of the conversation before a cell: this kernel's if the cell ran here."""
-    known = next((c for c in session.conversations if c.name == options.conversation), None)
-    if known is None or all(turn.cell != cell.key for turn in known.turns):
+    conversation = next((c for c in session.conversations if c.name == options.conversation), None)
+    if conversation is None or all(turn.cell != cell.key for turn in conversation.turns):
         return recorded
-    return known.before(cell.key, fresh=options.new)
+    return conversation.before(cell.key, fresh=options.new)
 
 
 def _inputs_of(

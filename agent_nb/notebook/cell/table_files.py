@@ -157,11 +157,11 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
             raise UsageError(_too_large(name))
     module = _require(library, name)
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-    left, frames = CELLS, {}
+    cells_left, frames = CELLS, {}
     try:
         for sheet in book.worksheets[:SHEETS]:
             sheet.reset_dimensions()  # the size that the file states may be wrong
-            rows, left = _read_rows(name, sheet.iter_rows(values_only=True), left)
+            rows, cells_left = _read_rows(name, sheet.iter_rows(values_only=True), cells_left)
             if rows:
                 frames[str(sheet.title)] = _make_frame(module, rows)
     finally:

@@ -29,12 +29,12 @@ def describe_allowed() -> str:
 
 def revoke_tools(session: Session, arguments: list[str]) -> None:
     """[TOOL …]: the tools allowed for this notebook; with names, ask about them again"""
-    known = KERNEL_PERMISSIONS.names
-    wrong = [name for name in arguments if name not in known]
-    if wrong:
-        hint = did_you_mean(wrong[0], known)
+    allowed = KERNEL_PERMISSIONS.names
+    unknown = [name for name in arguments if name not in allowed]
+    if unknown:
+        hint = did_you_mean(unknown[0], allowed)
         raise UsageError(
-            f"The tool {wrong[0]!r} is not allowed for this notebook.{hint} Allowed: {', '.join(known) or 'none'}."
+            f"The tool {unknown[0]!r} is not allowed for this notebook.{hint} Allowed: {', '.join(allowed) or 'none'}."
         )
     for name in arguments:
         KERNEL_PERMISSIONS.revoke(name)

@@ -79,10 +79,12 @@ def _turn_table(session: Session) -> Rows:
 
 def _lost_remark(session: Session) -> str:
     lost = _find_lost(session)
-    here = len([f for f in lost.here if f.status == "lost"])
-    of_notebook = f"{count_noun(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
-    others = len([f for f in lost.others if f.status == "lost"])
-    return "; ".join([of_notebook] * bool(here) + [_others_remark(others)] * bool(others))
+    here_count = len([f for f in lost.here if f.status == "lost"])
+    of_notebook = f"{count_noun(here_count, 'run')} of this notebook {'was' if here_count == 1 else 'were'} lost: %agent recover"
+    others_count = len([f for f in lost.others if f.status == "lost"])
+    return "; ".join(
+        [of_notebook] * bool(here_count) + [_others_remark(others_count)] * bool(others_count)
+    )
 
 
 def _others_remark(count: int) -> str:
@@ -116,19 +118,19 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     from ..files.recovery import recover_run as bring_back
 
     lost, unsaved = _find_lost(session), _find_lost(session, unsaved=True)
-    listed = lost.others if arguments == ["others"] else lost.here
-    if arguments in ([], ["others"]) or (arguments == ["all"] and not listed):
+    chosen = lost.others if arguments == ["others"] else lost.here
+    if arguments in ([], ["others"]) or (arguments == ["all"] and not chosen):
         show_parts(session, *_listing(lost, others=arguments == ["others"]))
     if not arguments:
-        known = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
-        unsaved_here = [f for f in unsaved.here if f.header.run not in known]
+        offered = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
+        unsaved_here = [f for f in unsaved.here if f.header.run not in offered]
         if unsaved_here:
             title = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
             show_parts(session, title, journal_table(unsaved_here))
     if arguments in ([], ["others"]):
         return
-    every = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-    for journal in listed if arguments == ["all"] else choose_journals(every, arguments[0]):
+    all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
+    for journal in chosen if arguments == ["all"] else choose_journals(all_journals, arguments[0]):
         log, record = bring_back(journal, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
@@ -174,20 +176,22 @@ def forget_records(session: Session, arguments: list[str]) -> None:
         return
     keys = _keys(session, arguments)
     recorded = session.library.list_records(keys)
-    known = {record.get("id") for record in recorded}
+    recorded_ids = {record.get("id") for record in recorded}
     runs = [
         run
         for key in (keys if keys is not None else list(session.runs))
         for run in session.runs.pop(key, ())
     ]
-    own = [record for record in recorded if session.library.is_own(record)]
+    own_records = [record for record in recorded if session.library.is_own(record)]
     ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
     drop_journals(ids)
     # rows of records that others made stay: their store may serve other notebooks
-    rows, faults = map_stores.forget_maps(own, (run for run in runs if run.id not in known))
+    rows, faults = map_stores.forget_maps(
+        own_records, (run for run in runs if run.id not in recorded_ids)
+    )
     stored = f" with {count_noun(rows, 'stored row')}" if rows else ""
     count = f"{count_noun(len(ids), 'run')} forgotten{stored}"
     leave = "It leaves" if len(ids) == 1 else "They leave"
@@ -206,16 +210,16 @@ def _keys(session: Session, arguments: list[str]) -> list[str] | None:
     The argument is the id of a cell, or the beginning of the ids of several; without an argument
     the cell of the latest run counts. Raises UsageError if no cell with runs has such an id.
     """
-    known = dict.fromkeys([*session.runs, *session.library.file().runs])
+    known_keys = dict.fromkeys([*session.runs, *session.library.file().runs])
     if arguments[:1] == ["all"]:
         return None
     if not arguments:
         latest = session.latest
         return [key for key, listed in session.runs.items() if latest in listed]
     name = arguments[0]
-    keys = [name] if name in known else [key for key in known if key.startswith(name)]
+    keys = [name] if name in known_keys else [key for key in known_keys if key.startswith(name)]
     if not keys:
         raise UsageError(
-            f"No cell with runs begins with {name!r}. Known: {', '.join(known) or 'none'}."
+            f"No cell with runs begins with {name!r}. Known: {', '.join(known_keys) or 'none'}."
         )
     return keys

@@ -74,10 +74,10 @@ def export(session: Session, arguments: list[str]) -> None:
 
 def reset_conversations(session: Session, arguments: list[str]) -> None:
     """[CONVERSATION]: forget the turns of one conversation, or of all"""
-    known = [c.name for c in session.conversations]
+    names = [c.name for c in session.conversations]
     name = arguments[0] if arguments else None
-    if name is not None and name not in known:
-        raise UsageError(unknown_name("conversation", name, known))
+    if name is not None and name not in names:
+        raise UsageError(unknown_name("conversation", name, names))
     count = session.conversations.reset(name)
     print_text(f"{count_noun(count, 'turn')} forgotten. The runs stay in the notebook.")
 

@@ -53,10 +53,13 @@ def show_models(session: Session, arguments: list[str]) -> None:
         used = "{} ({})".format(*choose_model("", session.defaults()["model"]))
     except UsageError as fault:
         used = str(fault)
-    known = list_providers()
-    rows = [("provider", "server", "key"), *((p.name, p.server, p.key) for p in known if p.ready)]
-    others = ", ".join(p.name for p in known if not p.ready)
-    more = f"With a key (%agent key PROVIDER): {others}. " if others else ""
+    providers = list_providers()
+    rows = [
+        ("provider", "server", "key"),
+        *((p.name, p.server, p.key) for p in providers if p.ready),
+    ]
+    without_key = ", ".join(p.name for p in providers if not p.ready)
+    more = f"With a key (%agent key PROVIDER): {without_key}. " if without_key else ""
     show_parts(
         session, used, rows, f"{more}%agent models PROVIDER lists the models that it offers."
     )

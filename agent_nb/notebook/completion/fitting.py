@@ -133,13 +133,13 @@ def _complete_option(session: Session, at: Typed) -> Completions:
     flag, equals, value = at.prefix.partition("=")
     if equals and flag in _OPTIONS:
         return _complete_value(session, _OPTIONS[flag], value)
-    before = _OPTIONS.get(at.arguments[-1]) if at.arguments else None
-    if before is not None and before.takes_value:
-        return _complete_value(session, before, at.prefix)
+    previous = _OPTIONS.get(at.arguments[-1]) if at.arguments else None
+    if previous is not None and previous.takes_value:
+        return _complete_value(session, previous, at.prefix)
     if at.prefix and not at.prefix.startswith("-"):
         return Completions()
-    words = [word.partition("=")[0] for word in at.arguments]
-    present = {_OPTIONS[word].destination for word in words if word in _OPTIONS}
+    written_flags = [word.partition("=")[0] for word in at.arguments]
+    present = {_OPTIONS[word].destination for word in written_flags if word in _OPTIONS}
     # before a dash is typed, -o is the only short name; an option is offered again if it may repeat
     offered = [
         name

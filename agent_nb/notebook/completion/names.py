@@ -70,10 +70,10 @@ def model_names(session: Session, prefix: str) -> Iterator[str]:
         yield from (name for name in chosen if "/" in name)
         yield from (f"{provider}/" for provider in provider_names(session, prefix))
         return
-    for known in list_known_models().values():
-        yield from known
-    for name, listed in session.offered.items():
-        yield from (f"{name}/{model}" for model in listed)
+    for models in list_known_models().values():
+        yield from models
+    for provider_name, offered in session.offered.items():
+        yield from (f"{provider_name}/{model}" for model in offered)
 
 
 def provider_names(session: Session, prefix: str) -> list[str]:
@@ -159,8 +159,8 @@ def described_names(session: Session, prefix: str) -> list[str]:
 
 def cell_numbers(session: Session, prefix: str) -> list[str]:
     """Return `cell:N` for each cell that ran here and may be sent, the newest first."""
-    ran = [cell for cell in ran_cells_of(session.shell) if not cell.excluded]
-    return [f"{CELL}{cell.count}" for cell in reversed(ran)]
+    sendable = [cell for cell in ran_cells_of(session.shell) if not cell.excluded]
+    return [f"{CELL}{cell.count}" for cell in reversed(sendable)]
 
 
 def readable_files(session: Session, prefix: str) -> Iterator[str]:

@@ -191,12 +191,12 @@ def _is_writable(folder: Path) -> bool:
 def _check_keys() -> Iterator[Finding]:
     from ...models import Key
 
-    known = [(provider, source) for provider, _, source in Key.list_sources() if source]
-    for provider, source in known:
+    available = [(provider, source) for provider, _, source in Key.list_sources() if source]
+    for provider, source in available:
         yield Finding(f"key {provider}", "ok", f"from {source}")
     if (offer := Key.find_offer()) is not None and not offer.is_allowed():
         yield Finding("keys of the folder", "missing", f"{offer}; not used", Offer.HOW)
-    if not known:
+    if not available:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
 
 
@@ -226,8 +226,8 @@ def _check_model(configured: str) -> Iterator[Finding]:
     try:
         names, source = choose_model("", configured)
     except AgentError as fault:
-        first, _, rest = str(fault).partition("\n")
-        todo = " · ".join(line.strip() for line in rest.splitlines())
+        first, _, ways = str(fault).partition("\n")
+        todo = " · ".join(line.strip() for line in ways.splitlines())
         yield Finding("model", "missing", f"{first} Recorded runs replay without one.", todo)
         return
     for name in split_names(names):

@@ -37,14 +37,14 @@ _MISSING, _CONFLICT = object(), object()
 
 def add_ids(versions: Versions) -> None:
     """Give ids, by which cells are matched, to the cells of the three versions that have none."""
-    known: dict[tuple[str, str, int], str] = {}
+    ids_by_text: dict[tuple[str, str, int], str] = {}
     for nb in versions:
-        known |= {text: cell["id"] for text, cell in _by_text(nb) if _has_id(cell)}
+        ids_by_text |= {text: cell["id"] for text, cell in _by_text(nb) if _has_id(cell)}
     for nb in versions:
         taken = {cell["id"] for cell in all_cells(nb) if _has_id(cell)}
         for text, cell in _by_text(nb):
             if not _has_id(cell):
-                name = known.get(text, "")
+                name = ids_by_text.get(text, "")
                 cell["id"] = name if name and name not in taken else _make_id(text)
                 taken.add(cell["id"])
 
@@ -87,8 +87,8 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
     The versions agree on records and outputs (`three_way_merge.agree`).
     """
     conflicts: list[str] = []
-    rest = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
-    merged: dict[str, Any] = _object(rest, "the notebook", conflicts)
+    other_values = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
+    merged: dict[str, Any] = _object(other_values, "the notebook", conflicts)
     merged["metadata"] = _object(
         [as_dict(nb.get("metadata")) for nb in versions], "the metadata", conflicts
     )
@@ -161,10 +161,12 @@ def _order(
 def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts: list[str]) -> Cell:
     """Return the merged version of a cell that both sides have."""
     where = f"cell {name}"
-    rest = [{k: v for k, v in c.items() if k not in ("source", "metadata")} for c in versions]
+    other_values = [
+        {k: v for k, v in c.items() if k not in ("source", "metadata")} for c in versions
+    ]
     metadata = [as_dict(cell.get("metadata")) for cell in versions]
     merged = {
-        **_object(rest, where, conflicts),
+        **_object(other_values, where, conflicts),
         "metadata": _object(metadata, f"{where}, metadata", conflicts),
     }
     base, ours, theirs = map(source_of, versions)

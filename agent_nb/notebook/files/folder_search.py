@@ -56,8 +56,8 @@ class FolderSearch:
         return {path: content for path, (_, content) in self._read.items()}
 
     def _read_changed(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Content]:
-        known = self._read.get(path)
-        return known if known is not None and known[0] == stamp else (stamp, _read_content(path))
+        cached = self._read.get(path)
+        return cached if cached is not None and cached[0] == stamp else (stamp, _read_content(path))
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
@@ -107,5 +107,5 @@ def _is_copy(notebook: dict[str, Any]) -> bool:
         and not papermill.get("end_time")
     ):
         return True
-    shown = [numbers for _, numbers in RunNumbers.list_all(notebook)]
-    return bool(shown) and all(numbers.get("replayed") for numbers in shown)
+    all_numbers = [numbers for _, numbers in RunNumbers.list_all(notebook)]
+    return bool(all_numbers) and all(numbers.get("replayed") for numbers in all_numbers)

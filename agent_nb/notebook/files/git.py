@@ -189,10 +189,10 @@ def find_renumbering(folder: Path) -> list[str]:
     except UsageError:
         return []
     hooks = Path(root or folder) / HOOKS
-    listed = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
+    hook_text = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
     sources = {
         "git's filter nbstripout": clean.strip(),
-        HOOKS: listed if "nbstripout" in listed else "",
+        HOOKS: hook_text if "nbstripout" in hook_text else "",
     }
     effect = (
         "gives all cells new ids, so that their records are found by the texts of the cells only"
@@ -222,10 +222,10 @@ def _add_line(path: Path, line: str) -> str:
     )
     if line in lines:
         return f"{path.name} has the line already"
-    others = [
+    other_lines = [
         other for other in lines if not (other.startswith(f"{PATTERN} ") and f"={DRIVER}" in other)
     ]
-    text = "\n".join([*others, line]) + "\n"
+    text = "\n".join([*other_lines, line]) + "\n"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     return f"added to {path.name}: {line}"
 

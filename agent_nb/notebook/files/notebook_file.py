@@ -52,8 +52,8 @@ class NotebookFile(msgspec.Struct, frozen=True):
         if not self.made_up_ids or cell.id in self.cell_ids:
             return cell.id
         digest = cell.text_hash
-        same = [name for name, source in self.sources.items() if source_hash(source) == digest]
-        return same[cell.occurrence - 1] if cell.occurrence <= len(same) else ""
+        matching = [name for name, source in self.sources.items() if source_hash(source) == digest]
+        return matching[cell.occurrence - 1] if cell.occurrence <= len(matching) else ""
 
     def is_turn_of(self, cell: str, record: Record) -> bool:
         """Return whether a recorded run counts as the turn of the cell with this id.

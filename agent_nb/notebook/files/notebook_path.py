@@ -74,12 +74,12 @@ def ask_servers(kernel: str) -> Iterator[str]:
     """Yield the notebook paths that running Jupyter servers name for this kernel."""
     if not kernel:
         return
-    until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     for server in _servers():
-        left = until - time.monotonic()
-        if left <= 0:
+        seconds_left = deadline - time.monotonic()
+        if seconds_left <= 0:
             return
-        for session in _sessions(server, left):
+        for session in _sessions(server, seconds_left):
             if isinstance(session, dict) and (session.get("kernel") or {}).get("id") == kernel:
                 yield os.path.join(str(server.get("root_dir", "")), str(session.get("path", "")))
 

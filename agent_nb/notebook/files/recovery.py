@@ -98,8 +98,8 @@ def _has_run(file: NotebookFile, lost: RecoverableRun) -> bool:
 
 def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
     """Return whether a file has a newer answer of the cell, or as many newer runs as it keeps."""
-    listed = file.runs.get(lost.header.cell, ())
-    newer = [r for r in listed if read_start_time(r) > lost.header.started]
+    saved = file.runs.get(lost.header.cell, ())
+    newer = [r for r in saved if read_start_time(r) > lost.header.started]
     return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)
 
 

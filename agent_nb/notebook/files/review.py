@@ -75,12 +75,12 @@ class Item(msgspec.Struct, frozen=True):
         if self.problem:
             return f"  {self.run}: {self.problem}"
         count = f"{self.count or 'no'} call{'' if self.count == 1 else 's'}"
-        more = (
+        unlisted = (
             f" (and {self.looking} that only look{'s' if self.looking == 1 else ''})"
             if self.looking
             else ""
         )
-        return "\n".join([f"  {self.run}: {count}{more}", *self.calls])
+        return "\n".join([f"  {self.run}: {count}{unlisted}", *self.calls])
 
 
 class Review(tuple[Item, ...]):

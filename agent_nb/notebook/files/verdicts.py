@@ -83,5 +83,5 @@ def _redacted_names(text: str, secrets: Mapping[str, str]) -> list[str]:
     if clean == text:
         return []
     names = {part.partition("]")[0] for part in clean.split("[redacted ")[1:]}
-    known = {part.partition("]")[0] for part in text.split("[redacted ")[1:]}
-    return sorted(names - known) or ["a key"]
+    already_redacted = {part.partition("]")[0] for part in text.split("[redacted ")[1:]}
+    return sorted(names - already_redacted) or ["a key"]

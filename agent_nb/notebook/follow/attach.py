@@ -89,12 +89,12 @@ def _url(address: str, namespace: Mapping[str, Any]) -> str:
         return str(getattr(value, "url", value))
     urls = [note.url for note in list_servers()]
     if len(urls) != 1:
-        known = (
+        reason = (
             f"Several of yours run here: {', '.join(urls)}."
             if urls
             else "No server of yours runs on this machine."
         )
-        raise UsageError(f"{known} Write %agent attach URL.")
+        raise UsageError(f"{reason} Write %agent attach URL.")
     return urls[0]
 
 

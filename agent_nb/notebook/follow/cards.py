@@ -103,8 +103,10 @@ class Cards:
             self._leave(run, display)
             runs.append(run)
         if self._not_shown:
-            more = "1 more run is" if self._not_shown == 1 else f"{self._not_shown} more runs are"
-            print_warning(f"{more} not shown; agent_nb.watch(…).runs has them all")
+            omitted = (
+                "1 more run is" if self._not_shown == 1 else f"{self._not_shown} more runs are"
+            )
+            print_warning(f"{omitted} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:

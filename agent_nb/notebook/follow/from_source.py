@@ -157,7 +157,7 @@ def _refuse_other_options(line: str) -> None:
     for word in split_words(line):
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
         if name.startswith("-") and name not in ALLOWED:
-            known = ", ".join(sorted(ALLOWED))
+            allowed = ", ".join(sorted(ALLOWED))
             raise UsageError(
-                f"{name} has no meaning with {OPTION}: the run belongs to another system. Options here: {known}."
+                f"{name} has no meaning with {OPTION}: the run belongs to another system. Options here: {allowed}."
             )
