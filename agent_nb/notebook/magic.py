@@ -153,7 +153,7 @@ def _run_class(line: str) -> type[CellRun | ForeignRun]:
     """Return the class that runs a cell with this line: of an agent, or of `--from`."""
     from .cell.run import CellRun
 
-    if "--from" not in line:  # most cells need not import what follows
+    if "--from" not in line:  # most cells do not need the import below
         return CellRun
     from .follow.from_source import ForeignRun, wants_source
 
@@ -197,7 +197,7 @@ def _load_ahead() -> None:
 
 
 def _load_for_models() -> None:
-    """Import what asking a model needs: clients, dialects, and the back end of anyio."""
+    """Import the modules that a request to a model needs: clients, dialects, anyio's back end."""
     import anyio
 
     from ..host import load_plugin

@@ -1,4 +1,4 @@
-"""Find the `@name`s of a prompt: where they stand, and which names they may mean.
+"""Find each `@name` in a prompt: its position, and the variables, files or cells that it may mean.
 
 Why: a prompt is prose, and may contain addresses, decorators and code, whose `@` mentions nothing.
 `cell.mentioned` decides what a name means; completion asks here where a name may begin.
@@ -159,7 +159,7 @@ def _find_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _find_decorators(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the decorators right above a `def` or `class`: lines that Python reads as such."""
+    """Yield the decorators right above a `def` or `class`, if Python can parse them as such."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))

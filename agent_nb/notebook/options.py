@@ -30,7 +30,7 @@ LATEST = "_agent"  # the variable of the latest run
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one `%%agent` cell; None or empty: neither its line nor `%config` sets it.
 
-    `limits` and `settings` hold only those that are set, under the names of `Agent`.
+    `limits` and `settings` hold only values that are set, under the names of `Agent`.
     """
 
     model: str | None = None
@@ -67,7 +67,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variable(self) -> str:
-        """The variable that gets the run; that of `-o` gets the frame of a map."""
+        """The variable that gets the run; with `--map` that of `-o` gets the frame."""
         return LATEST if self.map else self.output
 
 

@@ -5,11 +5,11 @@ file; and a front end that sees the file change makes its user choose a version.
 the content that is being saved, so there is only one version.
 
 Rules
-- It never raises into the server: an error is logged and the notebook saved as it came.
+- The hook never raises into the server: it logs an error, and the notebook is saved as it came.
 - If outputs were cleared and their records remain, the log says so once, and how to remove them.
 - It changes only notebooks with a record or other metadata of this package, in the model (the
   server's dict of what is to be saved) or on disk.
-- jupyter_server is not imported: it passes what is needed.
+- jupyter_server is not imported: it passes all objects that the hook needs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
     """Move the records of a model into its metadata, and remove the widgets of ended runs.
 
     The live views of runs that go on stay, and their static form says so. Return whether the model
-    held anything of ours.
+    held records or views of this package.
     """
     if (
         not isinstance(model, dict)
@@ -72,7 +72,7 @@ def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
 
 
 def on_disk(manager: Any, path: str) -> Any:
-    """Return our metadata in the saved file, None if there is no file or nothing of ours in it."""
+    """Return this package's metadata in the saved file, None if the file is missing or has none."""
     locate = getattr(manager, "_get_os_path", None)  # only managers of file systems have it
     if locate is None:
         return None

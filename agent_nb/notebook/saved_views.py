@@ -1,12 +1,13 @@
 """The static forms of runs that have not ended, in a notebook that is saved now.
 
 Why: the static form beside a live view is made when the run begins. A notebook that is saved in the
-middle must say what is true then: the run goes on, it waits for a yes, or its kernel is gone.
+middle of a run must show the run's present state: it goes on, it waits for a yes, or its kernel is
+gone.
 
 Rules
 - The state of a run is read from its journal on this machine: if that is being written, the run
   goes on. Without a journal (another machine), the form stays as it came.
-- Of an output only the id of the run is read; the rest of a notebook may be forged.
+- Only the id of the run is read from an output; a notebook may forge the rest.
 - An error leaves the form as it was: the notebook is saved all the same.
 """
 

@@ -13,7 +13,7 @@ Rules
 - `rewrite` is installed twice: before IPython's clean-up, so that `>>>` at the start of a prompt's
   line is not stripped as a pasted prompt; after it, so that an indented cell or a pasted `In [1]:
   %%agent` works too. A rewritten cell does not match again.
-- `%agent attach` is awaited, too, at the start of a line or assigned to a name (`await_attach`). It
+- `%agent attach` is also awaited, at the start of a line or assigned to a name (`await_attach`). It
   is rewritten after IPython has parsed line magics, so that strings with that text stay unchanged.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """

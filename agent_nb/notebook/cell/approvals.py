@@ -84,7 +84,7 @@ def ask_by_click_or_input(
     """Return an approval source that waits for a click, or asks `typed` if clicks do not arrive.
 
     Clicks arrive if `can_click` becomes true within PATIENCE seconds, or if front ends count the
-    views. `unseen` denies a question that nobody can see.
+    views. `unseen` denies a question that no view shows any more.
     """
 
     async def ask(question: Question) -> Decision | None:

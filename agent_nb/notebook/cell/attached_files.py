@@ -6,7 +6,7 @@ Rules
 - A name means a variable, else a file. A file is a table by its ending, a picture by its first
   bytes or its ending, else a text; any other file is an error.
 - A frame is called like its file, or `NAME` in `--attach NAME=FILE`; each of several sheets adds
-  its own name. The model reads its description like that of a variable in the prompt.
+  its own name. The model reads a description of the frame, as of a variable that the prompt names.
 - A variable of the user is never replaced: the error says how to rename the frame. A name that an
   earlier `--attach` loaded is loaded again, with a warning if it holds another value by then.
 - The record holds the digest of a file, not its content.

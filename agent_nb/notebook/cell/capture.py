@@ -11,7 +11,7 @@ Rules
   card of that call. In a terminal a display is printed, and so captured as text.
 - The data of a figure and the JSON of a chart are read while it is formatted, because `plt.show()`
   closes the figure after displaying it.
-- `clear_output` of captured code forgets what it showed; it does not clear the card.
+- `clear_output` in captured code drops the displays of that code; it does not clear the card.
 - Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
   hook stays in the chain and passes everything through.
 - A bar of `tqdm.notebook` (`tqdm.auto` in a kernel) is a widget. Inside a tool it is not displayed;
@@ -87,7 +87,7 @@ def capture_job(
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread, within the context.
 
-    `on_text` receives printed text, `displays` what is displayed. `after` is called after each
+    `on_text` receives printed text, `displays` receives displays. `after` is called after each
     write.
     """
 
@@ -212,7 +212,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
-    """Return a `clear_output` that forgets what a tool showed instead."""
+    """Return a `clear_output` that, inside a tool, drops what the tool displayed."""
 
     def clear(*args: Any, **options: Any) -> None:
         displays = _displays_here()

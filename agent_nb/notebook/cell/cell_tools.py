@@ -1,5 +1,5 @@
-"""The tools of an agent cell: those of its line (`-t`), else those of `%config AgentMagics.tools`,
-else `DEFAULT`.
+"""The tools of an agent cell: from its line (`-t`), else from `%config AgentMagics.tools`, else
+`DEFAULT`.
 
 Why a default: the first question is about the user's own data, and a model without tools can only
 guess at values.

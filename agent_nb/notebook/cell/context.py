@@ -1,4 +1,4 @@
-"""Gather what a run is given about the notebook: the user's variables and the cells above.
+"""Gather what a model reads about the notebook: the user's variables and the cells above.
 
 Why: a data scientist asks about this frame and that error. Gathering must cost little and change
 nothing, and the user must be able to see the result: `%agent context` shows it.
@@ -72,8 +72,8 @@ def build_context(
     """Return the context of a run with these tools and this prompt.
 
     `hosted`: the tool `python` runs in the kernel, not in a namespace of the run. `always`: the
-    mode `auto` lists the variables whatever the tools are. `above` returns the cells that the mode
-    `cells` may show. `pointed`: what the user points the run at.
+    mode `auto` lists the variables even if no tool shares them. `above` returns the cells that the
+    mode `cells` may show. `pointed`: what the user points the run at.
     """
     tools = list(tools)
     bare = _describe_place(shell, tools, hosted=hosted) if mode != "none" else Context()

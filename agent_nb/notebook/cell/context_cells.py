@@ -3,8 +3,8 @@
 Why: a question about a notebook is often about what its earlier cells did.
 
 Rules
-- Only cells that ran in this kernel (`ran_cells`); those that the saved notebook has below the
-  running one are left out.
+- Only cells that ran in this kernel (`ran_cells`); cells that stand below the running one in the
+  saved notebook are left out.
 - A cell tagged `agent-exclude` is left out: by the tag that the front end sent when it ran, or by
   the saved notebook. A tag that is set after the run counts once the notebook is saved.
 - All texts pass the secret filter before they are cut; together they use at most what the variables
@@ -43,7 +43,7 @@ def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
 
 
 def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
-    """Return the `readable_cells` but for those that the saved notebook has below `cell`."""
+    """Return the `readable_cells` without those that stand below `cell` in the saved notebook."""
     order = {name: position for position, name in enumerate(file.cell_ids)}
     here = order.get(cell.id, len(order))
     return [other for other in readable_cells(shell, cell, file) if order.get(other.id, -1) < here]

@@ -6,7 +6,7 @@ alike.
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
 - A page with charts is divided at them (`view.make_parts`): each part is an output with the id of
-  the run. A page that takes the place of another has no more outputs than that one.
+  the run. A page that replaces another has no more outputs than the page it replaces.
 - A text view has printed the run already: its end publishes only a new record, which shows nothing.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
 - While a run without a journal is shown as widgets, an empty journal says that it goes on: a
@@ -37,9 +37,9 @@ Actions = Mapping[str, Callable[..., Any]]
 class Display:
     """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
 
-    `actions` are what its buttons call, `can_click`: whether presses arrive, `above`: the text of
-    the cell (see `ViewOptions`).
-    `replaces` is the id of the display whose place it takes ("": a new display).
+    `actions`: the functions that its buttons call; `can_click`: whether clicks arrive; `above`: the
+    text of the cell (see `ViewOptions`). `replaces` is the id of the display whose place it takes
+    ("": a new display).
     """
 
     def __init__(

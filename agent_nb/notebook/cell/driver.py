@@ -49,7 +49,7 @@ class Work:
         self._run, self._cancel, self.brief = run, cancel, brief
 
     async def run(self) -> None:
-        """Do the work; what it raises is kept in `Driver.fault`."""
+        """Do the work; `Driver.fault` keeps an exception that it raises."""
         await self._run()
 
     def cancel(self) -> None:
@@ -60,9 +60,9 @@ class Work:
 class Driver:
     """Drives one run of a cell. Make it on the cell's thread and event loop.
 
-    `interrupts` are those of the cell; `clean` removes secrets from what the code of tools
-    displays. `host` gives tools the cell's thread. After `drive`, `fault` is what the work raised
-    and `abandoned` says whether it was left running. Raises UsageError where no event loop runs.
+    `interrupts` are those of the cell; `clean` removes secrets from what tools display. `host`
+    gives tools the cell's thread. After `drive`, `fault` is the exception of the work, and
+    `abandoned` says whether it still runs. Raises UsageError where no event loop runs.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Driver:
             self._wake()
 
     async def _run_work(self, work: Work) -> None:
-        """Run the work; keep what it raises as `fault`."""
+        """Run the work; keep an exception as `fault`."""
         self._agent_loop = asyncio.get_running_loop()
         try:
             await work.run()

@@ -4,7 +4,7 @@ Why one class: a run ends well, fails, is stopped or never starts, and each leav
 
 Rules
 - Whatever happened, the log ends with `end` and the output holds a static page.
-- A run that never began replaces no record: the one that was there stays in the output.
+- A run that never began replaces no record: the former record stays in the output.
 - A run that failed without an answer adds no turn to the conversation.
 - A replay keeps the record that it was played from.
 """

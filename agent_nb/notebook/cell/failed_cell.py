@@ -1,8 +1,8 @@
 """The prompt of `%%agent --fix`: the code and the traceback of the cell that failed last.
 
 Rules
-- The prompt is recorded as it was sent, and the record is found again by it. So it leaves out what
-  differs from run to run: numbers of cells, addresses, the folders of libraries and kernels.
+- The prompt is recorded as it was sent, and a replay finds the record by it. So it leaves out text
+  that differs from run to run: numbers of cells, addresses, the folders of libraries and kernels.
 - The text of the cell itself is added as the user's remark.
 - A cell counts as failed until it runs again and ends. A stopped cell has not failed. A cell tagged
   `agent-exclude` is never sent.

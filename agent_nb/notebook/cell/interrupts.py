@@ -38,7 +38,7 @@ from .nudge import NUDGER
 
 OURS = __name__.removesuffix("cell.interrupts")  # the prefix of our modules' names
 # A module of this package that acts for the user (waits for an answer, evaluates expressions, reads
-# data) says so: it sets this name to True.
+# data) sets this name to True: a press then interrupts it like the user's own code.
 STAND_IN = "ACTS_FOR_USER"
 KERNEL = "kernel interrupt"  # the source of a press by signal, in the log
 DOUBLE = 0.25  # s; presses closer to the first one than this are one press
@@ -47,9 +47,9 @@ DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 class Interrupts:
     """The interrupts of one cell; a context manager, within which its SIGINT handler is set.
 
-    `namespaces`: the globals of the user's code. `hand_on`: the handler that was set before also
-    receives each press. `clock` returns seconds. Attributes: the number of `presses`, the source of
-    the first one (`by`), and whether a later one `abandoned` the run.
+    `namespaces`: the globals of the user's code. `hand_on`: pass each press on to the former
+    handler, too. `clock` returns seconds. Attributes: the number of `presses`, the source of the
+    first one (`by`), and whether a later one `abandoned` the run.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Interrupts:
             # our code counts only further in than the user's: the user's code called it
             ours = not stand_in and (ours or (not user and module.startswith(OURS)))
             frame = frame.f_back
-        # the frame is now that of the guard, None without one
+        # the frame is now the guard's, or None if no guard is active
         self._deferred = self._deferred or (frame is not None and ours)
         return frame is not None and not ours and (user or self._in_guard)
 

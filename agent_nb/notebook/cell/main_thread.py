@@ -120,7 +120,7 @@ class MainThread:
         `on_output` receives stdout and stderr as they come, on the caller's loop, `on_picture` the
         pictures that are shown (see `Update.picture`). The outcome's content is the printed text,
         then the value of the last expression or a short traceback, all bounded; its display is the
-        value's mime bundle. Its pictures are those that the code showed, also before an error.
+        value's mime bundle. Its pictures are all that the code showed, even before an error.
         """
         loop, printed = asyncio.get_running_loop(), Collector()
 
@@ -302,7 +302,7 @@ def _is_stop(fault: BaseException) -> bool:
 
 
 def _error_for_caller(fault: BaseException) -> BaseException:
-    """Return what a failed call raises on the agent's loop; see the rules above."""
+    """Return the exception for the caller of a failed `call`, by the rules above."""
     from IPython.core.error import StdinNotImplementedError
 
     if _is_stop(fault):

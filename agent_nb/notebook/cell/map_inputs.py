@@ -218,7 +218,7 @@ def evaluate_data(expression: str, namespace: Mapping[str, Any]) -> Any:
 def _row_attachments(names: Sequence[str], namespace: Mapping[str, Any]) -> Any:
     """Return the attachments of each row: the name of a column, or the same pictures for all.
 
-    A single name that is neither a variable nor a file is that of a column.
+    A single name that is neither a variable nor a file means a column.
     """
     if len(names) == 1 and names[0] not in namespace and not Path(names[0]).exists():
         return names[0]

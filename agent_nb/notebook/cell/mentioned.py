@@ -169,7 +169,7 @@ class MentionTargets:
     def describe_changes(
         self, recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]
     ) -> list[str]:
-        """Return how files and cells differ from those of a recorded run, in words.
+        """Describe how files and cells differ from those that a recorded run used.
 
         `written`: files that the run wrote itself. `attached`: the files of `--attach` now.
         """

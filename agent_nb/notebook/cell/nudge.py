@@ -28,7 +28,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
-# s from a signal to its nudges; on a busy machine the first may come before the system call, too
+# s from a signal to its nudges; two, since on a busy machine the first may also come too early
 AFTER = (0.1, 0.4)
 
 
@@ -38,7 +38,7 @@ class Nudger:
     def __init__(self) -> None:
         self._users = 0
         self._watching = False
-        self._process = 0  # the one that has the thread and the sockets
+        self._process = 0  # the id of the process that has the thread and the sockets
         self._pair: tuple[socket.socket, socket.socket] | None = None  # to read, to write
         self._round = _Round(-1, threading.Event())
         self._lock = threading.Lock()  # a nudge is sent before its round ends, or not at all

@@ -34,7 +34,9 @@ class ChosenCell:
         self.code = ""
 
     def choose(self, code: str = "") -> None:
-        """Choose a cell instead of the one before, or none (""); from any thread."""
+        """Choose the cell with this code in place of an earlier choice, none for ""; from any
+        thread.
+        """
         self.code = code
 
     def insert(self, shell: Any) -> None:

@@ -8,10 +8,10 @@ Rules
 - A record names the cell execution that began the run and the run's number in that execution
   (`executions`).
 - The record goes into the cell's output when the run ends, with the cards if the cell shows them.
-- Where nothing runs live (`Launch.why_not_live`) a run plays a record of the newest execution: the
-  one with the lowest number among those with equal inputs that were not played yet. A run that a
-  repeated tool call begins plays a record of that call. Old records that name no execution are
-  played in the order of their start.
+- Where nothing runs live (`Launch.why_not_live`) a run plays the unplayed record of the newest
+  execution that has equal inputs and the lowest number. A run that a repeated tool call begins
+  plays a record of that call. Old records that name no execution are played in the order of their
+  start.
 - There a run without a matching record ends in an error; but a scripted model runs if its cell has
   no record.
 """
@@ -73,7 +73,7 @@ class Recorder:
         self._stream = stream
         self._call = current_call()
         self._ordinal = self.execution.ordinal()
-        self._record: Record | None = None  # the one that is played
+        self._record: Record | None = None  # the record that is played
         self._scripted = self._refused = False
         # of a refused run: how it differs from the next record that could have matched
         self._differences: list[str] = []

@@ -46,7 +46,7 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 
 
 class ReplayChoice(msgspec.Struct, frozen=True):
-    """The decision: play `tape`, which was made from `record`, or without one call the model.
+    """The decision: play `tape`, which was made from `record`, or call the model if `tape` is None.
 
     `match` is the state of the cell that led to it. `changes`: how the user's variables differ from
     when the record was made; if its run used them, it is not played. `remark`: a further remark for
@@ -117,9 +117,9 @@ def decide_replay(
 ) -> ReplayChoice:
     """Decide for one cell, in a mode of `--rerun`, with its `records` and the `inputs` it has now.
 
-    `can_ask`: the user can be asked about untrusted code. `path_advice`: what to do if the file of
-    the notebook is unknown, for the error. `namespace`: the user's variables; those that the
-    recorded run used must look the same. `compare`: see `Changes.since`.
+    `can_ask`: the user can be asked about untrusted code. `path_advice`: for the error, what to do
+    if the notebook's file is unknown. `namespace`: the user's variables; those that the recorded
+    run used must look the same. `compare`: see `Changes.since`.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
     the user cannot be asked.
@@ -184,11 +184,12 @@ def changed_variables_error(changes: Changes) -> NotReplayed:
 def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness | None:
     """Return how strictly the replay of a cell's run is compared with its record in a test.
 
-    `compare`: what of the results (`--compare`). None outside a test, where drift is not an error.
+    `compare`: which parts of results count (`--compare`). None outside a test, where drift is not
+    an error.
     """
     if not read_launch().why_not_live:
         return None
-    masks = cell.runner_options.get("normalize")  # those of the notebook's project
+    masks = cell.runner_options.get("normalize")  # the masks of the notebook's project
     return ReplayStrictness(
         compare=compare,
         rules=tuple(msgspec.convert(masks, list[Rule])) if isinstance(masks, list) else (),

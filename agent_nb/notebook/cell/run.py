@@ -176,7 +176,7 @@ class CellRun:
         return close_log(self._stream.log, driver)
 
     def _prepare(self, driver: Driver) -> Work:
-        """Prepare the run, and return its work: that of a replay, or of a live run.
+        """Prepare a replay or a live run, and return its work.
 
         Raises UsageError.
         """
@@ -383,7 +383,7 @@ class CellRun:
         return None if len(self._stream.log) else self._stream.log
 
     def _ask_permissions(self, agent: Agent, *, live: bool) -> None:
-        """Ask about what the folder offers the run (`trusting`). Raises NotAllowed."""
+        """Ask about the keys and rules that the folder offers (`trusting`). Raises NotAllowed."""
         offers = partial(agent.offers, live=live)
         trusting.ask_permissions(offers, declined=self.session.declined, stdin=self.cell.stdin)
 

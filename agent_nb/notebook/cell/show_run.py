@@ -54,7 +54,7 @@ def display_run(run: Run, view: str = "auto") -> None:
 
 
 def _actions(log: EventLog) -> Actions | None:
-    """Return what the buttons of a run call, None if the run is not one of this process."""
+    """Return the functions that a run's buttons call, None for a run of another process."""
     reachable = REGISTRY.reach(log)
     if reachable is None:
         return None

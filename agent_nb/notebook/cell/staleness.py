@@ -9,7 +9,7 @@ Rules
   it comes from intact records of the cells above.
 - Only the expressions of a prompt are evaluated, as the run would; a cell whose inputs cannot be
   computed is `unknown` and says why.
-- A cell is stale, too, if variables that its recorded run used look different now.
+- A cell is also stale if variables that its recorded run used look different now.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ State = Literal[
     "recorded",  # a record has its inputs: it can be replayed
     "stale",  # the newest record has other inputs, or the variables that its run used look different
     "tampered",  # the record that would count was changed after it was made
-    "unrecorded",  # there is no record of it
+    "unrecorded",  # it has no record
     "imported",  # it shows a run of another system (`--from`), which has no inputs
     "unknown",  # its inputs cannot be computed
 ]

@@ -77,7 +77,7 @@ def _later_models(run: Run) -> Iterator[str]:
 
 
 def summarize_replay(played: Played) -> dict[str, Any]:
-    """Return the further numbers of a replay; print a drift to stderr, too."""
+    """Return the further numbers of a replay; print a drift to stderr."""
     numbers: dict[str, Any] = {"replayed": True}
     if played.drift is not None:
         print_warning(f"the replay drifted: {played.drift}")

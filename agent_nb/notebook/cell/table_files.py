@@ -51,7 +51,8 @@ def choose_library(namespace: Mapping[str, Any]) -> Library:
 def read_tables(name: str, data: bytes, library: Library) -> dict[str, Any]:
     """Return the frames in a file: of Excel by sheet, else one with the name "".
 
-    Raises UsageError for a file that is no table, too large, or needs a package that is missing.
+    Raises UsageError if the file is not a table or too large, or a package that it needs is
+    missing.
     """
     lower = name.lower()
     try:
@@ -128,7 +129,7 @@ def _too_large(name: str) -> str:
 
 
 def _find_separator(header: str) -> str:
-    """Return the separator that stands most often in the first line, outside of quotes."""
+    """Return the separator that occurs most often in the first line, outside quotes."""
     plain = "".join(header.split('"')[::2])
     return max(_SEPARATORS, key=plain.count)
 
@@ -174,7 +175,7 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
 def _read_rows(
     name: str, rows: Iterable[tuple[Any, ...]], left: int
 ) -> tuple[list[tuple[Any, ...]], int]:
-    """Return the rows of a sheet without empty cells and rows at its end, and what is `left`."""
+    """Return the rows of a sheet, trimmed at the end, and how many cells may still be read."""
     table: list[tuple[Any, ...]] = []
     empty = 0
     for row in rows:

@@ -58,7 +58,7 @@ def ask_permissions(
 
 
 def describe_offer(offer: Offer) -> str:
-    """Return what a yes to an offer would allow, and for how long, as printable text."""
+    """Describe, as printable text, the effect of a yes to an offer and how long it lasts."""
     effect = make_printable(offer.does)
     effect = (
         effect

@@ -1,7 +1,7 @@
-"""Deny a question whose card nobody can see any more, and end its run.
+"""Deny a question whose card no front end shows any more, and end its run.
 
-Why: the question would wait for ever, and so would what is queued behind its cell, above all the
-rerun of the cell that removed the card.
+Why: the question would wait for ever, and so would the cells queued behind it, above all the rerun
+that removed the card.
 
 Rules
 - Only where front ends counted views of the card and all are lost for good (`view.Views`).
@@ -31,7 +31,7 @@ UNSEEN = (
 
 
 class UnseenQuestions:
-    """Denies questions of one run that nobody can see; `views` returns the views of its page."""
+    """Denies questions of one run that no view shows; `views` returns the views of its page."""
 
     def __init__(self, views: Callable[[], Views]) -> None:
         self._views = views
@@ -54,7 +54,7 @@ class UnseenQuestions:
         stream.log.subscribe(cancel_run)
 
     async def ask_while_visible(self, ask: ApprovalSource, question: Question) -> Decision | None:
-        """Return the answer of the source `ask`, or a denial once nobody can see the question."""
+        """Return the answer of the source `ask`, or a denial once no view shows the question."""
         answer = asyncio.ensure_future(ask(question))
         try:
             while not (await asyncio.wait([answer], timeout=INTERVAL))[0]:

@@ -1,7 +1,7 @@
 """The commands of `%agent COMMAND …`: a table of functions of a session and the arguments.
 
 Rules
-- A command prints plain text, or returns what the notebook displays (a DataFrame, a Run).
+- A command prints plain text, or returns a value that the notebook displays (a DataFrame, a Run).
 - The docstring of a command is its help: `%agent help` shows it to users.
 - A wrong command or argument fails with one line that names the valid ones, and changes nothing.
 - Keys are never shown.

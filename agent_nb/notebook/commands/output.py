@@ -1,4 +1,4 @@
-"""What the commands share: writing to the cell's output, and the agent that a cell would have.
+"""Helpers of the commands: they write to the cell's output, and make a cell's agent to inspect it.
 
 Rule: everything written is plain printable text, since a model or a tool may have chosen it.
 """
@@ -26,9 +26,7 @@ def print_text(text: str) -> None:
 
 
 def make_agent(session: Session, options: Options) -> Agent:
-    """Return the agent that a cell with these options would have, to inspect it: it runs
-    nothing.
-    """
+    """Return the agent that a cell with these options would have, to inspect, not to run."""
     from ...rows import Agent
     from ..cell.cell_tools import choose_tools
     from ..output_option import wanted_type

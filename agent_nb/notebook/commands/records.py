@@ -92,7 +92,7 @@ def _others_remark(count: int) -> str:
 
 
 def _find_lost(session: Session, *, unsaved: bool = False) -> LostRuns:
-    """Return the lost runs; with `unsaved` those, too, that this kernel holds but no file does."""
+    """Return the lost runs; with `unsaved` also the runs that only this kernel holds, no file."""
     from ..files.recovery import find_lost_runs
 
     file, path = session.library.file(), str(session.library.finder.path() or "")
@@ -143,7 +143,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
 
 
 def _listing(lost: LostRuns, *, others: bool) -> list[Rows | str]:
-    """Return what a list of lost runs shows: those of this notebook, or of the others."""
+    """Return the parts of a list of lost runs: of this notebook, or of other notebooks."""
     from ..files.recovery import journal_table
 
     journals = lost.others if others else lost.here

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 MOST = 1_000  # models that are listed
-UNSET = {  # the effect of an option that is not set, in words
+UNSET = {  # what an option does that is not set, as users read it
     "approve": "'ask'",
     "tools": "python and add_cell",
     "rerun": "'auto'",

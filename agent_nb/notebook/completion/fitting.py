@@ -49,7 +49,7 @@ VALUES: dict[str, Names] = {
     "reasoning": Names("effort", fixed_words(*option_table.EFFORTS.partition(",")[0].split("|"))),
 }
 LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
-# the arguments of a command in order; the last entry also counts for what follows it, unless None
+# the arguments of a command, in order; the last entry also serves further arguments, unless None
 ARGUMENTS: dict[str, tuple[Names | None, ...]] = {
     "models": (Names("provider", names.provider_names), None),
     "key": (
@@ -117,7 +117,7 @@ class Completions(msgspec.Struct, frozen=True):
 
 
 def find_completions(session: Session, text: str, line: int, column: int) -> Completions:
-    """Return what fits at a line and column (from 0) of the cell `text`."""
+    """Return the completions at a line and column (from 0) of the cell `text`."""
     typed = parse_typed(text, line, column)
     if typed is None:
         return Completions()

@@ -1,4 +1,4 @@
-"""Parse what is typed before the cursor: the magic, the words on its line, and the word begun.
+"""Parse the text before the cursor: the magic, the words on its line, and the unfinished word.
 
 Rules
 - Below the first line of a `%%agent` cell stands the prompt, in which only an `@name` is completed,
@@ -33,7 +33,7 @@ class Typed(msgspec.Struct, frozen=True):
 
 
 def parse_typed(text: str, line: int, column: int) -> Typed | None:
-    """Return what is typed at a line and column of a cell, None where there is no magic of ours."""
+    """Return the words typed before a line and column of a cell; None outside our magics."""
     lines = text.split("\n")
     if not 0 <= line < len(lines):
         return None

@@ -7,7 +7,7 @@ Rules
 - No network, no key and no import of another package: names come from this process, its
   configuration and the folder.
 - No code of the user's objects runs: variables are inspected by `tools.safe_types`.
-- Of files only those of one folder are listed, after at most `ENTRIES` of its entries.
+- Only the files of one folder are listed, from at most `ENTRIES` of its entries.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _can_be_tool(value: Any) -> bool:
 
 
 def _variables(session: Session) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of the user's variables, with those that this package left."""
+    """Yield the names and values of the user's variables, and of those that this package has set."""
     hidden = session.shell.user_ns_hidden
     for name, value in text_entries(session.shell.user_ns):
         if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:
@@ -166,7 +166,7 @@ def cell_numbers(session: Session, prefix: str) -> list[str]:
 def readable_files(session: Session, prefix: str) -> Iterator[str]:
     """Yield the files below the notebook's folder that a model may read, and its folders.
 
-    A name that a prompt cannot hold otherwise stands in quotes.
+    A name that a prompt can hold only in quotes is yielded in quotes.
     """
     path = prefix.removeprefix('"')
     if path.startswith(("/", "~", "..")):

@@ -3,7 +3,7 @@
 Rules
 - Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
 - Where the matcher offers names, Python's own completions are suppressed.
-- A completion that fails offers nothing; it prints nothing into what is being typed.
+- A completion that fails offers nothing, and prints nothing into the line that the user types.
 - IPython before 8.6 (Colab has 7.34) passes no context to a matcher: there it returns texts without
   kinds, beside Python's completions. It reads the cell from the kernel's request; a terminal, which
   sends none, completes the first line only.
@@ -81,7 +81,7 @@ def _find_names(session: Callable[[], Session], code: str, line: int, column: in
 
     try:
         return find_completions(session(), code, line, column)
-    except Exception:  # a traceback in the middle of typing helps nobody
+    except Exception:  # a traceback in the middle of typing only disturbs
         return Completions()
 
 

@@ -4,10 +4,11 @@ Why: most failures before a first run come from the environment: a kernel in ano
 hook, a missing key. A program finds each in a second.
 
 Rules
-- The checks are a table of functions (`CHECKS`) that yield findings; what one raises becomes a
-  finding, too. Nothing is changed, and no network is used. `environment` reads the facts, this file
+- The checks are a table of functions (`CHECKS`) that yield findings; an exception becomes a finding
+  as well. Nothing is changed, and no network is used. `environment` reads the facts, this file
   judges them.
-- A finding `broken` or `missing` says what to do. Only what runs cannot do without is broken.
+- A finding `broken` or `missing` says what to do. Only a fault that keeps runs from working is
+  `broken`.
 - Of a key only the source is shown, never the value.
 """
 

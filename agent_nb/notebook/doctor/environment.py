@@ -148,7 +148,7 @@ def _interpreter(spec: Mapping[str, Any]) -> str:
 
 
 def _probe(python: str) -> KernelPython:
-    """Start a Python and return what it has installed, or why that is unknown."""
+    """Start a Python and return its versions, or the fault that keeps them unknown."""
     try:
         process = subprocess.run(  # noqa: S603  (the interpreters of the user's own kernels)
             [python, "-c", PROBE],

@@ -1,4 +1,4 @@
-"""Merge three versions of a notebook cell by cell, after they agree on what execution wrote.
+"""Merge three versions of a notebook cell by cell, once their outputs and records agree.
 
 Why not git's line merge: it reports a conflict when two branches each append a cell, because both
 change the same place; and its markers make the file unreadable.
@@ -6,11 +6,11 @@ change the same place; and its markers make the file unreadable.
 Rules
 - The versions are base, ours and theirs, as git's merge drivers get them; ours and theirs are the
   sides.
-- The order is that of ours, or of theirs if only they moved cells. Cells that both sides added at
-  one place stand one after the other, ours first.
+- The cells have the order of ours, or of theirs if only they moved cells. Where both sides added
+  cells at one place, ours come first.
 - A cell that one side removed is gone, unless the other changed it: then it stays, as a conflict.
-- A source is merged by its lines. Git's markers of a conflict stand inside the source, so that the
-  file is a notebook in any case.
+- A source is merged by its lines. Git's conflict markers stand inside the source, so the file
+  always stays a notebook.
 - Of other values that both sides changed, ours stays, and the conflict is named.
 - Cells are matched by id. A cell without an id gets the id of the cell with the same text in
   another version, or one made from its text, which is removed after the merge.
@@ -82,7 +82,7 @@ def _make_id(text: tuple[str, str, int]) -> str:
 
 
 def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str, Any], list[str]]:
-    """Return the merged notebook, and the conflicts in words.
+    """Return the merged notebook, and a sentence for each conflict.
 
     The versions agree on records and outputs (`three_way_merge.agree`).
     """
@@ -130,7 +130,7 @@ def _stays(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str
 
 
 def _authored_parts(cell: Cell) -> list[Any]:
-    """Return what people, not execution, write into a cell."""
+    """Return the parts of a cell that people write, not execution."""
     return [cell.get("cell_type"), source_of(cell), cell.get("metadata"), cell.get("attachments")]
 
 

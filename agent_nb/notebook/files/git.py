@@ -94,7 +94,7 @@ def _run_lines(record: Record) -> Iterator[str]:
 def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     """Yield the events of the run at `span`, those of a sub-agent before the result of its call.
 
-    The events of calls that ran at the same time are kept apart this way.
+    So the events of calls that ran at the same time stay apart.
     """
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
@@ -120,9 +120,9 @@ def merge_files(
 ) -> bool:
     """Merge notebook files as a git merge driver; return whether there was no conflict.
 
-    The result replaces `ours`; `report` receives each conflict of a notebook in words. A file that
-    is not a notebook, or has a newer version, is merged as text. Raises UsageError if git is not
-    installed.
+    The result replaces `ours`; `report` receives a sentence for each conflict of a notebook. A file
+    that is not a notebook, or has a newer version, is merged as text. Raises UsageError if git is
+    not installed.
     """
     base_nb, our_nb, their_nb = (_read_notebook(path) for path in (base, ours, theirs))
     if our_nb is None or their_nb is None:

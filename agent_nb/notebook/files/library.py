@@ -51,7 +51,7 @@ class Library:
         self._records[key] = CellRecords([record, *others]).select_kept(user_key())
 
     def records_of(self, cell: Cell) -> list[Record]:
-        """Return the records of a cell, the one that a replay tries first at the front."""
+        """Return the records of a cell in the order in which a replay tries them."""
         stored = self._stored_records(cell)
         if len(stored) > 1:
             stored = CellRecords(stored).rank(user_key(), countersigned_hashes(cell.runner_options))
@@ -78,7 +78,7 @@ class Library:
         return [r for k in chosen for r in (*self._records.get(k, ()), *file.runs.get(k, ()))]
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
-        """Forget the records of these cells (None: all); return their run ids, also of the file."""
+        """Forget the records of cells by keys (None: all); return their run ids, also the file's."""
         ids = {str(r.get("id", "")) for r in self.list_records(keys)}
         for key in list(self._records) if keys is None else keys:
             self._records.pop(key, None)

@@ -55,7 +55,7 @@ def stores_remark() -> str:
 
 
 def forget_question() -> str:
-    """Return what is asked before every stored row is removed, "" if there are none."""
+    """Return the question to ask before all stored rows are removed, "" if there are none."""
     stores = list_stores()
     rows = sum(store.rows or 0 for store in stores)
     if not rows:
@@ -80,7 +80,7 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
 
 
 def forget_all() -> str:
-    """Remove every row in the state folder; return what was done, in words.
+    """Remove every row in the state folder; return a message for the user.
 
     Raises UsageError for the first store that cannot be used, after the others.
     """

@@ -34,8 +34,8 @@ EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
 class NotebookFile(msgspec.Struct, frozen=True):
     """A notebook as it was saved last; empty if it is unknown or cannot be read.
 
-    `made_up_ids`: the file has no cell ids. Those here are made from the places of the cells, and
-    differ from those that a front end makes up and sends.
+    `made_up_ids`: the file has no cell ids. The ids here are then made from the places of the
+    cells, and differ from ids that a front end makes up and sends.
     """
 
     runs: Mapping[str, Sequence[Record]] = {}  # whole records by cell id

@@ -70,7 +70,7 @@ class NotebookFinder:
             self._in_folder = paths[0] if len(paths) == 1 else None
 
     def advice(self, cell: Cell) -> str:
-        """Return what the user can do about the unknown path of a cell's notebook, "" if known."""
+        """Return advice for the user if the path of a cell's notebook is unknown, else ""."""
         if self.path(cell.runner_options) is not None:
             return ""
         paths = self._holders(cell)

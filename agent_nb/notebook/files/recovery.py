@@ -59,7 +59,7 @@ def find_lost_runs(
 
     `notebook` is the path of this notebook, `file` its content, `known` the ids of runs that are
     not lost. `answered`: when the latest run that ended well in this kernel began, by cell id;
-    None: only what is in a file supersedes a run.
+    None: only runs in a file supersede a run.
     """
     home = Home(os.path.expanduser("~"))
     here = home.hide(notebook)

@@ -53,7 +53,7 @@ class Item(msgspec.Struct, frozen=True):
 
     turn: int
     kind: str  # the type of its event
-    head: str  # what it is, in words, such as `call NAME`; items of the same head are aligned
+    head: str  # a title such as `call NAME`; items with the same head are aligned
     body: str  # its content as text
     pictures: tuple[Any, ...] = ()  # its attachments
 

@@ -1,12 +1,12 @@
-"""Make three versions of a notebook agree on what execution wrote, so that the rest can be merged
-(`cell_merge`).
+"""Make three versions of a notebook agree on outputs and records, so that `cell_merge` can merge
+the rest.
 
-Why: outputs, records and execution counts are one result; mixed lines of two results would be a
-notebook that nobody has run.
+Why: outputs, records and execution counts are one result; lines mixed from two results would show a
+notebook that has never run.
 
 Rules
-- The runs of both sides (ours and theirs) stay, except those that one side has removed; so do
-  signatures and the marks of forgotten runs.
+- The runs of both sides (ours and theirs) stay, except runs that one side has removed. Signatures
+  and the marks of forgotten runs stay, too.
 - What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did,
   it comes from the side that also supplied the last differing cell above in the same conversation,
   because its answer continues that one; else from the side with the newest run, else from the side
@@ -56,7 +56,7 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
 
 
 def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
-    """Write into each cell of the three versions what it shows in the merged notebook."""
+    """Copy the outputs of the merged notebook into each cell of the three versions."""
     # by conversation: whether theirs stayed in the last cell above in which the sides differ
     theirs_stayed: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
@@ -125,7 +125,7 @@ def _choose_version(
 
 
 def _result(cell: Cell | None) -> tuple[Any, ...]:
-    """Return what execution wrote into a cell."""
+    """Return the parts of a cell that execution wrote: outputs, count and times."""
     return (
         (cell.get("outputs"), cell.get("execution_count"), _times(cell)) if cell is not None else ()
     )

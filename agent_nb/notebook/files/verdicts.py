@@ -78,7 +78,7 @@ def _describe_signer(record: Record, key: bytes) -> str:
 
 
 def _redacted_names(text: str, secrets: Mapping[str, str]) -> list[str]:
-    """Return the names, never the values, of what the secret filter would redact in a text."""
+    """Return the names, never the values, of the secrets that the filter redacts in a text."""
     clean = redact_text(text, secrets)
     if clean == text:
         return []

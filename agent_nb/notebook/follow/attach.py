@@ -4,7 +4,7 @@ Rules
 - In the mode `replay` (`jupyter agent-nb test` uses it) the record is shown and the server is not
   asked. Otherwise the server is asked; if it does not answer, the record is shown if there is one.
 - Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
-- A token must not stand in a cell. The token of the user's own server on this machine is found; for
+- A cell must not contain a token. The token of the user's own server on this machine is found; for
   another, `--token NAME` names the notebook or environment variable that holds it.
 """
 
@@ -101,7 +101,7 @@ def _url(address: str, namespace: Mapping[str, Any]) -> str:
 def _token(name: str, namespace: Mapping[str, Any]) -> str:
     """Return the token in a variable of the notebook or the environment, "" without a name.
 
-    Raises UsageError if there is no text in it.
+    Raises UsageError if the variable holds no text.
     """
     if not name:
         return ""

@@ -107,7 +107,7 @@ class AwaitedSource(CellScreen):
 
 
 def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
-    """Return what the buttons call: `stop`, and answers to questions if the source takes any."""
+    """Return the functions of the buttons: `stop`, and the answers that the source takes."""
     answer = getattr(followed, "answer", None)
     if answer is None:
         return {"stop": stop}

@@ -52,7 +52,7 @@ def _equal_but_for_times(a: Event, b: Event) -> bool:
 
 
 class Cards:
-    """The displays of the runs that `cell` follows; `title` returns where they come from, in words.
+    """The displays of the runs that `cell` follows; `title` returns a text that names their source.
 
     `records` are those of the cell, `same` decides whether a run equals one of them. With `strict`
     a run that equals none is reported as a drift. `actions` and `can_click`: see `Display`.
