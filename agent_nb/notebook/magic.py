@@ -1,6 +1,8 @@
 """`%%agent` and `%agent` as IPython magics, with their defaults (`%config AgentMagics`) and their
 help; loading and unloading of the extension.
 
+Why thin: `%load_ext` must not slow a notebook that may never run an agent.
+
 Rules
 - A magic only parses its line and passes it on. A thread after `%load_ext`, or the first cell,
   makes the slow imports.

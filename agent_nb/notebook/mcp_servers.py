@@ -1,5 +1,7 @@
 """The MCP servers of a folder: listed, allowed and revoked, in a cell (`%agent mcp`) or a terminal.
 
+Why ask: an entry of `.mcp.json` starts a program on the user's machine.
+
 Rules
 - A permission needs a clear yes at a keyboard, after the command that would start was shown
   exactly. So a notebook that runs unattended cannot grant it.

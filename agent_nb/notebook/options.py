@@ -1,5 +1,7 @@
 """The options of one `%%agent` cell, read from its first line.
 
+Why strict: an ignored option could change what a run costs and may do.
+
 Rules
 - Quotes group words; backslashes are plain characters (paths, regular expressions).
 - An option that the line omits takes the value of `%config AgentMagics` (`defaults`), else the

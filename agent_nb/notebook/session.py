@@ -1,5 +1,7 @@
 """The state that one kernel keeps from cell to cell: runs, conversations and records.
 
+Why one object: cells, commands and completion need the same state.
+
 Rules
 - The three newest runs of each cell are kept, of older runs the ids; the latest run is `_agent`.
 - A conversation is rebuilt from the records of the cells above once, at its first use in this

@@ -1,5 +1,7 @@
 """The prompt of `%%agent --fix`: the code and the traceback of the cell that failed last.
 
+Why: users ask about the error that they have just seen, without copying it.
+
 Rules
 - The prompt is recorded as it was sent, and a replay finds the record by it. So it leaves out text
   that differs from run to run: numbers of cells, addresses, the folders of libraries and kernels.

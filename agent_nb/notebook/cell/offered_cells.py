@@ -1,5 +1,7 @@
 """The cells that an agent offers (tool `add_cell`), and the one that the user chose to insert.
 
+Why a choice: an agent may suggest code, but only the user adds it to the notebook.
+
 Rules
 - We never write the user's open file: the front end inserts the cell, as for `%load`, where the
   kernel supports `set_next_input`. It is not run.

@@ -1,7 +1,7 @@
 """Prepare a cell's run: the inputs of the agent, the agent itself, and the run's journal.
 
-A cell asks one prompt in a conversation (`PromptInputs`) or a prompt for each row of its data
-(`MapInputs`). `cell.run` treats both alike, by methods of the same names.
+Why two classes of inputs: a cell asks one prompt in a conversation (`PromptInputs`), or a prompt
+for each row of its data (`MapInputs`). Both have the same methods, so `cell.run` treats them alike.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The commands of `%agent COMMAND …`: a table of functions of a session and the arguments.
 
+Why a table: `%agent help`, completion and the error for an unknown command read it.
+
 Rules
 - A command prints plain text, or returns a value that the notebook displays (a DataFrame, a Run).
 - The docstring of a command is its help: `%agent help` shows it to users.

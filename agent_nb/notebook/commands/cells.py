@@ -1,5 +1,7 @@
 """The command `%agent cell`: the cells that a run offered.
 
+Why: an offered cell can be inserted after the run, and where no buttons work.
+
 Rule: the docstring of the command is the help that users read.
 """
 

@@ -1,5 +1,7 @@
 """The commands of recorded runs: `%agent status`, `recover` and `forget`.
 
+Why: records and journals outlive a kernel; users see, restore and remove them here.
+
 Rule: the docstring of each command is the help that users read.
 """
 

@@ -1,5 +1,7 @@
 """The commands of this session's runs: `%agent show`, `attach`, `events`, `export` and `reset`.
 
+Why: users return to a run after its cell has ended, or follow one that another process began.
+
 Rule: the docstring of each command is the help that users read.
 """
 

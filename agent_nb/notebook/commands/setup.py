@@ -1,6 +1,8 @@
 """The commands of the setup: `%agent models`, `tools`, `config`, `context`, `key`, `trust-folder`
 and `doctor`.
 
+Why: users see and change which model a cell asks, and what it may do, without leaving the notebook.
+
 Rules
 - Keys are never shown.
 - The docstring of each command is the help that users read.

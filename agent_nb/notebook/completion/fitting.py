@@ -1,7 +1,7 @@
 """Find the names that complete what the user types, by tables of options and commands.
 
-Rule: one entry of `VALUES` or `ARGUMENTS` gives an option or a command its completions; an option
-with fixed choices needs none.
+Why tables: one entry of `VALUES` or `ARGUMENTS` gives an option or a command its completions. An
+option with fixed choices needs no entry.
 """
 
 from __future__ import annotations

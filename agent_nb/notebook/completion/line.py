@@ -1,5 +1,7 @@
 """Parse the text before the cursor: the magic, the words on its line, and the unfinished word.
 
+Why not the parser of options: the line is unfinished while the user types.
+
 Rules
 - Below the first line of a `%%agent` cell stands the prompt, in which only an `@name` is completed,
   and nothing with `--map` or `--from`, where an `@name` has no meaning.

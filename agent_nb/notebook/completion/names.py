@@ -1,5 +1,7 @@
 """The sources of names for completion: models, tools, variables, conversations, runs, files …
 
+Why only local sources: the user is typing and must not wait.
+
 A source is a function of the session and of the word before the cursor (`prefix`); it need not
 filter by that word.
 
@@ -111,7 +113,7 @@ def _can_be_tool(value: Any) -> bool:
 
 
 def _variables(session: Session) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of the user's variables, and of those that this package has set."""
+    """Yield the names and values of the user's variables, and of those that this package set."""
     hidden = session.shell.user_ns_hidden
     for name, value in text_entries(session.shell.user_ns):
         if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:

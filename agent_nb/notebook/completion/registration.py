@@ -1,5 +1,7 @@
 """The matcher that IPython calls for completions: made, added to a shell and removed.
 
+Why apart from `fitting`: only this file knows the matchers of IPython's versions.
+
 Rules
 - Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
 - Where the matcher offers names, Python's own completions are suppressed.

@@ -78,7 +78,7 @@ class Library:
         return [r for k in chosen for r in (*self._records.get(k, ()), *file.runs.get(k, ()))]
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
-        """Forget the records of cells by keys (None: all); return their run ids, also the file's."""
+        """Forget the records of cells by keys (None: all); return the ids of their runs."""
         ids = {str(r.get("id", "")) for r in self.list_records(keys)}
         for key in list(self._records) if keys is None else keys:
             self._records.pop(key, None)

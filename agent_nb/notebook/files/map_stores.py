@@ -1,5 +1,7 @@
 """The stored rows of maps, for `%agent status` and `%agent forget`.
 
+Why: stored rows outlive a kernel and hold answers that the user has paid for.
+
 Rules
 - `%agent forget CELL` removes only rows of maps that this kernel or this user made: a stranger's
   record could name the store of another map.

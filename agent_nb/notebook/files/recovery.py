@@ -1,5 +1,7 @@
 """Lost runs, which only their journals hold: for `%agent recover` and `%agent forget`.
 
+Why: a killed kernel, or a page that closes before it is saved, leaves a run in its journal only.
+
 Rules
 - A run is lost if neither this kernel, nor the notebook that it was made in, nor this notebook
   holds it. Lost runs of other notebooks are counted, and listed on request.

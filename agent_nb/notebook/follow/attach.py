@@ -1,5 +1,7 @@
 """`%agent attach URL`: follow a run of another process live in a cell, and record it.
 
+Why: a notebook can watch, and keep, a run that a server or another notebook began.
+
 Rules
 - In the mode `replay` (`jupyter agent-nb test` uses it) the record is shown and the server is not
   asked. Otherwise the server is asked; if it does not answer, the record is shown if there is one.

@@ -1,5 +1,7 @@
 """The cards and records of the runs of one source that a cell follows: a display for each run.
 
+Why one class: `%agent attach`, `--from` and an awaited source show and record runs alike.
+
 Rules
 - A run is shown from its first event on and leaves a static page and a record. Only the first
   `MOST` runs are shown and recorded.

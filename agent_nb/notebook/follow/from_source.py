@@ -1,5 +1,7 @@
 """`%%agent --from FILE|URL`: show and record the runs of another system in a cell.
 
+Why: runs of other systems can be read, compared and kept like the notebook's own.
+
 Rules
 - No model is called. Each run of the source is shown and recorded; `-o` gets the last one shown.
 - A file is read each time. A URL is read only with `--live`, or if the cell has no record of its
