@@ -64,7 +64,7 @@ class Cells:
             bool(_dict(request.get("content")).get("allow_stdin")) if kernel else _terminal_stdin()
         )
         digest = content_hash(line, body)
-        occurrence = self._occurrence(digest, cell_id)
+        occurrence = self._count_occurrence(digest, cell_id)
         return Cell(
             key=cell_id or f"sha256:{digest}:{occurrence}",
             occurrence=occurrence,
@@ -78,7 +78,7 @@ class Cells:
             deleted=_texts(metadata.get("deletedCells")),
         )
 
-    def _occurrence(self, digest: str, cell_id: str) -> int:
+    def _count_occurrence(self, digest: str, cell_id: str) -> int:
         """Return a cell's number among the cells with its inputs; without an id each run counts."""
         seen = self._seen.setdefault(digest, [])
         if not cell_id or cell_id not in seen:

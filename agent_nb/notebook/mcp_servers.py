@@ -41,7 +41,7 @@ def list_servers(folder: str = ".") -> str:
     config = read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
-        (name, states.get(server.digest) or _permission(server), _entry_line(server))
+        (name, states.get(server.digest) or _describe_permission(server), _entry_line(server))
         for name, server in config.servers.items()
     ]
     rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
@@ -63,7 +63,7 @@ def _entry_line(server: Server) -> str:
     return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
 
 
-def _permission(server: Server) -> str:
+def _describe_permission(server: Server) -> str:
     return "allowed" if server.allowed else "not allowed"
 
 

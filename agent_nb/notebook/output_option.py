@@ -59,7 +59,7 @@ def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
         sides = [_evaluate_type(side, namespace) for side in (node.left, node.right)]
         return typing.Union[tuple(sides)]  # noqa: UP007  (no `__or__` of a class is used)
     if isinstance(node, ast.Subscript):
-        return _subscript(node, namespace)
+        return _evaluate_subscript(node, namespace)
     raise UsageError(
         f"--output reads names, [ ] and | only, not {_quoted(ast.unparse(node))}. Give the type a name in a cell above, and write --output NAME."
     )
@@ -77,7 +77,7 @@ def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
     raise UsageError(_not_a_type(name, "is not defined: run the cell that defines or imports it"))
 
 
-def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
+def _evaluate_subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
     """Return a type with arguments, such as `list[Row]`."""
     base = _evaluate_type(node.value, namespace)
     elements = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -146,7 +146,7 @@ def _load_table(file: AttachedFile, shell: Any) -> list[str]:
     namespace: dict[str, Any] = shell.user_ns
     frames = read_tables(file.name, file.data, choose_library(namespace))
     by_name = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
-    loaded = _loaded_in(shell)
+    loaded = _loaded_frames(shell)
     for name in by_name:
         if name in namespace and name not in loaded:
             raise UsageError(
@@ -186,6 +186,6 @@ def make_identifier(text: str) -> str:
 _by_shell: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
 
 
-def _loaded_in(shell: Any) -> dict[str, int]:
+def _loaded_frames(shell: Any) -> dict[str, int]:
     """Return the frames that `--attach` loaded into a shell: variable name -> `id` of the frame."""
     return _by_shell.setdefault(shell, {})

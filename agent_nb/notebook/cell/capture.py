@@ -167,7 +167,7 @@ def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
     return show
 
 
-def _displays_here() -> Any:
+def _current_displays() -> Any:
     """Return the `CallDisplays` that receive the displays of this context, None outside tools."""
     capture = OutputCapture.current()
     return None if capture is None or is_publishing() else capture.displays
@@ -178,7 +178,7 @@ def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)
-        displays = _displays_here()
+        displays = _current_displays()
         if displays is None or not isinstance(formatted, tuple) or not formatted:
             return formatted
         return (displays.format_value(value, formatted[0]), *formatted[1:])
@@ -200,7 +200,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return a `publish` that gives a tool's displays to its call."""
 
     def publish(data: Any, *args: Any, **options: Any) -> Any:
-        displays = _displays_here()
+        displays = _current_displays()
         if displays is not None and isinstance(data, dict):
             display_id = str((options.get("transient") or {}).get("display_id") or "")
             data = displays.take(data, display_id, update=bool(options.get("update")))
@@ -215,7 +215,7 @@ def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
     """Return a `clear_output` that, inside a tool, drops what the tool displayed."""
 
     def clear(*args: Any, **options: Any) -> None:
-        displays = _displays_here()
+        displays = _current_displays()
         if displays is None:
             original(*args, **options)
         else:

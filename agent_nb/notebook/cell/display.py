@@ -118,11 +118,11 @@ class Display:
 
     def _mark_as_running(self, log: EventLog | UntilDrift, journal: bool) -> None:
         """Write an empty journal for a run without `journal`: saving then shows that it goes on."""
-        self._unmark()
+        self._drop_empty_journal()
         if self.kind == "widgets" and self.cell.kernel and not journal:
             self._empty_journal = Journal(log.run, clean=False)
 
-    def _unmark(self) -> None:
+    def _drop_empty_journal(self) -> None:
         if self._empty_journal is not None:
             self._empty_journal.close(discard=True)
             self._empty_journal = None
@@ -138,7 +138,7 @@ class Display:
         """Leave the static page of an ended run, with its `record` and `numbers` (`summary`)."""
         metadata = {METADATA_KEY: dict(numbers)} if numbers else {}
         data: dict[str, Any] = {RECORD_MIME: dict(record)} if record else {}
-        self._unmark()
+        self._drop_empty_journal()
         if is_unshown(self.cell):
             if numbers:
                 publish_display(NOTHING, metadata, {}, False)

@@ -75,11 +75,11 @@ class Executions:
         if execution is not None:
             return execution
         request, code = current_request(self._shell())
-        if self.latest is None or (request != self._request and not self._hooked()):
+        if self.latest is None or (request != self._request and not self._has_hook()):
             self.latest, self._request = self._new(code), request
         return self.latest
 
-    def _hooked(self) -> bool:
+    def _has_hook(self) -> bool:
         """Whether IPython calls `begin` before each cell, so that `latest` is the running one."""
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())

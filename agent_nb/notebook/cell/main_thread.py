@@ -58,9 +58,9 @@ class Job:
     def deliver(self, value: Any, fault: Fault) -> None:
         """Hand the result to the waiter, if it has none yet; from any thread."""
         with suppress(RuntimeError):  # its loop is closed: the run was abandoned
-            self.loop.call_soon_threadsafe(self._set, value, fault)
+            self.loop.call_soon_threadsafe(self._set_done, value, fault)
 
-    def _set(self, value: Any, fault: Fault) -> None:
+    def _set_done(self, value: Any, fault: Fault) -> None:
         if not self.done.done():
             self.done.set_result((value, fault))
 
@@ -211,10 +211,10 @@ class MainThread:
             self._running = self._waiting.popleft() if self._waiting else None
         if self._running is not None:
             job = self._running
-            job.task = self._loop.create_task(self._perform(job), name="agent main-thread job")
+            job.task = self._loop.create_task(self._run_job(job), name="agent main-thread job")
             job.task.add_done_callback(lambda _: self._end_job(job))
 
-    async def _perform(self, job: Job) -> None:
+    async def _run_job(self, job: Job) -> None:
         enter_call(job.call)
         value, fault = await job.work(job)
         job.deliver(value, fault)

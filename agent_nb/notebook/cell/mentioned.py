@@ -140,7 +140,7 @@ class MentionTargets:
         cell = None
         if recorded is not None:
             cell = next((c for c in readable if _is_recorded(c, recorded)), None)
-            cell = cell or self._saved(recorded)
+            cell = cell or self._find_saved(recorded)
         cell = cell or next((c for c in readable if c.count == name.cell), None)
         if cell is None:
             return None
@@ -158,7 +158,7 @@ class MentionTargets:
                 return next((m for m in cells if m.text == text), None)
         return None
 
-    def _saved(self, recorded: Mention) -> RanCell | None:
+    def _find_saved(self, recorded: Mention) -> RanCell | None:
         """Return a recorded cell that has not run here, as the saved notebook holds it."""
         for name, source in self.file.sources.items():
             cell = RanCell(count=0, id=name, code=source, text_hash=source_hash(source))
@@ -173,20 +173,23 @@ class MentionTargets:
 
         `written`: files that the run wrote itself. `attached`: the files of `--attach` now.
         """
-        return [*self._changes(recorded, written), *_attached_changes(recorded, written, attached)]
+        return [
+            *self._changes(recorded, written),
+            *_describe_attached_changes(recorded, written, attached),
+        ]
 
     def _changes(self, recorded: Sequence[Mention], written: Collection[str]) -> Iterator[str]:
         for mention in recorded:
             if mention.kind == "cell":
-                change = self._cell_change(mention)
+                change = self._describe_cell_change(mention)
             elif mention.kind == "file" and mention.text and not _is_among(mention.name, written):
-                change = _file_change(mention)
+                change = _describe_file_change(mention)
             else:
                 continue
             if change:
                 yield f"`{mention.text}` {change}"
 
-    def _cell_change(self, mention: Mention) -> str:
+    def _describe_cell_change(self, mention: Mention) -> str:
         """Return how a mentioned cell has changed since the record, "" if it has not."""
         readable = readable_cells(self._shell, self._cell, self.file)
         same_id = [c.text_hash for c in readable if mention.name and c.id == mention.name]
@@ -230,7 +233,7 @@ def _describe_binary(path: str, size: int, clean: Callable[[str], str]) -> str:
     return f"File {one_name(path, clean)}, {size:,} bytes, not shown."
 
 
-def _file_change(mention: Mention) -> str:
+def _describe_file_change(mention: Mention) -> str:
     now = _read_file(mention.name, mention.text, str)
     if now is None:
         return "is gone"
@@ -241,7 +244,7 @@ def _is_among(path: str, written: Collection[str]) -> bool:
     return os.path.normpath(path) in written
 
 
-def _attached_changes(
+def _describe_attached_changes(
     recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]
 ) -> Iterator[str]:
     recorded_digests = {m.name: m.digest for m in recorded if m.kind == "file" and not m.text}

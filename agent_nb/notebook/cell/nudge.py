@@ -50,7 +50,7 @@ class Nudger:
         self._users += 1
         if self._users > 1 or NUDGE is None or signal.getsignal(NUDGE) is not signal.SIG_DFL:
             return
-        writing = self._sockets(NUDGE)
+        writing = self._open_sockets(NUDGE)
         signal.signal(NUDGE, lambda *_: None)
         former = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         self._round = _Round(former, threading.Event())
@@ -74,7 +74,7 @@ class Nudger:
         signal.signal(NUDGE, signal.SIG_DFL)
         self._watching = False
 
-    def _sockets(self, nudge: int) -> socket.socket:
+    def _open_sockets(self, nudge: int) -> socket.socket:
         """Return the socket that Python writes signals to; its reader runs."""
         if self._pair is None or self._process != os.getpid():
             self._pair = socket.socketpair()

@@ -144,7 +144,7 @@ class Recorder:
             candidates = select_begun_records(records, self._call)
             self._record = self._take(candidates, request.inputs.digests)
             if self._record is None and records:
-                raise self._unreplayable(candidates, request.inputs)
+                raise self._unreplayable_error(candidates, request.inputs)
             if self._record is not None:
                 tape = self._make_tape(self._record)
                 if reason := explain_unplayable(self._stream, tape):
@@ -156,7 +156,7 @@ class Recorder:
             elif request.is_scripted():
                 self._scripted = True
             else:
-                raise self._unreplayable([], request.inputs)
+                raise self._unreplayable_error([], request.inputs)
         except AgentError as fault:
             self._refused = True
             self._differences = list(getattr(fault, "differences", ()))
@@ -193,7 +193,7 @@ class Recorder:
             raise UsageError(Tape.NOT_TRUSTED)
         return tape
 
-    def _unreplayable(self, candidates: Sequence[Record], inputs: RunInputs) -> NotReplayed:
+    def _unreplayable_error(self, candidates: Sequence[Record], inputs: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""
         unplayed = [r for r in candidates if str(r["id"]) not in self.execution.played]
         recorded = Digests.read_record(unplayed[0]) if unplayed else None

@@ -46,7 +46,7 @@ def display_run(run: Run, view: str = "auto") -> None:
     if not ended:
         display.open(run.log)
         context = contextvars.copy_context()
-        _at_end(run.log, lambda: context.run(display.close, run.log))
+        _call_at_end(run.log, lambda: context.run(display.close, run.log))
     elif display.kind == "text":
         sys.stdout.write(make_bundle(run.log)["text/plain"] + "\n")
     else:
@@ -67,7 +67,7 @@ def _actions(log: EventLog) -> Actions | None:
     return run_actions(reachable.questions, stop)
 
 
-def _at_end(log: EventLog, close: Callable[[], Any]) -> None:
+def _call_at_end(log: EventLog, close: Callable[[], Any]) -> None:
     """Call `close` on its own thread when the run has ended."""
 
     def close_at_end(event: Event) -> None:

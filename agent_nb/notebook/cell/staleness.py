@@ -76,7 +76,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
             if not options.source:
                 agent = make_agent(options)
                 history = _history(session, cell, options, recorded[options.conversation])
-                inputs = _inputs_of(session, cell, agent, options, history)
+                inputs = _compute_inputs(session, cell, agent, options, history)
                 matched = Match.find(records, inputs.digests)
                 compare = partial(
                     MentionTargets(session.shell, cell, session.library).describe_changes,
@@ -120,7 +120,7 @@ def _history(
     return conversation.before(cell.key, fresh=options.new)
 
 
-def _inputs_of(
+def _compute_inputs(
     session: Session,
     cell: Cell,
     agent: Agent,

@@ -88,7 +88,7 @@ class Option(msgspec.Struct, frozen=True):
     choices: tuple[str, ...]
 
 
-def _option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
+def _read_option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
     """Return an entry of the option table as completion needs it."""
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     action = keywords.get("action", "store")
@@ -101,7 +101,9 @@ def _option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
 
 
 _OPTIONS = {
-    name: _option(flags, keywords) for flags, keywords in option_table.OPTIONS for name in flags
+    name: _read_option(flags, keywords)
+    for flags, keywords in option_table.OPTIONS
+    for name in flags
 }
 
 
@@ -147,7 +149,7 @@ def _complete_option(session: Session, at: Typed) -> Completions:
         if (name.startswith("--") or at.prefix or option.destination == "output")
         and (option.repeats or option.destination not in present)
     ]
-    return _fitting(offered, "option", at.prefix)
+    return _select_fitting(offered, "option", at.prefix)
 
 
 def _complete_value(session: Session, option: Option, prefix: str) -> Completions:
@@ -155,16 +157,16 @@ def _complete_value(session: Session, option: Option, prefix: str) -> Completion
     last item.
     """
     if option.choices:
-        return _fitting(option.choices, "choice", prefix)
+        return _select_fitting(option.choices, "choice", prefix)
     destination = option.destination
     values = VALUES.get(destination)
     if values is None:
         return Completions()
     if destination not in LISTS:
-        return _fitting(values.source(session, prefix), values.kind, prefix)
+        return _select_fitting(values.source(session, prefix), values.kind, prefix)
     *chosen, last = prefix.split(",")
     unused = (name for name in values.source(session, last) if name not in chosen)
-    return _fitting(unused, values.kind, last)
+    return _select_fitting(unused, values.kind, last)
 
 
 def _complete_command(session: Session, at: Typed) -> Completions:
@@ -172,13 +174,13 @@ def _complete_command(session: Session, at: Typed) -> Completions:
     from ..commands import COMMANDS
 
     if not at.arguments:
-        return _fitting(COMMANDS, "command", at.prefix)
+        return _select_fitting(COMMANDS, "command", at.prefix)
     arguments = ARGUMENTS.get(at.arguments[0], (None,))
     argument = arguments[min(len(at.arguments), len(arguments)) - 1]
     if argument is None:
         return Completions()
     unused = (n for n in argument.source(session, at.prefix) if n not in at.arguments[1:])
-    return _fitting(unused, argument.kind, at.prefix)
+    return _select_fitting(unused, argument.kind, at.prefix)
 
 
 def _complete_mention(session: Session, prefix: str) -> Completions:
@@ -193,7 +195,7 @@ def _complete_mention(session: Session, prefix: str) -> Completions:
     return Completions(tuple(kinds), "", prefix, kinds)
 
 
-def _fitting(candidates: Iterable[str], kind: str, prefix: str) -> Completions:
+def _select_fitting(candidates: Iterable[str], kind: str, prefix: str) -> Completions:
     """Return the candidates that begin with `prefix`, each once, at most `names.MOST`."""
     fitting = dict.fromkeys(n for n in candidates if n.startswith(prefix) and _typable(n))
     return Completions(tuple(islice(fitting, names.MOST)), kind, prefix)

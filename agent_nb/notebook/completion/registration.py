@@ -89,19 +89,19 @@ def _find_names(session: Callable[[], Session], code: str, line: int, column: in
 
 def install_matcher(shell: Any, session: Callable[[], Session]) -> None:
     """Add the matcher to a shell; installing twice changes nothing."""
-    matchers = _matchers(shell)
+    matchers = _list_matchers(shell)
     if matchers is not None and not any(map(_is_ours, matchers)):
         matchers.append(make_matcher(shell, session))
 
 
 def uninstall_matcher(shell: Any) -> None:
     """Remove the matcher."""
-    matchers = _matchers(shell)
+    matchers = _list_matchers(shell)
     if matchers is not None:
         matchers[:] = [matcher for matcher in matchers if not _is_ours(matcher)]
 
 
-def _matchers(shell: Any) -> list[Any] | None:
+def _list_matchers(shell: Any) -> list[Any] | None:
     matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
     return matchers if isinstance(matchers, list) else None
 

@@ -232,10 +232,10 @@ def _check_model(configured: str) -> Iterator[Finding]:
         yield Finding("model", "missing", f"{first} Recorded runs replay without one.", todo)
         return
     for name in split_names(names):
-        yield _model_access(name, f"{name} ({source})")
+        yield _check_access(name, f"{name} ({source})")
 
 
-def _model_access(name: str, text: str) -> Finding:
+def _check_access(name: str, text: str) -> Finding:
     """Return the finding on one model: whether its provider is known and has a key."""
     from ...models import Key, list_known_models
 

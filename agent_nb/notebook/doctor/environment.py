@@ -130,7 +130,7 @@ def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
 
     specs = {name: entry["spec"] for name, entry in KernelSpecManager().get_all_specs().items()}
     paths = {
-        name: _interpreter(spec)
+        name: _find_interpreter(spec)
         for name, spec in specs.items()
         if spec.get("language", "").lower() == "python" and spec.get("argv")
     }
@@ -139,7 +139,7 @@ def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
         return dict(zip(paths, zip(paths.values(), answers, strict=True), strict=True))
 
 
-def _interpreter(spec: Mapping[str, Any]) -> str:
+def _find_interpreter(spec: Mapping[str, Any]) -> str:
     """Return the Python of a kernelspec: a bare name such as `python` means the running one."""
     first, (major, minor) = str(spec["argv"][0]), sys.version_info[:2]
     return (

@@ -39,10 +39,10 @@ def add_ids(versions: Versions) -> None:
     """Give ids, by which cells are matched, to the cells of the three versions that have none."""
     ids_by_text: dict[tuple[str, str, int], str] = {}
     for nb in versions:
-        ids_by_text |= {text: cell["id"] for text, cell in _by_text(nb) if _has_id(cell)}
+        ids_by_text |= {text: cell["id"] for text, cell in _key_by_text(nb) if _has_id(cell)}
     for nb in versions:
         taken = {cell["id"] for cell in all_cells(nb) if _has_id(cell)}
-        for text, cell in _by_text(nb):
+        for text, cell in _key_by_text(nb):
             if not _has_id(cell):
                 name = ids_by_text.get(text, "")
                 cell["id"] = name if name and name not in taken else _make_id(text)
@@ -68,7 +68,7 @@ def _has_id(cell: Cell) -> bool:
     return isinstance(cell.get("id"), str) and bool(cell["id"])
 
 
-def _by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
+def _key_by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
     """Yield each cell after its key: type, source, and number among the cells equal in both."""
     seen: Counter[tuple[str, str]] = Counter()
     for cell in all_cells(nb):
@@ -98,7 +98,7 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
     keyed = [dict(_keyed(nb)) for nb in versions]
     _, ours, theirs = keyed
     merged["cells"] = []
-    for key in _order(*map(list, keyed), changed=lambda key: _stays(key, keyed, conflicts)):
+    for key in _order(*map(list, keyed), changed=lambda key: _must_stay(key, keyed, conflicts)):
         if key in ours and key in theirs:
             cell_versions = [version.get(key, {}) for version in keyed]
             merged["cells"].append(_cell(key[0], cell_versions, merge_text, conflicts))
@@ -119,7 +119,7 @@ def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
 Key = tuple[str, int]  # see `_keyed`
 
 
-def _stays(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
+def _must_stay(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
     """Return whether a cell that one side removed stays: the other side changed it, a conflict."""
     base, ours, theirs = versions
     remaining = ours.get(key) or theirs[key]

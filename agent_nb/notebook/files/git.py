@@ -133,7 +133,7 @@ def merge_files(
     merged, conflicts = merge_notebooks(versions, _merge_text)
     remove_ids(merged)
     NotebookRuns(merged).lift()
-    ours.write_bytes(_dump(merged))
+    ours.write_bytes(_dump_notebook(merged))
     for conflict in conflicts:
         report(conflict)
     return not conflicts
@@ -152,7 +152,7 @@ def _merge_text(base: str, ours: str, theirs: str) -> tuple[str, bool]:
 def _merge_as_text(paths: Sequence[Path]) -> bool:
     """Merge the files ours, base, theirs into the first; return whether there was no conflict."""
     labels = [word for label in ("ours", "base", "theirs") for word in ("-L", label)]
-    return _git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
+    return _run_git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
 
 
 def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
@@ -160,7 +160,7 @@ def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
 
     `filtered` keeps records out of commits. Raises UsageError without a repository or git.
     """
-    answer = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
+    answer = _run_git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
     if answer.returncode:
         raise UsageError(f"{folder} is not in a git repository.")
     root = Path(answer.stdout.strip())
@@ -174,7 +174,7 @@ def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
         **({f"filter.{DRIVER}.clean": f"{command} strip"} if filtered else {}),
     }
     for name, value in settings.items():
-        if _git(["git", "-C", str(root), "config", name, value]).returncode:
+        if _run_git(["git", "-C", str(root), "config", name, value]).returncode:
             raise UsageError(f"git could not set {name} in {root}.")
     line = f"{PATTERN} diff={DRIVER} merge={DRIVER}" + (f" filter={DRIVER}" if filtered else "")
     steps = [*(f"set {name}" for name in settings), _add_line(root / ATTRIBUTES, line)]
@@ -184,8 +184,8 @@ def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
 def find_renumbering(folder: Path) -> list[str]:
     """Describe each configuration of nbstripout here that gives cells new ids; [] without git."""
     try:
-        clean = _git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
-        root = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
+        clean = _run_git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
+        root = _run_git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
     except UsageError:
         return []
     hooks = Path(root or folder) / HOOKS
@@ -230,7 +230,7 @@ def _add_line(path: Path, line: str) -> str:
     return f"added to {path.name}: {line}"
 
 
-def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run_git(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (git, with paths)
     except FileNotFoundError:
@@ -246,7 +246,7 @@ def _read_notebook(path: Path) -> dict[str, Any] | None:
     return None if NotebookRuns(nb).has_newer_format() else nb
 
 
-def _dump(nb: Notebook) -> bytes:
+def _dump_notebook(nb: Notebook) -> bytes:
     text = json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
     return text.encode("utf-8", "backslashreplace")

@@ -39,11 +39,11 @@ def read_runs(
     shows these calls. Raises UsageError for a file that is neither, or a record with too many
     calls.
     """
-    runs = [run for path in paths for run in _runs_of(path, every) if run.id.startswith(id_)]
+    runs = [run for path in paths for run in _read_file_runs(path, every) if run.id.startswith(id_)]
     return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
 
 
-def _runs_of(path: Path, every: bool) -> Iterator[Run]:
+def _read_file_runs(path: Path, every: bool) -> Iterator[Run]:
     """Yield the runs of a notebook, or the run of an event file."""
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))

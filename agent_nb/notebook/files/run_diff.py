@@ -138,12 +138,14 @@ def _row_calls(log: Sequence[Event]) -> Iterator[Item]:
     for call, count in RecordedCall.count_equal(calls):
         agents = f" of the agent {call.agents}" if call.agents else ""
         times = f"\n({count} times)" if count > 1 else ""
-        yield Item(0, "call", f"call {call.name}{agents} in rows", f"{_pretty(call.args)}{times}")
+        yield Item(
+            0, "call", f"call {call.name}{agents} in rows", f"{_format_value(call.args)}{times}"
+        )
 
 
 def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:
     settings = {k: v for k, v in event.settings.items() if k not in NOT_COMPARED}
-    return "settings", _pretty(
+    return "settings", _format_value(
         {"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings}
     )
 
@@ -155,7 +157,7 @@ def _text(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
 
 
 def _call(event: e.Call, _: Calls) -> tuple[str, str]:
-    return f"call {event.name}", _pretty(event.args)
+    return f"call {event.name}", _format_value(event.args)
 
 
 def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
@@ -164,13 +166,17 @@ def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
         return None
     call = calls.get(event.call_id)
     args = event.args if event.args is not None or call is None else call.args
-    changed = f" with\n{_pretty(args)}" if args and (call is None or args != call.args) else ""
+    changed = (
+        f" with\n{_format_value(args)}" if args and (call is None or args != call.args) else ""
+    )
     return f"decision {call.name if call is not None else '?'}", f"{event.decision}{changed}"
 
 
 def _result(event: e.Result, _: Calls) -> tuple[str, str]:
     content = (
-        content_text(event.content) if isinstance(event.content, str) else _pretty(event.content)
+        content_text(event.content)
+        if isinstance(event.content, str)
+        else _format_value(event.content)
     )
     return (
         f"result {event.name}",
@@ -279,7 +285,7 @@ def _plain(text: str) -> str:
     return fit_text(line, _COLUMNS)
 
 
-def _pretty(value: object) -> str:
+def _format_value(value: object) -> str:
     """Return a value as text, line by line: JSON, or `name = text` for an object of one text."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), str):
         name, text = next(iter(value.items()))
