@@ -11,8 +11,8 @@ Rules
 - Modules, and functions and classes that were imported, do not count as variables here. The tool
   `variables` lists them, too, since a replay compares its list with the record.
 - No code of the described objects runs (`tools.describe`).
-- What the user points at (`mentioned`) is described in every mode, before the rest. A run without
-  the list of variables gets the description of these variables only.
+- What the user points at (`mentioned`) is described in every mode, before the rest. A run that gets
+  no list of variables gets only the descriptions of those pointed at.
 - Variables that the prompt names come first. All texts pass the secret filter before they are cut.
 """
 

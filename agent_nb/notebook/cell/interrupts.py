@@ -9,9 +9,9 @@ KeyboardInterrupt is raised inside that code only.
 Rules
 - KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never
   into an event loop.
-- The interrupted frames decide. From the innermost one outwards, code of `agent_nb.notebook` ("our
-  code" here) means "set the flag only", the user's namespace below a guard means "raise". Code that
-  a stand-in calls (see `STAND_IN`) counts as the user's.
+- The interrupted frames decide. From the innermost frame outwards, the first that belongs to
+  `agent_nb.notebook` ("our code") or to the user below a guard decides: ours only sets the flag,
+  the user's raises. Code that a stand-in calls (see `STAND_IN`) counts as the user's.
 - A job is a piece of the user's code, run under a guard; any object identifies it. `break_job`
   interrupts one job, also before it starts; that does not count as a press.
 - A press while our code runs inside the user's (a captured `print`) is raised when our code returns

@@ -40,10 +40,10 @@ _HOOKS = ("pre_handler_hook", "post_handler_hook")  # methods of an ipykernel
 class Request:
     """A request that the kernel handles, and the presses during that time; `code` is its text.
 
-    `is_agent_cell`: its code is an agent cell; `may_await`: it may at least await a run; `over`:
-    our code in it has ended, or plain code awaits a run. `early_presses` came before our code,
-    `late_presses` after it. `interrupts` are those of the first agent cell in it: nested and
-    concurrent ones change nothing.
+    `is_agent_cell`: its code is an agent cell; `may_await`: that, or plain code that may await a
+    run; `over`: our code in it has ended, or plain code awaits a run. `early_presses` came before
+    our code, `late_presses` after it. `interrupts` are those of the first agent cell in it: nested
+    and concurrent ones change nothing.
     """
 
     def __init__(self, code: str = "") -> None:

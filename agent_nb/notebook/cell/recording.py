@@ -12,8 +12,8 @@ Rules
   execution that has equal inputs and the lowest number. A run that a repeated tool call begins
   plays a record of that call. Old records that name no execution are played in the order of their
   start.
-- There a run without a matching record ends in an error; but a scripted model runs if its cell has
-  no record.
+- In that case a run without a matching record ends in an error, except that a scripted model runs
+  if its cell has no record.
 """
 
 from __future__ import annotations

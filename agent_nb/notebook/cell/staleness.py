@@ -1,6 +1,6 @@
 """The state of a notebook's agent cells: recorded, stale (and which input changed), or unrecorded.
 
-Why: shows what Run All will cost, and whether a notebook is ready to commit, without running it.
+Why: users see which cells Run All will ask again, and whether a notebook is ready to commit.
 
 Rules
 - Of each cell the newer text counts: as it ran in this kernel, or as it was saved. A cell that ran
@@ -95,7 +95,8 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
 
 
 def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
-    """Return the agent cells of the file in order, then those not saved yet by first run.
+    """Return the agent cells of the file in order, then unsaved ones in the order in which they
+    ran.
 
     `started`: see `Session.started_cells`.
     """
@@ -113,7 +114,9 @@ def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -
 def _history(
     session: Session, cell: Cell, options: Options, recorded: Sequence[Sequence[Event]]
 ) -> Sequence[Sequence[Event]]:
-    """Return the runs of the conversation before a cell: this kernel's if the cell ran here."""
+    """Return the runs before a cell in its conversation: this kernel's if it ran here, else
+    `recorded`.
+    """
     conversation = next((c for c in session.conversations if c.name == options.conversation), None)
     if conversation is None or all(turn.cell != cell.key for turn in conversation.turns):
         return recorded
@@ -137,7 +140,7 @@ def _compute_inputs(
 
 
 def _split_attached(session: Session, options: Options) -> Attached:
-    """Return the files of `--attach`, none of a map."""
+    """Return the files of `--attach`; for a map none."""
     names = () if options.map else options.attach
     return Attached.split(names, session.shell.user_ns)
 

@@ -125,7 +125,7 @@ class Cards:
 
 
 def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
-    """Return where a run first differs from its record, else from the newest one, as numbers."""
+    """Return where a run first differs from the record with its id, else from the newest record."""
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = zip_longest(events_of(record), log)
     seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
