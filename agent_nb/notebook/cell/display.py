@@ -5,8 +5,8 @@ alike.
 
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
-- A page with charts is divided at them (`view.make_parts`): each part is an output with the id of
-  the run. A page that replaces another has no more outputs than the page it replaces.
+- A page with charts is divided at them (`LiveView.make_parts`): each part is an output with the id
+  of the run. A page that replaces another has no more outputs than the page it replaces.
 - A text view has printed the run already: its end publishes only a new record, which shows nothing.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
 - While a run without a journal is shown as widgets, an empty journal says that it goes on: a

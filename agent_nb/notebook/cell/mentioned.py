@@ -1,4 +1,4 @@
-"""What the user points a run at: variables, files and cells by `@name`, and files by `--attach`.
+"""The variables, files and cells that a prompt mentions by `@name`, described for a model.
 
 Why: "@reviews has which columns?" needs neither a tool nor an approval. The record names what was
 meant, so that a replay compares exactly that, and no later variable or file of the same name.
@@ -47,7 +47,7 @@ UNKNOWN = "?"  # the digest of a file that is too large to be read: it is not co
 
 
 class Pointed(msgspec.Struct, frozen=True):
-    """What a run is pointed at: `mentions` for the record, `texts` for the model.
+    """The mentions and attached files of a run: `mentions` for the record, `texts` for the model.
 
     The mentioned variables are described with the others (`context`).
     """

@@ -95,8 +95,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
 
 
 def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
-    """Return the agent cells of the file in order, then unsaved ones in the order in which they
-    ran.
+    """Return the agent cells of the file in order, then unsaved ones in the order of first runs.
 
     `started`: see `Session.started_cells`.
     """
@@ -114,9 +113,7 @@ def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -
 def _history(
     session: Session, cell: Cell, options: Options, recorded: Sequence[Sequence[Event]]
 ) -> Sequence[Sequence[Event]]:
-    """Return the runs before a cell in its conversation: this kernel's if it ran here, else
-    `recorded`.
-    """
+    """Return the runs before a cell in its conversation; `recorded` if the cell has not run here."""
     conversation = next((c for c in session.conversations if c.name == options.conversation), None)
     if conversation is None or all(turn.cell != cell.key for turn in conversation.turns):
         return recorded

@@ -84,7 +84,7 @@ def _make_id(text: tuple[str, str, int]) -> str:
 def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str, Any], list[str]]:
     """Return the merged notebook, and a sentence for each conflict.
 
-    The versions agree on records and outputs (`three_way_merge.agree`).
+    The versions agree on records and outputs already (`three_way_merge.merge_results`).
     """
     conflicts: list[str] = []
     other_values = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
