@@ -113,7 +113,7 @@ def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -
 def _history(
     session: Session, cell: Cell, options: Options, recorded: Sequence[Sequence[Event]]
 ) -> Sequence[Sequence[Event]]:
-    """Return the runs before a cell in its conversation; `recorded` if the cell has not run here."""
+    """Return the runs before a cell in its conversation; `recorded` if it has not run here."""
     conversation = next((c for c in session.conversations if c.name == options.conversation), None)
     if conversation is None or all(turn.cell != cell.key for turn in conversation.turns):
         return recorded
