@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Background:
     """An event loop on a thread of its own, which starts with the first work.
 
-    `name`: of the thread. `at_exit`: makes the last work on the loop. `limit`: seconds that the end
-    of the process waits for that work.
+    `name`: the thread's. `at_exit`: returns the last work to do on the loop. `limit`: seconds that
+    the end of the process waits for that work.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The `.env` of a folder: variables that its owner keeps for programs started there.
+"""Read the `.env` of a folder: variables that its owner keeps for programs started there.
 
 Rules: the nearest file counts (`find_nearest`); one that is unreadable or larger than 1 MB is
 ignored. Reading sets no variable; which values count is decided elsewhere (`trust`).

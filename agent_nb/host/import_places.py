@@ -1,8 +1,10 @@
-"""Where this package's own imports are looked up: what is installed, never the user's project.
+"""Decide where this package's own imports are looked up: never in the user's project.
+
+Why: a file of a stranger's project must not replace a library (`imports`).
 
 Rules
-- Installed are the standard library, site-packages and what their .pth files name; these come
-  first, then the other absolute entries of `sys.path`.
+- Installed places come first: the standard library, site-packages and what their .pth files name.
+  The other absolute entries of `sys.path` follow.
 - A project is the working folder and all below it (unless that is the user's home), the folders
   above it, and the repository around it. Relative entries of `sys.path` belong to it.
 """
@@ -21,8 +23,8 @@ MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 class Places:
     """Where our imports are looked up, for one state of `sys.path` and the working folder.
 
-    `path` holds the entries that count, `rest` the others. `folders`: the working folder, and the
-    one in which the process started.
+    `path` holds the entries that are searched, `rest` the others. `folders`: the working folder,
+    and the folder in which the process started.
     """
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
@@ -32,19 +34,21 @@ class Places:
             os.path.abspath(os.sep),
         }
         self._sites = _sites()
-        rooted = [e for e in entries if os.path.isabs(e)]
-        # reading .pth files takes time: only if some entry is neither installed nor theirs
+        absolute = [e for e in entries if os.path.isabs(e)]
+        # reading .pth files takes time: needed only if an entry is outside the sites
         self._trees = (
-            set(_trees(self._sites)) if any(not _within(e, self._sites) for e in rooted) else set()
+            set(_trees(self._sites))
+            if any(not _within(e, self._sites) for e in absolute)
+            else set()
         )
         self._known: dict[tuple[str, str], bool] = {}
         above = {  # the folders above a project, unless they are installed
             e
-            for e in rooted
+            for e in absolute
             if any(_within(folder, [os.path.realpath(e)]) for folder in folders)
             and not self._installed(e)
         }
-        allowed = [e for e in rooted if e not in above and not self._strange(e)]
+        allowed = [e for e in absolute if e not in above and not self._strange(e)]
         self.path = sorted(allowed, key=lambda e: not self._installed(e))
         self.rest = [e for e in entries if e not in self.path]
 
@@ -107,11 +111,11 @@ def _sites() -> list[str]:
         *own,
     ]
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    beside = any(
+    is_target = any(
         name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
         for name in _names(home)
     )
-    return [*sites, home] if beside else sites  # beside: `pip install --target`
+    return [*sites, home] if is_target else sites  # `pip install --target`
 
 
 def _trees(sites: Iterable[str]) -> Iterator[str]:

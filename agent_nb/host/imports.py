@@ -1,13 +1,13 @@
-"""This package's own imports never resolve in the notebook's folder.
+"""Keep this package's own imports from resolving in the notebook's folder.
 
 Why: a kernel has the notebook's folder on `sys.path`, before the installed packages. A `keyring.py`
 beside a stranger's notebook would run, unseen, when this package imports keyring.
 
 Rules
-- A finder at the front of `sys.meta_path` looks up the stack for the importer: the first frame of
-  `agent_nb` makes an import ours, the first frame of the user (`__main__`, a module of the project,
-  a tool that we call: `mark_foreign`) makes it the user's. Libraries in between import for their
-  caller. The user's imports are not touched.
+- A finder at the front of `sys.meta_path` goes up the call stack to the first frame that is ours
+  (`agent_nb`) or the user's (`__main__`, a module of the project, a tool that we call:
+  `mark_foreign`). It decides whose import this is: libraries in between import for their caller.
+  The user's imports are not touched.
 - Our imports are looked up in `import_places`: never in the project.
 - A module that the user has imported from the project is not the library of that name:
   `import_library` and `find_library` treat it as absent, `verify` reports it.
@@ -56,20 +56,20 @@ NEEDED = (  # libraries that `verify` looks at; all are required ones
     "pygments",
     "yaml",
 )
-_swapping = threading.RLock()  # held while `sys.path` is another
+_swapping = threading.RLock()  # held while `sys.path` is replaced
 _PACKAGES: dict[str, _Packages] = {}  # by entry of sys.path
 # functions marked as foreign, by id: a code object's own hash looks at all its constants
 _foreign: dict[int, CodeType] = {}
 
 
 def mark_foreign(function: F) -> F:
-    """Mark a function of ours that calls foreign code, whose imports are then not ours."""
+    """Mark a function of ours that calls foreign code: imports of that code are not ours."""
     _foreign[id(function.__code__)] = function.__code__
     return function
 
 
 class Guard:
-    """The finder for our imports. It notes the working folder in which it is made."""
+    """The finder for our imports. It remembers the working folder in which it was created."""
 
     def __init__(self) -> None:
         self._start = _folder()
@@ -119,16 +119,16 @@ class Guard:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, places.path if finder is PathFinder else None, target)
-            # an installed package that names its folder
-            named = str(getattr(finder, "__module__", "")).startswith("__editable__")
+            # the finder of an editable installation, which names its folder
+            editable = str(getattr(finder, "__module__", "")).startswith("__editable__")
             if spec is not None and (
-                finder is PathFinder or named or not places.strange(name, _place(spec))
+                finder is PathFinder or editable or not places.strange(name, _place(spec))
             ):
                 return spec
         return None
 
     def _is_ours(self, frame: FrameType | None) -> bool:
-        """Return whether the first frame of us or of the user, from `frame` up, is one of us."""
+        """Return whether the first frame that is ours or the user's, from `frame` up, is ours."""
         places = self.places()
         while frame is not None:
             code, name = frame.f_code, str(frame.f_globals.get("__name__"))
@@ -210,9 +210,8 @@ class _Packages:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._changed = (
-            -1
-        )  # the folder's last change that was read, ns since the epoch; -1: read anew
+        # the folder's last change that was read, ns since the epoch; -1: read anew
+        self._changed = -1
         self._packages: frozenset[tuple[str, int]] | None = None  # with the time of their change
         self._groups: dict[str, list[EntryPoint]] = {}
 
@@ -222,7 +221,7 @@ class _Packages:
             packages = frozenset(_packages(self._folder))
             if packages != self._packages:
                 self._groups = _read_entry_points(self._folder)
-            # An installer adds the folder of a package first and its files after that, which does
+            # An installer creates the folder of a package before its files, and adding these does
             # not change the time of our folder again: what may be half written is read once more.
             latest = max((when for _, when in packages), default=0)
             settled = latest < time.time_ns() - SETTLED
@@ -239,7 +238,7 @@ def _changed(path: str) -> int:
 
 
 def _packages(folder: str) -> Iterator[tuple[str, int]]:
-    """Yield the name and the last change of what describes a package in a folder."""
+    """Yield name and last change of each package's metadata in a folder (`.dist-info` …)."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith((".dist-info", ".egg-info")):
@@ -262,7 +261,7 @@ def _read_entry_points(folder: str) -> dict[str, list[EntryPoint]]:
 def without_project() -> Iterator[None]:
     """Limit `sys.path` to `import_places`, for a library that reads its own entry points.
 
-    Other threads do not see the project meanwhile either: hold it briefly.
+    Other threads share `sys.path` and do not see the project meanwhile: keep the block short.
     """
     with _swapping:
         before, sys.path = sys.path, list(GUARD.places().path)
@@ -273,7 +272,7 @@ def without_project() -> Iterator[None]:
 
 
 def _is_part(name: str) -> bool:
-    """Return whether the package above `name` is a namespace package, with parts anywhere."""
+    """Return whether the parent package of `name` is a namespace package, with parts anywhere."""
     above = sys.modules.get(name.rpartition(".")[0])
     return above is not None and getattr(above, "__file__", None) is None
 

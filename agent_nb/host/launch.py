@@ -1,5 +1,5 @@
-"""What the process that started this one vouches for: which requests come from it, and whether
-anything may run live here.
+"""What the parent process decided for this one: which requests are really its own, and whether
+anything may run live.
 
 Why the environment: a front end copies a stranger's cell metadata into its requests, so nothing in
 a request proves its sender. Only the starter of a kernel can put a secret into the environment of
@@ -9,13 +9,13 @@ Rules
 - The environment is read when the package is imported, before any cell runs and however the package
   is used (magics, `await agent(…)`). The secret is removed from `os.environ`: child processes never
   see it.
-- A secret of the wrong size proves nothing; it is compared in constant time, and only here.
+- A secret of the wrong size proves nothing. Secrets are compared in constant time, and only here.
 - `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment later,
   nothing runs live. `RERUN=replay` also counts if it is set later.
-- Where nothing runs live, no model but a script is asked, and no server outside this process is
+- Where nothing runs live, only scripted models answer, and no server outside this process is
   reached: `check_address` refuses a connection before it is made, unless this process serves the
-  port. Magics, `await agent(…)`, sub-agents, `watch` and `attach` all ask here, because a test that
-  quietly calls a provider proves nothing.
+  port. Magics, `await agent(…)`, sub-agents, `watch` and `attach` all check here, because a test
+  that quietly calls a provider proves nothing.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Why: a new provider, dialect, codec, tool or card is one file or package, with n
 Rules
 - The public name of a plug-in is its file name with `-` for `_`; the module offers it under the
   room's attribute (`ATTRIBUTE`), at its left margin (a package: imports it in its `__init__`).
-  Other files are machinery of the room. Nothing is imported until it is asked for.
+  Other files are machinery of the room. A plug-in is imported when it is first used.
 - A built-in file wins over an entry point of the same name. Only entry points of installed packages
   count, never those of the notebook's folder (`imports`).
 - An unknown name is a UsageError that lists the known ones. If an installed plug-in raises or is of
@@ -125,7 +125,7 @@ def _package(room: str, name: str) -> str:
 
 
 def _checked(room: str, plugin: Any) -> Any:
-    """Return a plug-in that has what the room needs.
+    """Return the plug-in if it has what the room needs.
 
     Raises TypeError if it is of the wrong kind, or what reading its members raises.
     """

@@ -1,4 +1,4 @@
-"""Files that only the user can read, such as keys, permissions and journals.
+"""Write files that only the user can read, such as keys, permissions and journals.
 
 Rule: a file appears complete or not at all. It is written beside its target and then moved.
 """

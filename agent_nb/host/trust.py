@@ -1,18 +1,18 @@
 """What the notebook's folder may do, remembered for this user.
 
 Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide
-where prompts go and which tools run without asking. In a folder they are the word of its author;
-they count once the user has allowed them.
+where prompts go and which tools run without asking. The author of the folder, perhaps a stranger,
+wrote them; so they count only once the user has allowed them.
 
 Rules
-- What a folder offers is an `Offer`. Keys are allowed for the folder, other files for exactly their
-  content: a changed file asks again.
-- An MCP server runs a command. It is allowed by its entry, one by one, and only so:
-  `AGENT_NB_TRUST_MCP` allows the servers of one process, what allows a folder does not.
+- An `Offer` says what a file would do. Keys are allowed for the folder, other files for exactly
+  their content: after a change the user is asked again.
+- An MCP server runs a command, so each entry needs its own permission; one for the folder does not
+  cover it. `AGENT_NB_TRUST_MCP` allows all servers for one process.
 - Permissions are kept in one file of the user's state folder that only the user can read;
-  `AGENT_NB_TRUST_FOLDER` allows everything else for one process.
+  `AGENT_NB_TRUST_FOLDER` allows everything but servers for one process.
 - A file that the user names on a command line counts (`trust_file`).
-- An offer says what it would do, by names; it never holds a value.
+- An offer names variables, rules and endpoints; it never holds their values.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Offer(msgspec.Struct, frozen=True):
     """What a file would do if it were allowed.
 
     `file` is absolute, `does` is in words, `digest` is empty if the content does not matter.
-    `name`: of a server, the only offer that is a part of a file.
+    `name`: the server, if the offer is one entry of the file and not the whole file.
     """
 
-    #: variables that allow every folder in this process: everything but servers, and all servers
+    #: environment variables that allow, for every folder, everything but servers; and all servers
     TRUST_FOLDER: ClassVar = "AGENT_NB_TRUST_FOLDER"
     TRUST_SERVERS: ClassVar = "AGENT_NB_TRUST_MCP"
     OPTION: ClassVar = "--trust-folder"
@@ -56,7 +56,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, what: What, path: Path, does: str, content: bytes | None = None) -> Offer:
-        """Return the offer of a file, for exactly its `content`, or (None) for any content."""
+        """Return the offer of a file, for exactly this `content` (None: for any content)."""
         return cls(
             what,
             os.path.abspath(path),
@@ -79,7 +79,7 @@ class Offer(msgspec.Struct, frozen=True):
         return f"{self}. It counts only when you allow it: {self.HOW}"
 
     def is_allowed(self) -> bool:
-        """Return whether the user has allowed this."""
+        """Return whether the user has allowed this offer."""
         if (self.file, self.digest) in _allowed_here:
             return True
         folder = _load().folders.get(os.path.realpath(self.folder), Folder())
@@ -98,7 +98,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @staticmethod
     def allow_all(offers: Iterable[Offer]) -> bool:
-        """Allow each offer; return False if it holds in this process only, as it was not saved."""
+        """Allow each offer; return False if that could not be saved and ends with this process."""
         permissions = _load()
         for offer in offers:
             _allowed_here.add((offer.file, offer.digest))
@@ -109,7 +109,7 @@ class Offer(msgspec.Struct, frozen=True):
         return _save(permissions)
 
     def withdraw(self) -> bool:
-        """Withdraw the permission of a server, as its entry is or was; return whether it had one.
+        """Withdraw a server's permission, even for an earlier entry; return whether it had one.
 
         Raises UsageError if that cannot be saved.
         """
@@ -127,7 +127,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a folder may do: provide keys, be obeyed in `files`, start `servers` (name: SHA-256)."""
+    """What a folder may do: give keys, have `files` obeyed, start `servers` (name: SHA-256)."""
 
     keys: bool = False
     files: dict[str, str] = {}
@@ -153,17 +153,17 @@ def path() -> Path:
 
 
 def is_trusted_everywhere(variable: str = Offer.TRUST_FOLDER) -> bool:
-    """Return whether every folder is allowed everything in this process, servers left out.
+    """Return whether an environment variable allows every folder, all but servers, in this process.
 
-    `variable`: `Offer.TRUST_SERVERS` for these. A value from the folder's own `.env` does not
-    count: some front ends set its variables.
+    `variable`: `Offer.TRUST_SERVERS` asks about servers instead. A value from the folder's own
+    `.env` does not count: some front ends set its variables.
     """
     value = os.environ.get(variable, "")
     return value not in ("", "0", dotenv.read_variables().get(variable))
 
 
 def _add_offer(before: Folder, offer: Offer) -> Folder:
-    """Return what a folder may do once an offer of it is allowed, too."""
+    """Return the permissions of a folder, `before`, with one more of its offers allowed."""
     if offer.what == "keys":
         return msgspec.structs.replace(before, keys=True)
     if offer.what == "server":

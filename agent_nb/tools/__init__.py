@@ -1,4 +1,4 @@
-"""Tools: `decorator` makes them of functions, `toolset` collects, `runner` runs, `approval` asks.
+"""Tools: `decorator` makes them, `toolset` collects them, `runner` runs calls, `approval` asks.
 
 Read `base` first: the contract of the room. A file that defines `tools` is a plug-in with built-in
 tools. Other rooms collect the tools of a run, run calls, and describe the variables of a notebook.

@@ -1,10 +1,12 @@
-"""The values of the tool room: a tool, its context, its updates and outcome, questions, reports.
+"""The contract of tools: a tool, its context, updates and outcome, approval questions, reports.
+
+Why: tools of other packages build on these types, so the rest of the room may change.
 
 Rules
 - A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
   its return value.
-- `Host` gives access to the kernel's main thread. Outside a notebook there is none, and tools run
-  in worker threads.
+- `Host` gives access to the kernel's main thread. Outside a notebook a tool has no host and runs in
+  a worker thread.
 - Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: with status
   `cancelled`). Only the loop's cancellation passes through, after every call has its result.
 """
@@ -45,8 +47,8 @@ class Update(msgspec.Struct, frozen=True):
     """Progress of a running tool: `text`, `fraction` (0 to 1) or `data`, and a `message`.
 
     `printed`: the text was printed to stdout; the model reads it beside the result. `picture`: a
-    picture that is shown at once, with its index among those of the call; without one, the earlier
-    pictures are gone. The outcome has it too, unless the call is stopped.
+    picture to show at once and its index among those of the call; None in its place removes the
+    earlier ones. The outcome repeats the pictures, unless the call is stopped.
     """
 
     text: str = ""
@@ -75,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True):
     attachments: tuple[dict[str, Any], ...] = ()
 
     def after(self, printed: str) -> Outcome:
-        """Return it with the text that the code printed before its content."""
+        """Return the outcome with `printed`, the output of its code, before the content."""
         if not printed:
             return self
         text = self.content if isinstance(self.content, str) else dumps(self.content)
@@ -112,7 +114,7 @@ class Host(Protocol):
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous function on the main thread and return its value.
 
-        Raises what it raises, and EOFError if it asked at a keyboard that is not there.
+        Raises what it raises, and EOFError if it reads input where there is no keyboard.
         """
 
     def namespace(self) -> dict[str, Any]:
@@ -219,9 +221,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     parameter that holds a shell command, if any (globs of allow rules then do not match across
     shell operators). `grace`: seconds to clean up after a stop. `compare`: what must equal the
     record when a test runs a call again: the whole result, durations too (exact), its text, or
-    nothing. `agent`: the agent that this tool is, if any. `each`: a yes to the whole run does not
-    cover it. `origin`: what runs its calls, if it is not the code of `invoke`: a yes that is
-    remembered is for this origin.
+    nothing. `agent`: the agent behind this tool, if any. `each`: a yes to the whole run does not
+    cover this tool. `origin`: what runs its calls, unless it is the code of `invoke`; a remembered
+    yes holds for this origin only.
     """
 
     spec: ToolSpec
@@ -276,7 +278,7 @@ class Question(msgspec.Struct, frozen=True):
     tool: Tool | None = None
 
     def find_fault(self, args: dict[str, Any]) -> str:
-        """Return why the tool cannot be called with `args`, "" if it can as far as is known."""
+        """Return why the tool cannot be called with `args`, "" if no fault is known."""
         try:
             if self.tool is not None:
                 self.tool.validate(args)
@@ -303,11 +305,11 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def denial(self) -> str:
-        """What the model reads of a denial: the user's own words are named as such."""
-        words = self.reason.strip() or self.NO
-        if words != self.NO and self.by in ("click", "stdin", "remote"):
-            words = f"{self.NO}: {words}"
-        return f"Not run: {words}" + ("" if words.endswith((".", "!", "?")) else ".")
+        """The denial as the model reads it; the user's own words follow `NO`."""
+        reason = self.reason.strip() or self.NO
+        if reason != self.NO and self.by in ("click", "stdin", "remote"):
+            reason = f"{self.NO}: {reason}"
+        return f"Not run: {reason}" + ("" if reason.endswith((".", "!", "?")) else ".")
 
 
 class Report(Protocol):

@@ -1,12 +1,13 @@
-"""What the code of one call displays, kept for its card: pictures, charts, tables, widgets.
+"""Keep what the code of a call displays (pictures, charts, tables, widgets) for the call's card.
+
+Why: people look for a picture in the card of the call that made it, not below all cards.
 
 Rules
-- A picture, a chart, a table or a widget belongs to its call: it stands in its card, and is not
-  displayed below the cards.
-- What only a script or a frame can show (JavaScript, a map of folium) stays a display of the cell,
-  and so does what a front end draws by a type that is not known here. The tool has its text.
-- Text that is displayed is text that is printed.
-- Everything that is kept is redacted first.
+- A picture, chart, table or widget is shown in the card of its call, and not below the cards.
+- The cell itself displays what needs a script or a frame (JavaScript, a folium map), and types that
+  only an extension of the front end can draw. The result of the call then has its text.
+- Displayed text counts as printed text.
+- Everything is redacted before it is kept.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from .results import convert_formatted
 
 
 class CallDisplays:
-    """Takes the displays of one call, as `capture.Displays`; `figures` has what it keeps.
+    """The `capture.Displays` of one call; `figures` holds what it keeps.
 
     `write` receives the text that stands for a display. `clean` returns a MIME bundle without
-    secrets. `through`: nobody sees the card, so everything is displayed as well.
+    secrets. `through`: no view shows the card, so the cell displays everything as well.
     """
 
     def __init__(
@@ -52,25 +53,25 @@ class CallDisplays:
         return bundle
 
     def take(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
-        """Keep a display for the call; return what is displayed below the cards all the same.
+        """Keep a display for the call; return the bundle that the cell must display, or None.
 
         `key`: the id of the display. `update`: it replaces the one with this id.
         """
         data, text = Figures.read_display(bundle, self._clean)
         if update and not self.figures.has(key):
-            return data  # it stands where it was displayed
-        kept, caption = self.figures.add_display(data, key)
-        if not update and (said := caption or text):
-            self._write(said)
-        return data if self._through or not kept else None
+            return data  # the display to update is in the cell, not in the card
+        is_kept, caption = self.figures.add_display(data, key)
+        if not update and (summary := caption or text):
+            self._write(summary)
+        return data if self._through or not is_kept else None
 
     def add_figure(self, figure: Any) -> None:
-        """Keep a figure that nothing displayed."""
+        """Keep a figure that the code made but did not display."""
         if (picture := Figures.draw(figure)) is not None:
             self._write(f"{self.figures.add(picture)}\n")
 
     def add_to(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with what was shown, unless it has attachments."""
+        """Return an outcome with the displays as its attachments, unless it has its own."""
         if outcome.attachments or not self.all:
             return outcome
         return msgspec.structs.replace(outcome, attachments=self.all)
@@ -82,7 +83,7 @@ class CallDisplays:
     def convert_value(
         self, value: Any, bundle: Mapping[str, Any], *, quiet: bool = False
     ) -> Outcome:
-        """Return the outcome of a cell whose last expression has a value, formatted as `bundle`.
+        """Return the outcome of a cell; `value`: of its last expression, formatted as `bundle`.
 
         `quiet`: the code ends with a semicolon, so that only the model gets the value, as text.
         """

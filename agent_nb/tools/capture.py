@@ -12,8 +12,8 @@ Rules
   crash because another thread restored one.
 - Threads that captured code starts, and functions it submits to a thread pool, belong to its
   capture. Once the code has ended they print to the streams.
-- Text that a capture passes on to the streams is filtered across writes. While a capture has a
-  filter, other writes pass it one by one.
+- Text that a capture passes on to a stream is filtered as one text, so that a key in two writes is
+  found. Writes of code outside the capture are filtered one by one.
 - Not captured: what C code writes to file descriptors, and other processes.
 """
 
@@ -34,23 +34,23 @@ Write = Callable[[Any], Any]
 
 
 class Displays(Protocol):
-    """What becomes of the displays of captured code (`call_displays`)."""
+    """Receives the displays of captured code (`call_displays` implements it)."""
 
     def format_value(self, value: Any, bundle: dict[str, Any]) -> dict[str, Any]:
         """Return the MIME bundle of a formatted value, with a chart as JSON."""
 
     def take(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
-        """Keep a display for the call; return what is displayed below the cards all the same."""
+        """Keep a display for the call; return the bundle that the cell must display, or None."""
 
     def clear(self) -> None:
-        """Forget what was shown."""
+        """Forget the displays."""
 
 
 class OutputCapture:
     """Sends what the entering context writes to stdout to `out`, to stderr to `err` (None: `out`).
 
-    A context manager for one use. `through`: to the streams as well. `redaction`: the secret filter
-    for what goes there. `displays`: what takes displays (None: they are shown as elsewhere).
+    A context manager for one use. `through`: write to the streams as well. `redaction`: the secret
+    filter for that. `displays`: receives displays (None: the cell displays them as usual).
     """
 
     def __init__(
@@ -132,22 +132,22 @@ class OutputCapture:
         return restore
 
     def pass_on(self, write: Write, text: str) -> None:
-        """Write `text` to a stream, filtered, if the output goes there."""
+        """Write `text`, filtered, to a stream, if output also goes to the streams."""
         if not self._through:
             return
         if self.redaction is None:
             write(text)
             return
         with self._writing:
-            _, passing = self._filters.setdefault(id(write), (write, self.redaction.stream()))
-            write(passing.feed(text))
+            _, stream_filter = self._filters.setdefault(id(write), (write, self.redaction.stream()))
+            write(stream_filter.feed(text))
 
     def close(self) -> None:
         """End the capture and write what the filters held back."""
         self.open = False
         with self._writing:
-            for write, passing in self._filters.values():
-                if rest := passing.close():
+            for write, stream_filter in self._filters.values():
+                if rest := stream_filter.close():
                     write(rest)
 
 
@@ -157,14 +157,14 @@ _shown: ContextVar[bool] = ContextVar("agent_nb_shown", default=False)
 _of_threads: weakref.WeakKeyDictionary[threading.Thread, OutputCapture] = (
     weakref.WeakKeyDictionary()
 )
-_lock = threading.Lock()  # of the two lists
+_lock = threading.Lock()  # of the three lists below
 _open: list[OutputCapture] = []
 _hooks: list[tuple[Any, str, Callable[[Any], Any]]] = []  # methods of shells that are replaced, too
-_restore: list[Callable[[], None]] = []  # puts back what `_replace` replaced, when none is open
+_restore: list[Callable[[], None]] = []  # undo each `_replace`, once no capture is open
 
 
 def _install(capture: OutputCapture) -> None:
-    """Open a capture; the first one hooks threads, and each one the streams of the moment."""
+    """Open a capture. The first one hooks threads, each one the current stdout and stderr."""
     with _lock:
         if not _open:
             _replace(threading.Thread, "start", _capturing_start)
@@ -181,7 +181,7 @@ def _install(capture: OutputCapture) -> None:
 
 
 def _remove(capture: OutputCapture) -> None:
-    """Take a capture off the list; after the last one everything is put back."""
+    """Take a capture off the list; after the last one, restore all replaced attributes."""
     with _lock:
         _open.remove(capture)
         while not _open and _restore:
@@ -189,7 +189,7 @@ def _remove(capture: OutputCapture) -> None:
 
 
 def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace an attribute by `make(attribute)` until `_remove`; one that is ours already stays."""
+    """Replace an attribute by `make(attribute)` until `_remove`, unless it is replaced already."""
     if getattr(getattr(owner, "__dict__", {}).get(name), "agent_nb", False):
         return
     replacement = make(getattr(owner, name, None))
@@ -199,7 +199,7 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def _capturing_write(write: Write, which: Callable[[OutputCapture], Write]) -> Write:
-    """Return a `write` that sends text to the capture of its context: `which` chooses the side."""
+    """Return a `write` that sends text to its context's capture; `which` picks `out` or `err`."""
 
     def put(text: Any) -> Any:
         if not isinstance(text, str):
@@ -215,7 +215,7 @@ def _capturing_write(write: Write, which: Callable[[OutputCapture], Write]) -> W
 
 
 def _filter_secrets(text: str) -> str:
-    """Return a text of code that is not captured without the secrets of all open captures."""
+    """Return text of code that is not captured, without the secrets of any open capture."""
     for capture in tuple(_open):
         text = text if capture.redaction is None else capture.redaction.value(text)
     return text
@@ -250,7 +250,7 @@ def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _run_in(capture: OutputCapture, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` so that it runs with a capture, whatever thread of a pool runs it."""
+    """Return a function that runs `function` with a capture, on any thread of a pool."""
 
     def call(*args: Any, **options: Any) -> Any:
         token = _entered.set(capture)

@@ -1,13 +1,13 @@
-"""What a result says of a chart or a styled table that has no picture.
+"""Tell the model, in the text of a result, that a chart or styled table has no picture.
 
-Why: a model sees a chart only as a picture, and these libraries make one only with the help of
-another package. Without a word it takes the text of the result for all there is.
+Why: a model sees a chart only as a picture, and these libraries need another package to make one.
+Without a note, the model would take the rest of the text for the complete result.
 
 Rules
-- A value counts by the module of its type, a display by its kinds; nothing is imported.
-- The words stand on a line of their own, and so does the name of a chart (`[figure 1: a Plotly
-  chart]`). A replay compares results without them: they depend on what is installed, and older
-  records do not name charts (`without_chart_words`).
+- The module of its type identifies a value, its MIME types a display; nothing is imported.
+- A note is a line of its own, as is the caption of a chart (`[figure 1: a Plotly chart]`). A replay
+  compares results without both (`without_chart_words`): they depend on the installed packages, and
+  older records have no captions of charts.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..host import find_library
 class _Chart(msgspec.Struct, frozen=True):
     """A kind of chart.
 
-    `name`: in words. `types`: a regular expression of the modules of its types. `kinds`: one of the
-    MIME types of its displays, "" for none. `module` and `package`: what must be installed for a
-    picture. `then`: the code that makes one, "" if `charts` does.
+    `name`: in words. `types`: a regular expression for the modules of its types. `kinds`: one for
+    the MIME types of its displays, "" for none. `module` and `package`: what must be installed for
+    a picture. `then`: what the user's code must do to get one, "" if `charts` draws it.
     """
 
     name: str
@@ -78,14 +78,14 @@ _LINE = re.compile(
 
 
 def chart_words(value: Any) -> str:
-    """Describe a chart that has no picture in words; "" for any other value."""
+    """Return the note for a value that is a chart or styled table; "" for any other value."""
     modules = [c.__module__ for c in type(value).__mro__ if isinstance(c.__module__, str)]
     charts = (c for c in _CHARTS if any(re.match(c.types, module) for module in modules))
     return _words(next(charts, None))
 
 
 def display_words(bundle: Mapping[str, Any]) -> str:
-    """Return the words for a display of a chart without a picture, "" for any other."""
+    """Return the note for the display of a chart or styled table; "" for any other display."""
     styled = _STYLER.fullmatch(str(bundle.get("text/plain", "")))
     for chart in _CHARTS:
         if (not chart.kinds and styled) or any(re.fullmatch(chart.kinds, k) for k in bundle):
@@ -94,17 +94,17 @@ def display_words(bundle: Mapping[str, Any]) -> str:
 
 
 def without_chart_words(content: Any) -> Any:
-    """Return the text of a result without these words."""
+    """Return the content of a result without notes on charts and captions of charts."""
     return _LINE.sub("", content) if isinstance(content, str) else content
 
 
 def name_missing_picture(name: str) -> str:
-    """Return the words for a chart, named as `a Plotly chart`, of which there is no picture."""
+    """Return the note for a chart without a picture; `name` is as in `_CHARTS`."""
     return _words(next((chart for chart in _CHARTS if chart.name == name), None))
 
 
 def says_undrawn(text: str) -> bool:
-    """Return whether such words say that nothing is missing: a picture is still to be drawn."""
+    """Return whether a note says that drawing failed, and not that something is missing."""
     return text.endswith(_FAULT)
 
 
@@ -112,7 +112,7 @@ def _words(chart: _Chart | None) -> str:
     if chart is None:
         return ""
     missing = not find_library(chart.module)
-    how = [*([f"pip install {chart.package}"] if missing else []), *filter(None, [chart.then])]
-    if not how:
+    steps = [*([f"pip install {chart.package}"] if missing else []), *filter(None, [chart.then])]
+    if not steps:
         return f"[no picture of {chart.name}: {chart.package}{_FAULT}"
-    return f"[no picture of {chart.name}: {', then '.join(how)} makes one]"
+    return f"[no picture of {chart.name}: {', then '.join(steps)} makes one]"

@@ -1,11 +1,12 @@
-"""Charts of Plotly, Altair and Bokeh: their JSON from an object, and a picture of it.
+"""Charts of Plotly, Altair and Bokeh: read the JSON of a chart object, and draw a picture of it.
 
-Why: an untrusted notebook and a model see a chart only as a picture, and each library makes one
-with the help of another package (`chart_words`).
+Why: an untrusted notebook and a model see a chart only as a picture, and each library needs another
+package to make one (`chart_words`).
 
 Rules
-- An object counts by the module of its type; a library is imported only if code has loaded it.
-- Nothing is drawn that loads data from an address (`wire.Shown`).
+- The module of its type identifies a chart. No chart library is imported unless user code has
+  loaded it; the package that draws its picture is imported if it is installed.
+- A Plotly or Vega chart that loads data from an address is not drawn (callers ask `wire.Shown`).
 - A library that fails costs the picture, not the result.
 """
 
@@ -31,7 +32,7 @@ def chart_bundle(value: Any) -> dict[str, Any]:
         (m for c in type(value).__mro__ if (m := _library(c)) in ("altair", "plotly")), ""
     )
     if library == "altair":
-        # a long table is refused by the object itself, as in any cell
+        # Altair itself refuses a long table, as it does in any cell
         chart = call_method(value, "to_dict") if hasattr(type(value), "to_dict") else None
         return {VEGA_LITE: chart, _TEXT: "alt.Chart(...)"} if _is_whole(chart, "$schema") else {}
     if library == "plotly":
@@ -42,7 +43,7 @@ def chart_bundle(value: Any) -> dict[str, Any]:
 
 
 def _is_whole(chart: Any, key: str) -> bool:
-    """Return whether the JSON is that of a chart, and not of one of its parts."""
+    """Return whether the JSON describes a complete chart, not a part of one."""
     return isinstance(chart, dict) and key in chart
 
 
@@ -51,11 +52,11 @@ def _library(kind: type) -> str:
 
 
 def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a formatted value with the JSON of its chart in place of HTML and scripts.
+    """Return the MIME bundle of a value; a chart has its JSON in place of HTML and scripts.
 
-    A chart of Bokeh has a picture in addition, if one can be made.
+    A Bokeh chart keeps its bundle and gets a picture, if one can be made.
     """
-    if not bundle:  # it has displayed itself
+    if not bundle:  # the value has displayed itself
         return dict(bundle)
     if chart := chart_bundle(value):
         rest = {k: v for k, v in bundle.items() if k == _TEXT or k.startswith("image/")}
@@ -66,7 +67,7 @@ def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draw_chart(kind: str, chart: Any) -> bytes:
-    """Return a chart as PNG, b"" if its library, or what draws for it, is missing or fails."""
+    """Return a chart as PNG, b"" if a package that is needed to draw it is missing or fails."""
     try:
         if kind == PLOTLY:
             return _draw_plotly(chart)
@@ -86,7 +87,7 @@ def _draw_plotly(chart: Any) -> bytes:
 
 
 def _draw_bokeh(value: Any) -> bytes:
-    """Return what a browser shows of a Bokeh chart as PNG; Selenium drives it."""
+    """Return a screenshot of a Bokeh chart as PNG, from a browser that Selenium drives."""
     if not find_library("selenium"):
         return b""
     target = io.BytesIO()

@@ -1,12 +1,12 @@
-"""The commands in a shell command line, as far as its text shows them.
+"""Find the commands in a shell command line, as far as its text shows them.
 
 Why: a policy that denies `rm *` also means the `rm` in `ls; rm x` and in `sudo rm x` (`wrappers`).
-No text shows everything a shell will do (variables, aliases, other languages); a rule that must be
-watertight denies `shell`.
+No text shows everything that a shell will do (variables, aliases, other languages): a policy that
+must be watertight denies the tool `shell`.
 
 Rules
-- What a command starts counts for rules that restrict, never for rules that allow.
-- Rather too many commands are found than too few: text in quotes or after a `#` is split too.
+- A command that is started by another one counts for restricting rules, never for allowing rules.
+- In doubt a command too many is found: text in quotes or after a `#` is split too.
 - White space at the ends is dropped; runs of it become one space.
 """
 
@@ -18,11 +18,11 @@ from functools import cached_property
 
 from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
 
-# characters of commands inside commands that are read: so many, and so many times the whole line
+# the most characters of nested commands that are read: a constant, plus a multiple of the line
 READ_ALWAYS, READ_TIMES = 20_000, 2
 
 OPERATORS = re.compile(r"[;&|<>`$(){}\n\r\\]")
-# between two commands of a line; around commands inside one; before the program of one
+# what separates commands; what encloses a nested command; what may precede a program
 _BETWEEN = re.compile(r"&&|\|\||[;&|\n\r]")
 _NESTED = re.compile(r"\$?\(|[)`]")
 _SPACE = re.compile(r"[ \t]+")
@@ -47,7 +47,7 @@ def commands(line: str) -> list[str]:
 
 
 class CommandLine:
-    """A command line, and what restricting rules compare of it."""
+    """A command line, and the spellings of it that restricting rules compare."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -56,18 +56,18 @@ class CommandLine:
 
     @cached_property
     def wholes(self) -> set[str]:
-        """The forms of the whole line: commands that its parts do not show are among them."""
+        """The spellings of the whole line, and commands that a split at operators would miss."""
         return {self.text, squeeze_spaces(self.text), *_joined(self.text), *_in_quotes(self.text)}
 
     def spellings(self, part: str) -> set[str]:
-        """Return the forms of a part."""
+        """Return the spellings of one of the `parts`."""
         if part not in self._spellings:
             self._spellings[part] = spellings(part)
         return self._spellings[part]
 
 
 def spellings(command: str) -> set[str]:
-    """Return a command, what it substitutes and what it starts, without prefix words and quotes."""
+    """Return a command, those nested in it and those it starts, with and without prefix words."""
     forms = _forms(command)
     return forms | _behind(forms)
 
@@ -82,43 +82,43 @@ def _forms(command: str) -> set[str]:
 def _behind(texts: Iterable[str]) -> set[str]:
     """Return the commands that `texts` start through other programs and shells.
 
-    What is nested too deeply to be read again and again is read once: each word may be a program.
+    Beyond the limit for nested commands a text is not parsed: each of its words may be a program.
     """
-    out: set[str] = set()
+    started: set[str] = set()
     seen: set[str] = set()
     waiting = list(texts)
-    room = READ_ALWAYS + READ_TIMES * sum(map(len, waiting))
+    left = READ_ALWAYS + READ_TIMES * sum(map(len, waiting))
     while waiting:
         text = waiting.pop()
         if text in seen or not may_wrap(text):
             continue
         seen.add(text)
-        room -= len(text)
-        if room < 0:
-            out.update(map(" ".join, cut_windows(_QUOTES.sub("", text).split())))
+        left -= len(text)
+        if left < 0:
+            started.update(map(" ".join, cut_windows(_QUOTES.sub("", text).split())))
             continue
         programs, scripts = programs_behind(text)
-        out.update(map(" ".join, programs))
+        started.update(map(" ".join, programs))
         for part in (part for script in scripts for part in commands(script)):
             forms = _forms(part)
-            out |= forms
+            started |= forms
             waiting += forms
-    return out
+    return started
 
 
 def _joined(line: str) -> set[str]:
-    """Return the spellings of the commands in a line with continuations (backslash), else none."""
-    whole = line.replace("\\\n", "")
+    """Return the spellings of the commands in a line with continuations (backslash) joined."""
+    joined = line.replace("\\\n", "")
     return (
-        {text for command in commands(whole) for text in spellings(command)}
-        if whole != line
+        {text for command in commands(joined) for text in spellings(command)}
+        if joined != line
         else set()
     )
 
 
 def _in_quotes(line: str) -> set[str]:
-    """Return what those commands start that have an operator in quotes, at which `commands` splits
-    them.
+    """Return what a command with an operator in quotes starts, as `sh -c "a; b"` does: `commands`
+    would split it at the operator.
     """
     if not (_QUOTES.search(line) and _WRAPPER.search(line)):
         return set()

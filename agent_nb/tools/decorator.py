@@ -181,7 +181,7 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
 
 
 def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
-    """Return a callable that takes every argument by keyword: the function itself if it does."""
+    """Return a callable that takes every argument by keyword: `function` itself if possible."""
     if arguments.plain:
         return function
 

@@ -1,4 +1,4 @@
-"""Describe variables in a line each, and show the first rows or items of those that are plain.
+"""Describe each variable in one line, and show the first rows or items of plain ones.
 
 Why: a model that works with the user's variables should know which there are. Finding out must
 change nothing, compute nothing, and not fill the model's context window.
@@ -65,7 +65,7 @@ _SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 
 def describe_variable(name: str, value: Any, clean: Clean = str) -> Described:
-    """Return what is known of a variable. Never raises, and runs no code of the value."""
+    """Return the description of a variable. Never raises, and runs no code of the value."""
     if is_a(value, type):
         return Described(name=name, kind=f"class {class_name(value, clean)}")
     table = read_table(value) or Table()
@@ -165,11 +165,11 @@ def list_variables(
     shown: list[str] = []
     left = TOKENS - count_tokens(_left_out_line(len(order)))
     for name in order[:VARIABLES]:
-        whole = known.get(name) or describe_variable(name, variables[name], clean)
+        full = known.get(name) or describe_variable(name, variables[name], clean)
         # a table whose columns do not fit is listed without them
-        short = msgspec.structs.replace(whole, columns=(), more=0)
+        short = msgspec.structs.replace(full, columns=(), more=0)
         text = next(
-            (t for t in map(Described.as_text, (whole, short)) if count_tokens(t) <= left), ""
+            (t for t in map(Described.as_text, (full, short)) if count_tokens(t) <= left), ""
         )
         if not text:
             break
@@ -232,8 +232,8 @@ def _write_label(label: Any, clean: Clean) -> str:
 
 
 def _write_item(value: Any, clean: Clean) -> str:
-    """Return an item of a container as text: a plain value itself, or the description of another
-    object, without the name that a variable would have.
+    """Return an item of a container as text: a plain value as a literal, any other object as the
+    description of a variable without a name.
     """
     return write_literal(value, clean) or describe_variable(
         "", value, clean

@@ -35,7 +35,7 @@ _KINDS = {
     *_METHODS,
     *("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json"),
 }
-# What a browser treats as a comment: hidden, and the text around it is read as one word.
+# What a browser treats as a comment: it is not shown, and the text around it joins.
 _COMMENT = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL
 )
@@ -76,8 +76,8 @@ def _static_content(content: Any) -> Any:
 def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mime bundle without hidden content: text in a picture, comments in HTML."""
     return {
-        mime: _HIDE[mime](held) if mime in _HIDE and isinstance(held, str) else held
-        for mime, held in bundle.items()
+        mime: _HIDE[mime](content) if mime in _HIDE and isinstance(content, str) else content
+        for mime, content in bundle.items()
     }
 
 

@@ -1,4 +1,6 @@
-"""Run one tool call: any kind of function, on the thread it belongs to, to an Outcome.
+"""Run one tool call on the right thread, and convert its result or exception to an Outcome.
+
+Why: a tool may be a plain function, a coroutine or a generator, may print, and may never return.
 
 Rules
 - `call_tool` raises only the cancellation that its caller asked for; whatever a tool raises becomes
@@ -10,7 +12,7 @@ Rules
 - Values are rendered (repr, to_html, savefig …) where the tool ran, not on the event loop, unless
   they are cheap.
 - Printed output is progress too, up to `SHOWN` characters. If no view shows the run, as in a
-  script, it also goes to the streams.
+  script, stdout and stderr get it as well.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ async def call_tool(
     the streams. Cancelling this coroutine abandons the tool's thread; `context.cancel()` asks it to
     stop.
     """
-    own = {tool.context_parameter: context} if tool.context_parameter else {}
-    call = partial(tool.invoke, **values, **own)
+    context_argument = {tool.context_parameter: context} if tool.context_parameter else {}
+    call = partial(tool.invoke, **values, **context_argument)
     prints = _PrintedOutput(context, redaction or Redaction(), through=not OutputCapture.is_shown())
     finish = partial(
         results.convert_result, limit=limit, render=tool.render, figures=prints.displays.figures
@@ -215,9 +217,9 @@ async def _exhaust_async(generator: AsyncGenerator[Any, Any], context: ToolConte
 
 
 def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
-    """Report an item of a generator; return the result it has if it ends now.
+    """Report an item of a generator; return the generator's result if this item is its last.
 
-    `last`: the result before the item. A fraction is progress only.
+    `last`: the result so far; it stays if the item is a fraction, which is progress only.
     """
     if is_tool_event(item):
         event = adapt_tool_event(item)

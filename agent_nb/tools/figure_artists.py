@@ -1,15 +1,15 @@
 """Read the data of a Matplotlib figure: its artists with their texts, numbers and styles.
 
-Why: a replay draws again, and must tell another title from another version of a font
-(`record.figure_data` compares).
+Why: a replay draws the figure again. Pixels also change with the version of a font; the data change
+only with what the figure shows (`record.figure_data` compares them).
 
 Rules
-- Matplotlib and NumPy are not imported here; who has a figure has them. An artist counts by the
-  names of its classes, and is read by its public methods.
-- A figure is read after it was drawn: drawing sets limits and ticks.
-- What the layout or a font decides does not count: places of titles and legends, sizes of boxes.
-- Artists of unknown kinds are named, and the data say that they are `partly` all. Up to `MOST`
-  artists are read; the bars of a row are one.
+- Matplotlib and NumPy are not imported here: a process with a figure has loaded them. The names of
+  an artist's classes decide how it is read: by public methods, where it has them.
+- A figure is read after it was drawn, because drawing sets limits and ticks.
+- What the layout or a font decides is left out: places of titles and legends, sizes of boxes.
+- An artist of an unknown kind is listed by name only, and the data are marked `partly`. At most
+  `MOST` artists are read; adjacent bars are one artist.
 - Never raises: a figure that cannot be read has no data.
 """
 
@@ -28,12 +28,12 @@ from ..record import ArtistData, FigureData, Numbers
 from ..wire import cut_end, replace_surrogates
 
 MOST = 1_000
-_LISTED = 256  # numbers of an array that stand in the data
-_DIGITS = 7  # behind the first digit of the range, of numbers that stand in the data
-_FEW = 8  # numbers of an array in the data of a large figure
+_LISTED = 256  # the most numbers of an array that are listed; a longer array is hashed
+_DIGITS = 7  # of a listed number, after the first digit of the array's range
+_FEW = 8  # as `_LISTED`, in a figure whose data would be too large
 _LONGEST = 1_000  # characters of a text
 _PATHS = 20_000  # shapes of a collection whose corners are read
-_LAYOUT = 0.03  # of the figure; a layout measures fonts
+_LAYOUT = 0.03  # tolerance of places, as a part of the figure: layouts depend on fonts
 # properties of an artist that are its styles
 _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _PLAIN = ("linestyle", "linewidth", "marker", "markersize", "drawstyle", "hatch", "alpha")
@@ -50,7 +50,7 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
         return None
     try:
         version = getattr(sys.modules.get("matplotlib"), "__version__", "")
-        # ever shorter, until the data fit: fewer listed numbers, then one hash for each artist
+        # shorten the data until they fit: list fewer numbers, then hash each artist
         for clear, hashed in ((_LISTED, False), (_FEW, False), (_FEW, True)):
             reader = _Reader(clear)
             reader.read(figure, "")
@@ -59,9 +59,9 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
                 artists=tuple(map(_hashed, reader.artists) if hashed else reader.artists),
                 partly=reader.partly,
             )
-            if (found := data.to_json()) is not None:
-                return found
-    except Exception:  # foreign code, and artists of other people
+            if (encoded := data.to_json()) is not None:
+                return encoded
+    except Exception:  # foreign code, such as the artists of other libraries
         return None
     return None
 
@@ -75,15 +75,15 @@ def _hashed(artist: ArtistData) -> ArtistData:
 
 
 def _class_names(value: Any) -> list[str]:
-    """Return the names of the classes of Matplotlib that a value has, the nearest first."""
+    """Return the names of a value's classes that Matplotlib defines, the most derived first."""
     return [c.__name__ for c in type(value).__mro__ if c.__module__.startswith("matplotlib.")]
 
 
 class _Reader:
     """Reads one figure into `artists`; `partly`: something in it could not be read.
 
-    Arrays of up to `clear` numbers stand in the data themselves, longer ones as a hash. A method
-    reads one kind of artist (`_READ`); its argument `within` begins the names of what it reads.
+    Arrays of up to `clear` numbers are listed, longer ones are hashed. Each kind of artist has its
+    method (`_READ`), whose argument `within` is the prefix of names, such as `axes 2, `.
     """
 
     def __init__(self, clear: int) -> None:
@@ -93,7 +93,7 @@ class _Reader:
         self._counts: dict[str, int] = {}
 
     def read(self, artist: Any, within: str) -> None:
-        """Read an artist and what it contains; `within` names its axes."""
+        """Read an artist and those inside it; `within` names its axes."""
         if not artist.get_visible():
             return
         if len(self.artists) >= MOST:
@@ -112,7 +112,7 @@ class _Reader:
         counted: bool = True,
         each: str = "",
     ) -> None:
-        """Add an artist; its name has a number if it is `counted`."""
+        """Add an artist. `counted`: number its name. `each`: the word for one of its items."""
         if counted:
             self._counts[name] = self._counts.get(name, 0) + 1
             name = f"{name} {self._counts[name]}"
@@ -130,24 +130,26 @@ class _Reader:
         )
 
     def _numbers(self, value: Any) -> Numbers | None:
-        """Return an array of numbers, None if it is empty or of another kind."""
+        """Return `value` as Numbers, None if it is empty or not numeric."""
         numpy = sys.modules["numpy"]
         array = numpy.ma.asarray(value)
         if array.dtype.kind not in "fiub" or not array.size:
             return None
         flat = numpy.ma.filled(array.astype(float), numpy.nan).ravel()
-        good = numpy.isfinite(flat)
-        low, high = (float(flat[good].min()), float(flat[good].max())) if good.any() else (0.0, 0.0)
+        finite = numpy.isfinite(flat)
+        low, high = (
+            (float(flat[finite].min()), float(flat[finite].max())) if finite.any() else (0.0, 0.0)
+        )
         scale = (high - low) or abs(high) or 1.0
         if flat.size <= self._clear:
-            places = min(_DIGITS - math.floor(math.log10(scale)), 300)
-            known = (round(float(v), places) + 0.0 if math.isfinite(v) else None for v in flat)
-            return Numbers(tuple(known))
-        # a long array counts by its values on a grid, so that noise of rounding does not change it
+            decimals = min(_DIGITS - math.floor(math.log10(scale)), 300)
+            listed = (round(float(v), decimals) + 0.0 if math.isfinite(v) else None for v in flat)
+            return Numbers(tuple(listed))
+        # values are rounded to a grid before hashing, so that rounding noise changes no hash
         steps = numpy.rint((flat - low) / scale * Numbers.GRID)
-        steps[~good] = -1
-        packed = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
-        return Numbers(count=int(flat.size), low=low, high=high, hash=packed)
+        steps[~finite] = -1
+        digest = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
+        return Numbers(count=int(flat.size), low=low, high=high, hash=digest)
 
     def _figure(self, figure: Any, within: str) -> None:
         top = "SubFigure" not in _class_names(figure)
@@ -170,10 +172,10 @@ class _Reader:
         within = f"axes {count}, " if count > 1 else ""
         hidden = [axes.patch, *axes.spines.values()]
         if axes.axison:
-            lines = {n: s for n, s in axes.spines.items() if s.get_visible()}
+            spines = {n: s for n, s in axes.spines.items() if s.get_visible()}
             styles = {
                 f"{n} spine": f"{_colour(s.get_edgecolor())} {s.get_linewidth():g}"
-                for n, s in lines.items()
+                for n, s in spines.items()
             }
             styles["colour"] = _colour(axes.get_facecolor())
         else:
@@ -182,7 +184,7 @@ class _Reader:
         self._add(
             f"axes {count}",
             axes,
-            # angles of three dimensions
+            # the viewing angles of axes with three dimensions
             numbers={n: [getattr(axes, n)] for n in ("elev", "azim", "roll") if hasattr(axes, n)},
             styles={"projection": getattr(axes, "name", ""), "aspect": axes.get_aspect(), **styles},
             counted=False,
@@ -197,7 +199,7 @@ class _Reader:
         self._children(axes, within, [*hidden, *titles.values()])
 
     def _add_place(self, bounds: Sequence[float]) -> None:
-        """Add the place of the last artist, as exact as a layout that measures fonts is."""
+        """Add the place of the last artist, with the tolerance `_LAYOUT`."""
         box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
         last = self.artists[-1]
         self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": box})
@@ -211,13 +213,13 @@ class _Reader:
                 )
 
     def _children(self, artist: Any, within: str, hidden: Sequence[Any]) -> None:
-        """Read what an artist contains; bars in a row are read together."""
+        """Read the artists inside one, except `hidden`; adjacent bars are read together."""
         children = (c for c in artist.get_children() if all(c is not h for h in hidden))
-        for is_bar, some in groupby(children, lambda c: _kind(c) == "Rectangle"):
+        for is_bar, group in groupby(children, lambda c: _kind(c) == "Rectangle"):
             if is_bar:
-                self._bars([bar for bar in some if bar.get_visible()], within)
+                self._bars([bar for bar in group if bar.get_visible()], within)
             else:
-                for child in some:
+                for child in group:
                     self.read(child, within)
 
     def _axis(self, axis: Any, within: str) -> None:
@@ -367,7 +369,7 @@ class _Reader:
         self.partly = True
 
 
-# The nearest class of an artist that is named here decides how it is read.
+# Class name -> the method that reads such artists; the most derived class in it decides.
 _READ = {
     "FigureBase": "_figure",
     "_AxesBase": "_axes",
@@ -395,12 +397,12 @@ def _text(value: Any) -> str:
 
 
 def _common_style(values: Sequence[str]) -> str:
-    """Return the style of a row: one if all are equal."""
+    """Return the styles of several bars as one text, a single style if all are equal."""
     return values[0] if len(set(values)) == 1 else " ".join(values)
 
 
 def _kind(artist: Any) -> str:
-    """Return the nearest class of an artist by which it is read."""
+    """Return the name of the class that decides how an artist is read, "" if it has none."""
     return next((n for n in _class_names(artist) if n in _READ or n == "Rectangle"), "")
 
 
@@ -419,7 +421,7 @@ def _style(value: Any) -> str:
 
 
 def _colour(value: Any) -> str:
-    """Return a colour as `#rrggbbaa`, so that its names are one; several as numbers."""
+    """Return a colour as `#rrggbbaa`, however it is given; of an array, the first 20 colours."""
     if value is None:
         return ""
     if hasattr(value, "shape") and len(value.shape) > 1:
@@ -436,7 +438,7 @@ def _alpha(artist: Any) -> str:
 
 
 def _mapped_values(mapped: Any) -> dict[str, Any]:
-    """Return the values that a colour map colours, and its limits."""
+    """Return the values that an artist maps to colours, and their limits; {} if it maps none."""
     array = mapped.get_array()
     if array is None:
         return {}
@@ -445,7 +447,7 @@ def _mapped_values(mapped: Any) -> dict[str, Any]:
 
 
 def _colour_map(mapped: Any) -> dict[str, Any]:
-    """Return the names of a colour map and its scale, where one colours values."""
+    """Return the names of an artist's colour map and scale; {} if it maps no values to colours."""
     if mapped.get_array() is None:
         return {}
     return {"colour map": mapped.get_cmap().name, "scale": type(mapped.norm).__name__}

@@ -144,7 +144,7 @@ def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
 
 
 def _link(name: str, folder: str) -> str:
-    """Return what follows the name of a link: its kind or size, as of what it leads to."""
+    """Return what `list` shows after the name of a link: the kind or size of its target."""
     try:
         target = locate_file(folder, name).path
     except ToolError:

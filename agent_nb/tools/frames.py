@@ -1,4 +1,4 @@
-"""What tables and arrays of pandas, polars and NumPy hold, read from their own storage.
+"""Read tables and arrays of pandas, polars and NumPy from their private storage.
 
 Why apart from `describe`: this file depends on the private storage of pandas and polars, which
 changes with their releases.
@@ -8,7 +8,7 @@ Rules
   `dtypes`, `shape` and `str(dtype)` run code of an extension array that another package or the user
   defines. The fields behind them (block manager, index, array) are read if their class is known.
 - The cost does not depend on the number of rows. A lazy frame is never collected.
-- What is not known (a foreign array, a storage of another release) is left out and never an error.
+- What cannot be read (a foreign array, the storage of another release) is left out; nothing raises.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ _SECRETS = (
 )
 NEW = 8  # folders that one write may create
 DEEPEST = 32  # parts of a name
-# flags to open what a name means itself: no link, and no wait for the writer of a pipe
+# flags that open the named file itself: no link is followed, and no writer of a pipe awaited
 _NO_FOLLOW = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
@@ -71,7 +71,7 @@ _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 
 class ConfinedPath(msgspec.Struct, frozen=True):
-    """A checked place: `parts` below the real path `root`, without links; `name` as requested."""
+    """A checked path: `parts` below the real path `root`, free of links; `name` as requested."""
 
     root: str
     parts: tuple[str, ...]
@@ -168,7 +168,7 @@ def _check_kind(mode: int, folder: bool, name: str) -> None:
 
 
 def _step(current: int, part: str, create: bool) -> int:
-    """Return the descriptor of a folder inside the open folder `current`, which is closed."""
+    """Open the folder `part` inside the open folder `current`, close `current`, return the new."""
     if create and not os.access(part, os.F_OK, dir_fd=current):
         os.mkdir(part, dir_fd=current)
     deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)

@@ -1,15 +1,14 @@
-"""What a result shows: figures, PIL images and files in memory, charts, tables; as attachments.
+"""Collect what a tool call shows (pictures, charts, tables) as attachments of its result.
 
 Why: a model that can see reads a plot better than the words `<Figure size 700x300>`, and people
 want it in the card of the call that drew it.
 
 Rules
-- No library is imported: an object is drawn by the methods of its type (see `display`).
-- Only PNG, JPEG, GIF and WebP count, by their first bytes; a PNG loses the text in it.
+- No library is imported: figures and PIL images are drawn by methods of their types (`display`).
+- A picture is a PNG, JPEG, GIF or WebP, recognised by its first bytes; text inside it is removed.
 - A result keeps at most `MOST` pictures of at most `LARGEST` bytes; a larger one is scaled down.
-- A figure brings the data of what it shows (`figure_artists`), which a replay compares.
-- In the text of a result each picture and chart is named, so that a reader without eyes knows of
-  it.
+- A Matplotlib figure is kept with its data (`figure_artists`), which a replay compares.
+- The text of a result has a caption for each picture and chart, for readers that cannot see them.
 - A chart is kept as JSON (`wire.Shown`); its picture is drawn when the call ends (`draw_charts`).
 """
 
@@ -29,19 +28,19 @@ from .figure_artists import figure_data, is_figure
 
 Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
-IN_CELL = "[shown in the cell]"  # of a display without text
+IN_CELL = "[shown in the cell]"  # the text of a display that has none
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
 MOST = 30
 LARGEST = 3_000_000  # bytes
-_DEEPEST, _WIDEST = 3, 50  # levels, and items of each, in which pictures are looked for
+_DEEPEST, _WIDEST = 3, 50  # levels of containers, and items of each, that are searched
 _METHODS = ("_repr_png_", "_repr_jpeg_")
 
 
 class Figures:
-    """The pictures, charts and tables of one call, in the order in which they were shown first.
+    """The pictures, charts and tables of one call, in the order in which they first appeared.
 
-    A picture that is shown again counts once: a figure is often displayed, and the last expression
-    too. One with a `key` (the id of a display) is replaced by the next one with that key.
+    A picture that appears again counts once: code often displays a figure and also returns it. A
+    picture with a `key` (the id of a display) is replaced by the next one with that key.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Figures:
     ) -> None:
         """`on_change` is called with the index of each new picture, and with None after `clear`."""
         self._pictures: dict[Any, Picture] = {}
-        self._formatted: dict[str, Picture] = {}  # of figures, by their base64
+        self._formatted: dict[str, Picture] = {}  # pictures of formatted figures, by base64
         self._on_change = on_change
 
     @property
@@ -58,23 +57,23 @@ class Figures:
         return tuple(self._pictures.values())
 
     def add(self, picture: Picture, key: str = "") -> str:
-        """Keep a picture and return the words for it in the text of the result."""
-        again = next((known for known, p in self._pictures.items() if _is_same(p, picture)), None)
-        if again is not None and key not in self._pictures:
-            return self._describe(again, picture)
+        """Keep a picture and return its caption for the text of the result."""
+        earlier = next((slot for slot, p in self._pictures.items() if _is_same(p, picture)), None)
+        if earlier is not None and key not in self._pictures:
+            return self._describe(earlier, picture)
         small = fit_size(picture)
-        known, place = key or object(), len(self._pictures)
-        text = self._describe(known, picture)
-        if place >= MOST and known not in self._pictures:
+        slot, count = key or object(), len(self._pictures)
+        text = self._describe(slot, picture)
+        if count >= MOST and slot not in self._pictures:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
         if small is None:
             return f"{text[:-1]}; not kept, it is too large]"
-        self._pictures[known] = small
-        self._on_change(list(self._pictures).index(known), small)
+        self._pictures[slot] = small
+        self._on_change(list(self._pictures).index(slot), small)
         return text
 
     def _describe(self, key: Any, picture: Picture) -> str:
-        """Return the caption of a figure under its key, which may be new; "[shown]" of a table."""
+        """Return the numbered caption of a figure (`key` may be new), "[shown]" for a table."""
         number = 1
         for known, before in self._pictures.items():
             if known == key:
@@ -90,13 +89,13 @@ class Figures:
     def add_display(
         self, bundle: Mapping[str, Any], key: str = "", *, below: bool = True
     ) -> tuple[bool, str]:
-        """Keep a MIME bundle without secrets; return whether it is kept, and words for a figure.
+        """Keep a MIME bundle, already without secrets; return (is it kept, text for the result).
 
         `below`: code displayed it (`Shown.was_below`).
         """
         picture = self.find_picture(bundle)
         if _needs_cell(bundle):
-            # its picture is kept all the same
+            # the cell displays it; only its picture is kept
             return False, f"{self.add(picture, key)}\n" if picture else ""
         kind, chart = Shown.find_chart(bundle)
         refusal, missing = _explain_chart(kind, chart, picture)
@@ -120,7 +119,7 @@ class Figures:
         return True, _lines(plain, caption, refusal or ("" if says_undrawn(missing) else missing))
 
     def _draw_refused(self, kind: str, chart: Any) -> Picture | None:
-        """Return the picture of a chart that is not kept as one, unless it would load something."""
+        """Draw a chart whose JSON is refused, unless drawing would load data from an address."""
         try:
             loads = Shown.loads_address(kind, chart)
         except (ValueError, TypeError, RecursionError, AttributeError):
@@ -128,7 +127,7 @@ class Figures:
         return None if loads else self.draw(draw_chart(kind, chart))
 
     def draw_charts(self) -> str:
-        """Draw the charts that have no picture; return words for those that could not be drawn."""
+        """Draw the charts that have no picture; return notes on those that could not be drawn."""
         faults = []
         for key, known in self._pictures.items():
             shown = Shown(known)
@@ -145,7 +144,7 @@ class Figures:
 
     @property
     def has_chart(self) -> bool:
-        """Whether one of them is a chart."""
+        """Whether a chart is among them."""
         return any(Shown(one).chart_name for one in self.all)
 
     @staticmethod
@@ -167,8 +166,8 @@ class Figures:
     def read_display(
         bundle: Mapping[str, Any], clean: Callable[[Any], Any]
     ) -> tuple[dict[str, Any], str]:
-        """Return a displayed mime bundle without hidden content and secrets, which `clean` removes;
-        and the text that a tool gets for it if it stays in the cell.
+        """Return a displayed MIME bundle without hidden content and without secrets (`clean`), and
+        the text that stands for it in the result if the cell displays it.
         """
         data = clean(display.without_hidden(bundle))
         lines = [data.get("text/plain", IN_CELL), display_words(data)]
@@ -177,7 +176,7 @@ class Figures:
     def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
         """Keep the data of a figure that was formatted as `bundle`, for `find_picture`.
 
-        What is displayed afterwards is only a picture, and the figure may be closed.
+        The display that follows has only the picture, and the figure may be closed by then.
         """
         picture = (
             _with_figure_data(picture_of_bundle(bundle), figure) if is_figure(figure) else None
@@ -186,7 +185,7 @@ class Figures:
             self._formatted[picture["data"]] = picture
 
     def find_picture(self, bundle: Mapping[str, Any]) -> Picture | None:
-        """Return the picture of a mime bundle with the data of its figure, None if it has none."""
+        """Return the picture in a MIME bundle, with its figure's data if known, or None."""
         picture = picture_of_bundle(bundle)
         return None if picture is None else self._formatted.get(picture["data"], picture)
 
@@ -213,7 +212,7 @@ def _lines(*lines: str) -> str:
 
 
 def _explain_chart(kind: str, chart: Any, picture: Picture | None) -> tuple[str, str]:
-    """Return why a chart is not kept as one, and the words if it has no picture; "" for neither."""
+    """Return why a chart's JSON is refused, and the note on its missing picture; each may be ""."""
     if not kind:
         return "", ""
     name = Shown.CHARTS[kind]
@@ -223,7 +222,7 @@ def _explain_chart(kind: str, chart: Any, picture: Picture | None) -> tuple[str,
 
 
 def _needs_cell(bundle: Mapping[str, Any]) -> bool:
-    """Return whether only a script, or an extension of the front end, shows a display."""
+    """Return whether showing a display takes a script or an extension of the front end."""
     if Shown.find_chart(bundle)[0]:
         return False
     foreign = (k for k in bundle if str(k).startswith("application/vnd.") and k != Shown.WIDGET)
@@ -250,13 +249,13 @@ def picture_of(source: Any) -> Picture | None:
 
 
 def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
-    """Return the picture of a figure, which was drawn, with the data of what it shows."""
+    """Return the picture of a figure, once it is drawn, with the figure's data."""
     drawing = None if picture is None else figure_data(source)
     return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
 
 
 def _attach(image: Any) -> Picture | None:
-    """Return what a `_repr_png_` or a mime bundle holds, base64 or bytes, as an attachment."""
+    """Return the base64 or bytes from a `_repr_png_` or a MIME bundle as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
     return Shown.clean_picture({"data": image})
@@ -279,7 +278,7 @@ def _close_figure(source: Any) -> None:
 
 
 def picture_of_result(source: Any) -> Picture | None:
-    """Return the picture in a value that a tool returned, None if it is none.
+    """Return the picture of a value that a tool returned, None if it has none.
 
     A figure is closed, so that Matplotlib does not show it again below the cell.
     """
@@ -305,14 +304,14 @@ def is_bundle(value: Any) -> bool:
 
 
 def collect_pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
-    """Return the sources that are pictures as attachments, and how many are not."""
+    """Return attachments of those sources that are pictures, and the number of the others."""
     candidates = [picture_of_result(source) for source in sources]
     attachments = tuple(filter(None, map(fit_size, filter(None, candidates))))[:MOST]
     return attachments, len(candidates) - len(attachments)
 
 
 def replace_pictures(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
-    """Return a value with the pictures in its lists and objects replaced by words for them."""
+    """Return a value with its pictures moved to `figures` and replaced by their captions."""
     if type(value) is dict and len(value) <= _WIDEST and depth:
         fields = {k: replace_pictures(v, figures, depth - 1) for k, v in value.items()}
         return fields if any(fields[k] is not value[k] for k in fields) else value

@@ -5,8 +5,8 @@ arguments.
 
 Rules
 - The schema equals the one that pydantic makes, the order of its keys included.
-- Plain are text, numbers, truth values, lists and objects of plain types, literal texts, and each
-  of these or None. For any other type or default the answer is None: pydantic makes the schema.
+- Plain types are text, numbers, truth values, lists and objects of plain types, literal texts, and
+  a union of one of these with None. Pydantic makes the schema of any other type or default.
 """
 
 from __future__ import annotations
@@ -89,5 +89,5 @@ def _describe_generic(hint: Any) -> Schema | None:
 def _describe_literal(values: tuple[Any, ...]) -> Schema | None:
     if any(type(value) is not str for value in values):
         return None
-    only = {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
-    return {**only, "type": "string"}
+    choices = {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
+    return {**choices, "type": "string"}

@@ -93,7 +93,7 @@ class Rule(msgspec.Struct, frozen=True):
         return _permits(globs, line.text)
 
     def fitting(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
-        """Return those of the `parts` of a line that the globs for the argument `command` match."""
+        """Return those `parts` of a command line that the globs for `command` match."""
         globs = self.args.get(command)
         if globs is None:
             return list(parts)
@@ -142,11 +142,11 @@ class Policy(msgspec.Struct, frozen=True):
         for rule in self.rules:
             if not undecided or not rule.concerns(tool, args, command):
                 continue
-            whole = rule.matches(command, line)
-            # otherwise later rules may judge its parts more strictly
-            free = whole and (rule.verdict == "allow" or command not in rule.args)
-            decided = set(undecided if free else rule.fitting(command, line, undecided))
-            if whole or decided:
+            matches_line = rule.matches(command, line)
+            # a restricting glob decides only the parts that it matches: later rules may be stricter
+            decides_all = matches_line and (rule.verdict == "allow" or command not in rule.args)
+            decided = set(undecided if decides_all else rule.fitting(command, line, undecided))
+            if matches_line or decided:
                 decisions.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:

@@ -69,7 +69,7 @@ def check_rules(
 
 
 class _Known:
-    """The known tools, looked up lazily."""
+    """The tools that a rule may name; each source is read only when it is needed."""
 
     def __init__(
         self, tools: Toolset, namespace: Mapping[str, Any], mentioned: Callable[[], Collection[str]]
@@ -135,8 +135,8 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
         elif (tool := known.find(rule, name)) is None:
             names = {n for group in known.sources() for n in group}
             hint = did_you_mean(fold_name(clean_name(name)), names, written=repr)
-            does = "allows" if rule.verdict == "allow" else "restricts"
-            yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
+            verb = "allows" if rule.verdict == "allow" else "restricts"
+            yield f"there is no tool {name!r}, so this rule {verb} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
         else:
             yield from _arguments(rule, [known.tool(tool)], name)
 

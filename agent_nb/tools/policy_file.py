@@ -3,9 +3,9 @@
 Rules
 - Reading is strict: an unknown key, a duplicate key or a wrong word is a UsageError that names file
   and line.
-- A file in the notebook's folder, or one with a relative path, comes with the folder, perhaps from
-  a stranger. Its restricting rules always count; its allowing rules count only after the user has
-  allowed the file (`host.trust`), and until then the policy carries them as an Offer.
+- A file in the notebook's folder, or one with a relative path, may come from a stranger. Its
+  restricting rules always count; its allowing rules count only after the user has allowed the file
+  (`host.trust`), and until then the policy describes them in its Offer.
 """
 
 from __future__ import annotations

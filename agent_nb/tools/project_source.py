@@ -1,7 +1,7 @@
-"""The digest of a tool's code with all it uses from the notebook's project.
+"""Compute the digest of a tool's code with everything it uses from the notebook's project.
 
-Why beside `source`: records of earlier versions hold digests by its rules, and must not go stale
-because the rules have grown.
+Why apart from `source`: earlier records hold digests by the rules of that file, and must not go
+stale because these rules cover more.
 
 Rules, beside those of `source`
 - The project begins at the nearest folder from the notebook's upwards that has a `pyproject.toml`
@@ -48,7 +48,7 @@ def _library() -> Path:
 
 
 class ProjectSearch(Search):
-    """Walks from one function or piece of code to all of the project that it names."""
+    """Walks from a function or piece of code to everything in the project that it names."""
 
     #: how the search reads a text; one that cannot be parsed is an empty module
     parse = staticmethod(parse_source)
@@ -57,13 +57,13 @@ class ProjectSearch(Search):
         super().__init__(Path(folder).resolve())
         self._root = find_project(folder)
         self._library = _library()
-        self._bound: set[tuple[str, str]] = set()  # (module, name) that were looked up
+        self._bound: set[tuple[str, str]] = set()  # (module, name) whose assignment was looked up
 
     @classmethod
     def read(cls, function: Any, folder: str | Path, *, earlier: bool = False) -> Code:
         """Return the code of a function, as far as it is in `__main__` or the project of `folder`.
 
-        earlier: by the rules of `source`.
+        `earlier`: use the rules of `source` instead.
         """
         if earlier:
             return code_of(function, folder)
@@ -118,7 +118,7 @@ class ProjectSearch(Search):
     def _add_names(
         self, names: Set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
     ) -> None:
-        """Add what the names of a text stand for in `space`, and where `module` assigns them."""
+        """Add the values that the names of a text have in `space`, and their assignments."""
         for name in sorted(names & space.keys()):
             self._named(name, space[name], text)
             self._assignment(module, name)

@@ -3,8 +3,8 @@
 Why: when a file has changed, a recorded result made from it is stale.
 
 Rules
-- A file counts only if it is the same at each read and at the end of the run: one that changed
-  after its first read is left out, whoever changed it.
+- Only a file that is the same at each read and at the end of the run has a digest. A file that
+  changes in between is left out, whatever changed it.
 - Files larger than `LARGEST` are not hashed. Names are relative to the notebook's folder and are
   checked by `paths` whenever they are opened.
 """
@@ -24,7 +24,7 @@ _STATE = "files read"
 
 
 def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
-    """Note the digest of a file that is read, open at its start, in `ToolContext.state`."""
+    """Note in `ToolContext.state` the digest of the file `raw`, which is open at its start."""
     digests = state.setdefault(_STATE, {})
     name, digest = "/".join(path.parts), _hashed(raw)
     digests[name] = digest if digests.get(name, digest) == digest else ""

@@ -1,13 +1,13 @@
 """The notebook variables that a function uses, read from its code without running it.
 
 Why: a notebook function that computes with notebook data returns another result when the data
-change, and may change them itself. A replay from the record would hide the one and lose the other.
+change, and may change them itself. A replay that took its result from the record would hide both.
 
 Rules
 - A variable is a global name in the code of a function defined in `__main__`, of its inner
   functions, and of the functions and classes of `__main__` it uses. Values in its closure, and
-  mutable defaults and bound arguments, count too. So does an object of the notebook whose method or
-  `__call__` the function is, wherever its class is; one that a module holds is the module's.
+  mutable defaults and bound arguments, count too. A method or `__call__` uses its object, wherever
+  the class is defined, unless a module holds the object.
 - Modules, classes, functions, agents, types of annotations and builtins are not variables. An
   undefined name is one.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
@@ -29,10 +29,10 @@ from .safe_types import is_a
 
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
-# opcodes that read or write a global name; the third one is that of nested scopes in classes
+# opcodes that read or write a global name; the third one stands in scopes inside a class body
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
-# kinds of functions and methods: what they use counts, not they themselves
+# kinds of functions and methods: the variables that they use count, they themselves do not
 _FUNCTIONS = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -46,7 +46,7 @@ _FUNCTIONS = (
     classmethod,
     property,
 )
-# kinds of values that cannot change; and of values in a class that may
+# kinds of constants, and of class attributes that may change
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
@@ -57,14 +57,14 @@ def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[st
 
     An unnamed value is named after its place: `self`, `a default`, or its closure variable.
 
-    `earlier`: by the rules of records of earlier versions, for which only objects of the notebook's
-    own classes are the notebook's.
+    `earlier`: use the rules of earlier records, by which an object counts only if `__main__`
+    defines its class.
     """
     return frozenset(_Search(earlier=earlier).of(function))
 
 
 class _Search:
-    """Walks from one function to all that it uses, each once."""
+    """Walks from one function to everything that it uses; visits each value once."""
 
     def __init__(self, *, earlier: bool) -> None:
         self._earlier = earlier
@@ -111,29 +111,29 @@ class _Search:
             yield "self"
 
     def _is_of_notebook(self, value: Any) -> bool:
-        """Return whether an object is the notebook's, wherever its class is."""
+        """Return whether an object belongs to the notebook, wherever its class is defined."""
         if self._earlier or _is_code(value) or is_a(value, (type, types.NoneType)):
             return False
         home = getattr(type(value), "__module__", None)
         if not isinstance(home, str) or home.partition(".")[0] == _OURS:
             return False
-        # if the module of its class holds it, and `__main__` does not, it is that module's
+        # an object that the module of its class holds, and `__main__` does not, is that module's
         spaces = (vars(module) for name in (MAIN, home) if (module := sys.modules.get(name)))
-        held = [any(value is each for each in list(space.values())) for space in spaces]
-        return held[0] if any(held) else True
+        is_held = [any(value is each for each in list(space.values())) for space in spaces]
+        return is_held[0] if any(is_held) else True
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         cells = list(list_closure(function))
         # a library's wrapper: only what it wraps can be from the notebook
         if function.__globals__.get("__name__") != MAIN:
             yield from (
-                name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held)
+                name for _, value in cells if is_a(value, _FUNCTIONS) for name in self.of(value)
             )
             return
         for name in find_global_names(function.__code__):
             yield from self._global(name, function.__globals__)
-        for name, held in cells:
-            yield from self._value(name, held)
+        for name, value in cells:
+            yield from self._value(name, value)
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         yield from self._bound_values("a default", defaults)
 
@@ -148,7 +148,7 @@ class _Search:
                 yield f"{class_.__name__}.{name}"
 
     def _global(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what a global name stands for; a name that nothing defines counts itself."""
+        """Yield the variables behind a global name; an undefined name counts as one."""
         if name.startswith("__") and name.endswith("__"):
             return
         value = space.get(name, _ABSENT)
@@ -158,7 +158,7 @@ class _Search:
             yield name
 
     def _value(self, name: str, value: Any) -> Iterator[str]:
-        """Yield `name` if `value` is data, else what the function or class it is uses."""
+        """Yield `name` if `value` is data; for a function or class, the variables that it uses."""
         if is_a(value, types.BuiltinFunctionType):
             if not is_a(value.__self__, types.ModuleType | type | types.NoneType):
                 yield name  # a bound method of data, such as `push = found.append`
@@ -168,13 +168,13 @@ class _Search:
             yield name
 
     def _bound_values(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
-        """Yield the names of mutable values bound to a function; constants are part of its text."""
+        """Yield the variables in values bound to a function; constants are part of its text."""
         for value in values:
             if not _is_constant(value):
                 yield from self._value(name, value)
 
 
-@functools.lru_cache(512)  # a replay asks for each tool, and equal code has the same names
+@functools.lru_cache(512)  # each replay needs them for each tool; equal code has equal names
 def find_global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the global names in a code object and in those inside it."""
     return tuple(_names(code))
@@ -203,7 +203,7 @@ def list_closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _in_main(class_: type) -> bool:
-    """Return whether a class says that the notebook defines it; no metaclass is asked."""
+    """Return whether `__main__` defines a class; runs no code of its metaclass."""
     return bool(type.__dict__["__dict__"].__get__(class_).get("__module__") == MAIN)
 
 

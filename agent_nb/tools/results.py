@@ -1,7 +1,7 @@
 """Convert what a tool returned or raised to an Outcome: JSON or text, and a mime bundle.
 
-Why: tools return anything, the log keeps JSON, and a model reads a few thousand words; all should
-be the same on every run.
+Why: tools return anything, the log keeps JSON, and a model reads a few thousand words. A replay
+compares results, so one value must give the same text on every run.
 
 Rules
 - No exception of a value, its repr or its rendering escapes.
@@ -69,7 +69,7 @@ def convert_update(value: Any) -> Update:
 
 
 def _check_picture(picture: Any) -> tuple[int, dict[str, Any] | None] | None:
-    """Return a picture of an update, None if it is not one."""
+    """Return the picture of an update, None if it has another form."""
     try:
         return msgspec.convert(picture, tuple[int, dict[str, Any] | None])
     except msgspec.ValidationError:
@@ -103,7 +103,7 @@ def convert_result(
 
 
 def _caption(figures: pictures.Figures, bundle: Mapping[str, Any]) -> str:
-    """Keep a chart or widget that is a value; return the words for it, without its text."""
+    """Keep a chart or widget that a call returned; return its caption without its plain text."""
     plain = str(bundle.get("text/plain", pictures.IN_CELL))
     return figures.add_display(bundle, below=False)[1].removeprefix(f"{plain}\n")
 
@@ -117,8 +117,8 @@ def _join_lines(content: Any, more: str) -> Any:
 
 
 def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
-    """Convert the value of an expression, which the shell has formatted as a mime bundle, to the
-    outcome of its cell; all `figures` are its pictures.
+    """Return the outcome of a cell from the value of its last expression, which the shell has
+    formatted as `bundle`; all `figures` become attachments of the outcome.
     """
     if isinstance(value, Outcome | Pictured):
         return convert_result(value)
@@ -127,7 +127,7 @@ def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.F
     if not interactive and (picture := figures.find_picture(bundle)) is not None:
         outcome = Outcome("ok", figures.add(picture))
     else:
-        # a chart that has displayed itself is there already
+        # `figures` already has a chart that has displayed itself
         content, rich = _convert(value, LIMIT, figures)
         shown = {} if interactive else display.clean_bundle(bundle)
         if interactive or figures.has_chart:
@@ -158,7 +158,7 @@ def _convert_pictured(
 
 
 def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
-    """Return the mime bundle that the tool's `render` makes; the text stands in it in any case."""
+    """Return the MIME bundle that the tool's `render` makes, always with the result's text."""
     text = content if isinstance(content, str) else dumps(content)
     try:
         return {"text/plain": text, **display.clean_bundle(render(value))}

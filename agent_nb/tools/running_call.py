@@ -45,8 +45,8 @@ class MakeContext(Protocol):
 class RunningCall:
     """One call of a batch.
 
-    `before` is set when the call before it has ended, for which it must wait (None: it need not);
-    `over` is set when this one has ended. `outcome`: None until then.
+    `before`: set when the previous call that uses the kernel has ended; this one waits for it
+    (None: it need not). `over`: set when this call has ended. `outcome`: None until then.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RunningCall:
         self.outcome: Outcome | None = None
         self.returned_after_stop: Outcome | None = None
         self._start = 0.0
-        self._home = contextvars.copy_context()  # of the batch, for reports
+        self._home = contextvars.copy_context()  # the context of the batch, in which reports run
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
@@ -96,7 +96,7 @@ class RunningCall:
             time.sleep(0.001)
 
     def relay(self, event: Any) -> None:
-        """Relay an event of the sub-agent that this tool is, until the call has ended.
+        """Relay an event of the sub-agent behind this tool, until the call has ended.
 
         Called on the loop's thread.
         """

@@ -1,17 +1,17 @@
-"""The digest of a tool's code: its function and all it uses from the notebook and its folder.
+"""Compute the digest of a tool's code: its function and what that uses of notebook and folder.
 
 Why: a replay takes the result of a tool from the record. A changed tool might return another
 result, and a test reports that.
 
 Rules
-- These are the rules of records that name a tool's `code`; `project_source` adds to them for those
-  that name its `source`.
+- Earlier records, which name a tool's `code`, hold digests by these rules; `project_source` adds
+  rules for newer records, which name its `source`.
 - The source text counts (`source_text`), never bytecode, which differs between Python versions.
 - What the function names counts too: functions, classes, wrapped functions, closures and their
   constants, and top-level assignments of modules, if they are defined in `__main__` or in a file
   below the notebook's folder. Variables of the notebook do not count (`reads`).
 - Installed packages, the standard library, built-in tools and functions without source do not
-  count; their names are `unseen`.
+  count; their names are listed in `unseen`.
 - Nothing is run or imported.
 """
 
@@ -47,17 +47,17 @@ class Code(msgspec.Struct, frozen=True):
 
 
 def code_of(function: Any, folder: str | Path) -> Code:
-    """Return the code of a function by the rules of this file: in `__main__` and below `folder`."""
+    """Return the Code of a function by the rules of this file; `folder` is the notebook's."""
     search = Search(Path(folder).resolve())
     search.add(function, "")
     return search.code
 
 
 class Search:
-    """Walks from one function to all that it names, each once.
+    """Walks from one function to everything that it names; visits each value once.
 
-    `texts`: what counts for the digest. `unseen`: the names of what does not count. `add` passes a
-    value to the method for its kind; `project_source` overrides some of them.
+    `texts`: the texts that the digest covers. `unseen`: the names of code that does not count.
+    `add` passes a value to the method for its kind; `project_source` overrides some of these.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -125,13 +125,13 @@ class Search:
             return
         self.texts.append(text)
         module = sys.modules.get(_module_of(function))
-        for called in sorted(set(find_global_names(function.__code__))):
-            if called in function.__globals__:
-                self._named(called, function.__globals__[called], text)
-                self._assignment(module, called)
-        for called, held in list_closure(function):
-            self._constant(held)
-            self._named(called, held, text)
+        for used in sorted(set(find_global_names(function.__code__))):
+            if used in function.__globals__:
+                self._named(used, function.__globals__[used], text)
+                self._assignment(module, used)
+        for used, value in list_closure(function):
+            self._constant(value)
+            self._named(used, value, text)
         for path in self._imports(text, module):
             self._file(path)
         self._defaults(function, text)
@@ -139,7 +139,7 @@ class Search:
             self.add(wrapped, name)
 
     def _named(self, name: str, value: Any, text: str) -> None:
-        """Add what `name` stands for in `text`; of a module only the attributes that it uses."""
+        """Add the value of `name` in `text`; of a module only the attributes that the text uses."""
         if is_a(value, types.ModuleType) and self._is_visible(value):
             for attribute in sorted(find_attributes(text, name)):
                 self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
@@ -178,7 +178,7 @@ class Search:
             self.unseen.add(path.name)
 
     def _assignment(self, module: types.ModuleType | None, name: str) -> None:
-        """Add the source of a module's assignment to a name, since its value may change in use."""
+        """Add the source of a module's assignment to a name; the value itself may change in use."""
         file = getattr(module, "__file__", None)
         if module is None or module.__name__ == MAIN or not isinstance(file, str):
             return
@@ -198,7 +198,7 @@ class Search:
                 self.texts.append(normalize_source(ast.get_source_segment(text, node) or ""))
 
     def _defaults(self, function: types.FunctionType, text: str) -> None:
-        """Add what the defaults of a function name; here none of it counts."""
+        """Add what the defaults of a function name: nothing by the rules of this file."""
 
     def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         """Yield the files of the folder that a function imports when it runs."""
@@ -209,8 +209,8 @@ class Search:
                 if isinstance(node, ast.ImportFrom) and node.module and not node.level
                 else []
             )
-            for called in modules:
-                base = self._folder.joinpath(*called.split("."))
+            for imported in modules:
+                base = self._folder.joinpath(*imported.split("."))
                 files = (base.with_suffix(".py"), base / "__init__.py")
                 yield from [f for f in files if f.is_file()][:1]
 
@@ -232,9 +232,9 @@ class Search:
 
     def _note_unseen(self, value: Any, name: str) -> None:
         """Note the name of code that does not count."""
-        module, called = _module_of(value), getattr(value, "__qualname__", None) or name
-        if module != "builtins" and called:
-            self.unseen.add(f"{module}.{called}" if isinstance(module, str) else str(called))
+        module, qualified = _module_of(value), getattr(value, "__qualname__", None) or name
+        if module != "builtins" and qualified:
+            self.unseen.add(f"{module}.{qualified}" if isinstance(module, str) else str(qualified))
 
     def _constant(self, value: Any) -> None:
         if is_a(value, _CONSTANT):
@@ -242,7 +242,10 @@ class Search:
 
 
 def _module_of(value: Any) -> Any:
-    """Return the module that defines a value; the `__module__` of a wrapper is its target's."""
+    """Return the name of the module that defines a value.
+
+    A function's own `__module__` does not count: a wrapper copies that of its target.
+    """
     if is_a(value, types.FunctionType):
         return value.__globals__.get("__name__")
     return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)

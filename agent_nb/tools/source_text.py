@@ -1,4 +1,6 @@
-"""The source text of a function in the form that counts for its digest.
+"""Read the source text of a function in the form that its digest covers.
+
+Why: comments and layout must not change the digest, else they would make a record stale.
 
 Rules
 - Text is dedented and loses comments, blank lines and the option `compare` of `@tool`; docstrings
@@ -32,7 +34,7 @@ def read_source(function: types.FunctionType) -> str:
 def _own_text(function: types.FunctionType) -> str:
     """Return the source of a function's own code.
 
-    `inspect.getsource` would search all loaded modules for the file's.
+    `inspect.getsource` would search all loaded modules for the one of this file, which is slow.
     """
     code = function.__code__
     linecache.checkcache(code.co_filename)
@@ -42,7 +44,7 @@ def _own_text(function: types.FunctionType) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _block(text: str) -> str:
-    """Return the first block of a text: a function without what follows it."""
+    """Return the first block of a text: a function, without the lines after it."""
     return "".join(inspect.getblock(list(io.StringIO(text))))
 
 
@@ -83,7 +85,7 @@ def _without_comments(text: str) -> list[str]:
             if token.type == tokenize.COMMENT:
                 row, column = token.start
                 lines[row - 1] = lines[row - 1][:column]
-    except (tokenize.TokenError, SyntaxError):  # a lambda inside a statement
+    except (tokenize.TokenError, SyntaxError):  # part of a statement, such as a lambda
         pass
     return lines
 
@@ -108,7 +110,7 @@ def _replacements(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _options(call: ast.Call) -> list[ast.keyword]:
-    """Return the options of a decorator that count."""
+    """Return the options of a decorator that the digest covers."""
     return [k for k in call.keywords if k.arg != _LEFT_OUT]
 
 

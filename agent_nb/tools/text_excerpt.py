@@ -1,4 +1,6 @@
-"""Some lines of a text file, in bounded memory and time.
+"""Read some lines of a text file, in bounded memory and time.
+
+Why: a model reads a few thousand words, and a file may be huge or one endless line.
 
 Rules
 - The result is at most about `_CHARACTERS` long and says how to read on.
@@ -43,7 +45,7 @@ def _encoding(raw: Any, path: ConfinedPath) -> str:
 
 
 class _Lines:
-    """The lines of a file; long ones are cut and marked. `over`: the file has more than is read."""
+    """The lines of a file; long ones are cut and marked. `over`: `_SCANNED` stopped the reading."""
 
     def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
         self.over = False

@@ -9,9 +9,9 @@ Rules
 - A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
   file of tools, an installed entry point.
 - A toolset is immutable; the combinators return a new one.
-- Tools that the user did not choose are no input of a run (`unasked`): a record is found
-  whatever they are, and a replay takes those of its record.
-- Tools of MCP servers stand in it as references until a run starts (`mcp.opening`).
+- Tools that the user did not choose (`unasked`) are not an input of a run: they may change, and its
+  record still matches. A replay uses the tools that the record names.
+- References stand for the tools of MCP servers until a run starts (`mcp.opening`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _ROOM = "tools"  # of the plug-ins
 class Toolset:
     """An ordered collection of tools with unique names.
 
-    `late`: references to tools that are known when a run starts. `inputs`: the names that count as
-    an input of a run (None: those of the tools and the references). `by_default`: the prompt itself
-    chooses no tools. Raises UsageError if two different tools have the same name.
+    `late`: references to tools that become known when a run starts. `inputs`: the names that count
+    as an input of a run (None: those of the tools and the references). `by_default`: the prompt
+    itself chooses no tools. Raises UsageError if two different tools have the same name.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Toolset:
         tools: list[Tool] = []
         late: list[Reference] = []
         for item in _split(items):
-            known: Any = (namespace or {}).get(item) if isinstance(item, str) else item
-            if is_a(known, Server):
-                late.append(Reference(known.name, defined=known))
+            target: Any = (namespace or {}).get(item) if isinstance(item, str) else item
+            if is_a(target, Server):
+                late.append(Reference(target.name, defined=target))
             elif isinstance(item, str) and is_reference(item):
                 late.append(parse(item))
             elif isinstance(item, str):
@@ -97,7 +97,7 @@ class Toolset:
     def unasked(cls, names: Iterable[Any] = ()) -> Toolset:
         """Return the built-in tools of these names as tools that the user did not choose.
 
-        Names that are no built-in tool are left out: a record may name anything.
+        Other names are left out, since a record may name anything.
         """
         builtin = list_builtin(_ROOM)
         known = [str(name) for name in names if str(name).replace("_", "-") in builtin]
@@ -172,7 +172,7 @@ class Toolset:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """What was asked for, whether or not it is known: the names, then the references."""
+        """The names that count as an input of a run: those of tools, then those of references."""
         return self._names_and_references if self._inputs is None else self._inputs
 
     @property
@@ -208,7 +208,7 @@ class Toolset:
 
 
 def _split(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the items, each name of a text for itself."""
+    """Yield the items, with a text of several names split at its commas."""
     for item in items:
         if isinstance(item, str):
             yield from filter(None, (part.strip() for part in item.split(",")))
@@ -244,9 +244,9 @@ def _name(name: str, value: Any) -> str:
 
 def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     """Return the tools that a name means (see the rules above). Raises UsageError."""
-    own = namespace.get(name)
-    if _usable(own):
-        return [as_tool(own, name)]
+    value = namespace.get(name)
+    if _usable(value):
+        return [as_tool(value, name)]
     declared = next(
         (
             v
@@ -264,11 +264,11 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
         for tool in _plugin(plugin):
             if tool.name == name:
                 return [tool]
-    raise UsageError(_unknown(name, own, namespace))
+    raise UsageError(_unknown(name, value, namespace))
 
 
 def _usable(value: Any) -> bool:
-    """Return whether a value can be made a tool; no attribute of an object is asked."""
+    """Return whether a value can be made a tool; reads no attribute of an object."""
     return (
         is_tool(value)
         or (callable(value) and not is_a(value, type))
@@ -277,7 +277,7 @@ def _usable(value: Any) -> bool:
 
 
 def _tools(item: Any) -> Iterable[Tool]:
-    """Return a value, or each of several, as a tool. Raises UsageError."""
+    """Return the tools made of a value, or of each item of a collection. Raises UsageError."""
     tools = (
         [as_tool(each) for each in item]
         if isinstance(item, Toolset | tuple | list)

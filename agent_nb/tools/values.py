@@ -1,10 +1,11 @@
-"""Any Python value as a JSON value or bounded text.
+"""Convert any Python value to a JSON value or bounded text.
 
 Why: what tools return and raise goes into a log of JSON and to a model that reads a few thousand
 words, and should be the same text on every run.
 
 Rules
-- A repr that raises, a cycle or a million items neither raise nor cost unbounded memory.
+- Conversion never raises, and its memory is bounded: a repr may raise, a container may hold itself
+  or a million items.
 - Omissions are marked where they occur.
 - NaN, infinities, large integers, bytes and lone surrogates become text. Sets are sorted; object
   addresses are dropped.

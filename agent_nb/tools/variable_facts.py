@@ -1,6 +1,6 @@
-"""What is known of a variable, as plain values, and the line that a model reads.
+"""The description of a variable as plain values, and the line about it that a model reads.
 
-Why apart from `describe`: a run is given these values and looks at no object itself.
+Why apart from `describe`: a run receives these values and never touches the user's objects.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ _PER_TOKEN = 4  # bytes
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a variable. `kind`: its type; `columns`: (label, dtype), `more` of them not
-    listed; `note`: a length, a signature, item types.
+    """The description of a variable. `kind`: its type; `columns`: (label, dtype), without the last
+    `more`; `note`: a length, a signature, item types.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def as_text(self) -> str:
-        """Return it as one line, such as `df: pandas.DataFrame 120×3 (city: object)`."""
+        """Return the description as one line: `df: pandas.DataFrame 120×3 (city: object)`."""
         listed = [f"{label}: {dtype}" for label, dtype in self.columns]
         listed += [f"… {self.more:,} more"] if self.more else []
         size = "×".join(map(str, self.shape))

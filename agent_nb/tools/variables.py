@@ -94,8 +94,8 @@ def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:
     is another one.
     """
     # looked up in the loaded module: without IPython nothing is imported
-    ask = module_space("IPython.core.getipython").get("get_ipython")
-    shell = ask() if type(ask) is types.FunctionType else None
+    get_shell = module_space("IPython.core.getipython").get("get_ipython")
+    shell = get_shell() if type(get_shell) is types.FunctionType else None
     if shell is None or shell.user_ns is not namespace:
         return {}
     hidden: dict[str, Any] = shell.user_ns_hidden

@@ -1,4 +1,4 @@
-"""Bytes and text without meaning: framing, redaction, JSON. Pure: feed() and close(), no I/O.
+"""Bytes and text below the level of events: framing, redaction, JSON, pictures. No I/O.
 
 Read `sse` first: the shape of every decoder here. `redact` replaces secrets before anything is
 logged, shown or sent; `json_text` reads and writes JSON; the rest knows pictures, hidden

@@ -1,6 +1,6 @@
-"""What a call shows beside pictures: charts as JSON, tables as HTML; as entries of an attachment.
+"""Attachments of a result that are more than pictures: charts as JSON, tables as HTML, widgets.
 
-An attachment of a result is a picture (`media`), a display, or both:
+An attachment is a picture (`media`), a display, or both:
 
     {"media_type": "image/png", "data": "<base64>", "display": {MIME type: content}}
 
@@ -8,14 +8,14 @@ Why JSON: a front end draws a chart from it, and it runs no code. The HTML that 
 is a script, which needs a network and does nothing in an untrusted notebook.
 
 Rules
-- A chart has one of the `CHARTS` types. JupyterLab draws no newer type of Vega, but it draws their
-  JSON under these.
-- A chart that loads anything from an address is refused: what a tool returned may be forged, and
-  opening the notebook would tell a stranger. A chart of more than `LARGEST` characters is refused
+- A chart is kept under one of the `CHARTS` types. JupyterLab knows no newer MIME types of Vega, but
+  draws their JSON under these.
+- A chart that loads anything from an address is refused: a tool's result may be forged, and opening
+  the notebook would then contact a stranger. A chart of more than `LARGEST` characters is refused
   too. Instructions for the program that embeds a chart (`usermeta`, addresses in the `config` of
   Plotly) are removed.
 - HTML that needs a script or a frame is not kept; other HTML is sanitised when it is drawn.
-- A widget lives in its kernel only: `LIVE` names it, and is never recorded.
+- A widget exists in its kernel only. `LIVE` holds its id, and is never recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STILL = ("text/html", "image/svg+xml", "text/markdown", "text/latex", "applicat
 # what draws something only as a script or in a frame; a sanitised page would be empty
 _ACTIVE = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas)\b", re.IGNORECASE)
 _MODEL_ID = re.compile(r"[\w-]{1,64}").fullmatch
-# keys of a Plotly figure that name what is loaded, and values that are no address of a stranger
+# keys of a Plotly figure whose values may be addresses; what is an address, and what inline data
 _LOADING = frozenset(
     {
         "source",
@@ -59,11 +59,11 @@ _LONGEST_NOTE = 300  # characters
 
 
 class Shown(dict[str, Any]):
-    """An attachment of a result, as a copy: a picture, a display or both. It may be forged."""
+    """A copy of an attachment: a picture, a display or both. Its content may be forged."""
 
     DISPLAY: ClassVar = "display"  # the key of the MIME bundle
     NOTE: ClassVar = "chart_note"  # the key of a sentence for people, such as what makes a picture
-    LIVE: ClassVar = "live"  # the key of what only this kernel knows: `below`, `model_id`
+    LIVE: ClassVar = "live"  # the key of values of this kernel only: `below`, `model_id`
     WIDGET: ClassVar = WIDGET
     CHARTS: ClassVar = CHARTS
 
@@ -79,7 +79,7 @@ class Shown(dict[str, Any]):
 
     @property
     def chart_name(self) -> str:
-        """What it is in words, as `a Plotly chart`; "" if it shows no chart."""
+        """The kind of chart in words, as `a Plotly chart`; "" if it shows no chart."""
         return CHARTS.get(self.chart[0], "")
 
     @property
@@ -100,7 +100,7 @@ class Shown(dict[str, Any]):
 
     @classmethod
     def number_all(cls, attachments: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Shown]]:
-        """Yield attachments with their numbers among the figures, 0 for one that is none."""
+        """Yield attachments with their numbers among the figures; 0 for other attachments."""
         number = 0
         for attachment in map(cls, attachments):
             number += attachment.is_figure
@@ -108,12 +108,12 @@ class Shown(dict[str, Any]):
 
     @classmethod
     def clean(cls, value: Any) -> Shown | None:
-        """Return what a call showed, from anywhere; None if it is nothing of the kind."""
+        """Return `value`, which may come from anywhere, as a clean attachment, or None."""
         if not isinstance(value, Mapping):
             return None
         own, picture = cls(value), clean_attachment(value)
         live: dict[str, Any] = (
-            {cls.LIVE: dict(held)} if (held := as_dict(value.get(cls.LIVE))) else {}
+            {cls.LIVE: dict(live_fields)} if (live_fields := as_dict(value.get(cls.LIVE))) else {}
         )
         if isinstance(note := value.get(cls.NOTE), str) and note:
             live[cls.NOTE] = replace_surrogates(note[:_LONGEST_NOTE])
@@ -134,17 +134,17 @@ class Shown(dict[str, Any]):
 
     @staticmethod
     def clean_display(bundle: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is kept of a displayed MIME bundle; {} if that is at most text."""
+        """Return the part of a displayed MIME bundle to keep; {} if that is only plain text."""
         text = bundle.get("text/plain")
         plain = {"text/plain": replace_surrogates(text[:LARGEST])} if isinstance(text, str) else {}
         kind, chart = Shown.find_chart(bundle)
         if not kind:
-            kept = {m: bundle[m] for m in _STILL if _may_stand(m, bundle.get(m))}
+            contents = {m: bundle[m] for m in _STILL if _may_stand(m, bundle.get(m))}
         elif Shown.explain_refusal(kind, chart):
-            kept = {}
+            contents = {}
         else:
-            kept = {kind: _without_instructions(kind, chart)}
-        return {**kept, **plain} if kept else {}
+            contents = {kind: _without_instructions(kind, chart)}
+        return {**contents, **plain} if contents else {}
 
     @staticmethod
     def find_chart(bundle: Mapping[str, Any]) -> tuple[str, Any]:
@@ -167,7 +167,10 @@ class Shown(dict[str, Any]):
 
     @staticmethod
     def loads_address(kind: str, chart: dict[str, Any]) -> bool:
-        """Return whether a chart loads anything from an address. Raises what nesting raises."""
+        """Return whether a chart loads anything from an address.
+
+        Raises RecursionError if it is nested too deeply.
+        """
         return next(_find_addresses(kind, _without_instructions(kind, chart), _DEEPEST), False)
 
 
@@ -175,8 +178,8 @@ def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
     """Return a chart without what tells an embedding program to load something."""
     rest = {key: value for key, value in chart.items() if key != "usermeta"}
     if kind == PLOTLY and (config := rest.pop("config", None)):
-        kept = {k: v for k, v in as_dict(config).items() if k not in _LOADING}
-        rest |= {"config": kept} if kept else {}
+        safe = {k: v for k, v in as_dict(config).items() if k not in _LOADING}
+        rest |= {"config": safe} if safe else {}
     return rest
 
 
@@ -205,7 +208,7 @@ def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
 
 
 def _loads(value: Any) -> bool:
-    """Return whether one of these texts is an address that is not inline."""
+    """Return whether a text, or one of a list, is an address and not inline data."""
     texts = value if isinstance(value, list) else [value]
     return any(
         isinstance(t, str) and _ADDRESS.match(t) is not None and _INLINE.match(t) is None

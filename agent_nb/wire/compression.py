@@ -1,7 +1,7 @@
-"""Compressed bodies, decoded in small pieces: memory stays bounded whatever a body expands to.
+"""Decompress bodies in small pieces: memory stays bounded whatever a body expands to.
 
-Why ours: HTTP clients decode each chunk whole, and encodings within encodings: 2 KB become 4 GB
-before any limit is checked.
+Why not in the HTTP client: it decodes each chunk at once, and encodings within encodings; 2 KB
+become 4 GB before any limit is checked.
 
 Rules
 - gzip and deflate (zlib), once. Any other encoding, several encodings, and undecodable data raise
@@ -77,7 +77,7 @@ class Decompressor:
 
 
 class FileDecompressor:
-    """Reads a file that may be gzipped, which its first bytes say. `feed` as a Decompressor's."""
+    """Reads a file that may be gzipped, as its first bytes show. `feed` is a Decompressor's."""
 
     def __init__(self) -> None:
         self._head = b""

@@ -1,13 +1,13 @@
-"""Printed text as a terminal leaves it: finished lines, and the line that carriage returns redraw,
-as in progress bars.
+"""Reduce printed text to what a terminal shows in the end: finished lines, and the line that
+carriage returns redraw, as in progress bars.
 
 Why: tqdm and the like redraw one line a thousand times. Neither a log nor a model should read it a
 thousand times; only the latest state matters.
 
 Rules
-- A redrawn line leaves its last text; a tqdm bar leaves nothing, and text printed after it is a
-  line.
-- Of nested bars, the topmost that is not full counts.
+- A redrawn line leaves its last text. A tqdm bar leaves nothing; text printed after it is a line of
+  its own.
+- Of nested bars, `status` is the topmost that is not full.
 - The lines do not depend on how the text was cut into pieces.
 - No I/O and no clock.
 """
@@ -42,11 +42,11 @@ class Console:
 
     def _begin_line(self) -> None:
         self._line = ""  # text since the line began or since the last carriage return
-        self._before = ""  # the text that the last carriage return went back over
+        self._before = ""  # the text that a bare carriage return still shows
         self._redrawn = False  # whether a carriage return has come
-        self._returned = ""  # the part that the caller had got when the first one came
-        self._taken = 0  # characters of `_line` that the caller has got
-        self._stood = 0  # characters of `_line` at the last `open`
+        self._returned = ""  # what the caller had received when the first carriage return came
+        self._received = 0  # characters of `_line` that the caller has received
+        self._length_before = 0  # characters of `_line` at the last call of `open`
 
     def feed(self, text: str) -> str:
         """Return the finished lines."""
@@ -55,26 +55,26 @@ class Console:
         end = text.rfind("\n") + 1
         lines = text[:end]
         if end and self._line:
-            lines = self._line[self._taken :] + lines
+            lines = self._line[self._received :] + lines
             self._begin_line()
         return lines + self._put(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
         """Return the new text of the open line, "" if it is being redrawn.
 
-        With `whole` false, only text that was there at the previous call.
+        `whole` false: only text that the line already had at the previous call.
         """
-        end = len(self._line) if whole else self._stood
-        self._stood = len(self._line)
-        if self._redrawn or end <= self._taken:
+        end = len(self._line) if whole else self._length_before
+        self._length_before = len(self._line)
+        if self._redrawn or end <= self._received:
             return ""
-        new, self._taken = self._line[self._taken : end], end
+        new, self._received = self._line[self._received : end], end
         return new
 
     @property
     def rest(self) -> str:
         """The text that the open line would leave if it ended now."""
-        return self._leaves().removesuffix("\n")
+        return self._final_text().removesuffix("\n")
 
     def close(self) -> str:
         """End the open line and return the text it leaves."""
@@ -90,7 +90,7 @@ class Console:
 
     @property
     def _shown(self) -> str:
-        """What the open line shows: after a bare carriage return still the text before it."""
+        """What the open line shows: after a bare carriage return, still the text before it."""
         return self._line or self._before
 
     def _piece(self, piece: str) -> str:
@@ -105,7 +105,7 @@ class Console:
         """Write on the open line; return text that is too long to hold back."""
         self._line += text
         if not self._redrawn:
-            return self.open() if len(self._line) - self._taken > LONGEST else ""
+            return self.open() if len(self._line) - self._received > LONGEST else ""
         self._line = self._line[-LONGEST:]
         if behind := _BEHIND.search(self._line):
             self._last, text = self._line[: behind.end()].strip(), self._line[behind.end() :]
@@ -113,7 +113,7 @@ class Console:
             return self._put(text)
         if up := _UP.search(self._line):
             text = self._line[up.end() :]
-            self._rise(up[0].count("A"))
+            self._move_up(up[0].count("A"))
             return self._put(text)
         return ""
 
@@ -123,19 +123,19 @@ class Console:
             # redrawn without moving up: the bars above are finished
             self._bars.clear()
         if not self._redrawn:
-            self._returned = self._line[: self._taken]
+            self._returned = self._line[: self._received]
         self._redrawn, self._before, self._line = True, self._shown, ""
         return ""
 
-    def _rise(self, lines: int) -> None:
-        """Move up so many lines, to an earlier bar: it becomes the open line."""
+    def _move_up(self, lines: int) -> None:
+        """Move up `lines` lines, to an earlier bar, which becomes the open line."""
         for _ in range(lines):
             self._line = self._bars.pop() if self._bars else ""
         self._before = ""
 
     def _end(self) -> str:
         """End the open line; return the text it leaves, and remember a bar."""
-        left, line = self._leaves(), self._shown.strip()
+        left, line = self._final_text(), self._shown.strip()
         if self._is_over_bars:
             self._bars.append(line)
         else:
@@ -150,13 +150,13 @@ class Console:
         """Whether the line is a bar, or empty below one."""
         return (self._redrawn and is_bar(self._shown)) or (bool(self._bars) and not self._shown)
 
-    def _leaves(self) -> str:
-        """Return the final line, without the part already returned."""
+    def _final_text(self) -> str:
+        """Return the text that the open line leaves, without the part that the caller has."""
         line = self._shown
         if self._is_over_bars:
             return "\n" if self._returned else ""
         if not self._redrawn:
-            return f"{line[self._taken :]}\n"
+            return f"{line[self._received :]}\n"
         if self._returned:
             return "\n" if line == self._returned else f"\n{line.rstrip()}\n"
         return f"{line.rstrip()}\n" if line.strip() or not line else ""

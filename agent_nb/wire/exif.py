@@ -1,5 +1,6 @@
-"""The one tag of Exif data that changes how a picture looks: its orientation.
+"""Read and write the one tag of Exif data that changes how a picture looks: its orientation.
 
+Why: the rest of the Exif data, such as place and camera, is removed from pictures (`jpeg`, `webp`).
 Exif data are a TIFF header and a directory of entries of 12 bytes: tag, type, count, value.
 """
 

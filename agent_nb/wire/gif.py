@@ -1,7 +1,9 @@
-"""A GIF without the text in it: no comment and no data of applications.
+"""Remove the text from a GIF: comments and data of applications.
+
+Why: they are invisible, and yet everyone who gets the notebook gets them too (`media`).
 
 Rules
-- Frames stay as they are, byte for byte, and so do how often they repeat and the colour profile.
+- Frames stay as they are, byte for byte. The number of repetitions and the colour profile stay too.
 - Data after the end of the picture are dropped; a file that breaks off keeps what can be read.
 """
 
@@ -47,7 +49,7 @@ def _is_needed(label: int, content: bytes) -> bool:
 
 
 def _colour_bytes(data: bytes, at: int) -> int:
-    """Return the bytes of the table of colours that the flags at `at` announce."""
+    """Return the size in bytes of the colour table that the flags at `at` announce."""
     flags = data[at] if at < len(data) else 0
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 

@@ -1,10 +1,10 @@
-"""A JPEG without the text in it: no place, no camera, no comment.
+"""Remove the text from a JPEG: the place, the camera, comments.
 
 Why: a photograph says where and when it was taken, and by which device.
 
 Rules
-- The pixels stay as they are, byte for byte, and so do the colour profile and the way the picture
-  is turned.
+- The pixels stay as they are, byte for byte. The colour profile and the orientation (which way is
+  up) stay too.
 - Data after the end of the picture is dropped; a file that breaks off keeps what can be read.
 """
 
@@ -52,8 +52,8 @@ def _select_segments(data: bytes) -> Iterator[bytes]:
 
 
 def _is_needed(kind: int, content: bytes) -> bool:
-    """Return whether a segment is needed to draw the picture: APP0 (JFIF), APP14 (Adobe), a colour
-    profile, and all that is neither a comment nor of an application.
+    """Return whether a segment is needed to draw the picture. Comments are not, and of the data of
+    applications only APP0 (JFIF), APP14 (Adobe) and a colour profile are.
     """
     if kind in (0xE0, 0xEE):
         return True

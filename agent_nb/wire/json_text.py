@@ -1,9 +1,9 @@
-"""JSON text and JSON values: read, write, canonical text, and the nearest JSON value of an object.
+"""Read and write JSON, its canonical text, and the nearest JSON value of any object.
 
 Rules
 - `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
-- `nearest_json` never raises: a JSON value is returned as an equal one of built-in types, anything
-  else as the nearest JSON value, and the caller learns which. Values nested too deeply become null.
+- `nearest_json` never raises: it returns the nearest JSON value, of built-in types, and whether
+  that differs from the given one. Values nested too deeply become null.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def nearest_json(value: Any) -> tuple[Any, bool]:
 
 
 def _round_trip(value: Any) -> tuple[Any, bool]:
-    """Return what JSON text gives back for `value` if that is equal, else the nearest value."""
+    """Return `value` written and read as JSON if that is equal, else the nearest value."""
     try:
         read = loads(_encode(value))
         if read == value and (not isinstance(value, Mapping) or type(value) is dict):

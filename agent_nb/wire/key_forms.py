@@ -5,8 +5,8 @@ Why apart from the search: this list grows with every provider; how a text is se
 change.
 
 Rules
-- A variable is secret if the last word of its name is in `WORDS` and its value is long enough; one
-  that names a file is not. So is the password of an address in any variable.
+- A variable is secret if the last word of its name is in `WORDS`, its value is long enough and does
+  not name a file. The password in an address is secret in any variable.
 - A value is looked for as it is, in HTML, in Python's `repr` (error messages are full of it), and
   as each of these is written in a JSON string, and in JSON within JSON.
 """
@@ -57,7 +57,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 _ALNUM = "A-Za-z0-9"
-# the first that fits counts: `sk-ant-` before `sk-`
+# the first pattern that fits counts: `sk-ant-` before `sk-`
 PATTERNS = (
     Pattern("API key", ("sk-ant-", "sk-proj-", "sk-or-"), 10),
     Pattern("API key", ("sk-",), 16, mixed=True),
@@ -117,7 +117,7 @@ _AUTHORITY_END = re.compile(r"[/?#\s]")
 
 def _is_secret(name: str, value: str) -> bool:
     word = _last_word(name)
-    # GOOGLE_APPLICATION_CREDENTIALS and its like name a file
+    # GOOGLE_APPLICATION_CREDENTIALS and similar variables name a file
     return word in WORDS and not (
         word.startswith("CREDENTIAL") and value.startswith(("/", "~", "."))
     )

@@ -1,8 +1,7 @@
-"""Pictures as bytes: their media type, and without the text in them.
+"""Find the media type of a picture from its bytes, and remove the text inside it.
 
 Why: programs write comments, command lines and paths into a picture, cameras the place and the
-time. They are invisible, and yet everyone who gets the notebook, and the provider that is asked,
-gets them too.
+time. They are invisible, and yet everyone who gets the notebook gets them, and so does a provider.
 
 Rules
 - The media type is read from the first bytes, not from a name.
@@ -20,7 +19,7 @@ from typing import Any
 from . import gif, jpeg, webp
 
 PNG = b"\x89PNG\r\n\x1a\n"
-# first bytes of the kinds; a WebP has its name further behind
+# first bytes by media type; a WebP has its signature in bytes 8 to 11 and is checked apart
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _IN_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # the beginnings of pictures
 DRAWN = frozenset(

@@ -1,11 +1,11 @@
-"""The size of a picture in pixels, read from its first bytes, and a picture in words.
+"""Read the size of a picture from its first bytes, and write the caption that stands for it.
 
-Why: a model without eyes, a terminal and a text file all need a word for a picture, and none of
-them needs a library that can draw.
+Why: a model that cannot see, a terminal and a text file need words in place of a picture, without
+a library that can draw.
 
 Rules
 - Nothing raises, whatever the bytes are: an unknown size is None.
-- Words of a picture are the same wherever they stand, so that they are found again.
+- Captions have one form everywhere, so that `without_captions` finds them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _CAPTIONS = re.compile(
 )
 _JPEG = b"\xff\xd8\xff"
 _HEAD = 88  # base64 characters that hold the size of every kind but JPEG
-_NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})  # JPEG markers in the range of frames that are none
+_NO_SIZE = frozenset(
+    {0xC4, 0xC8, 0xCC}
+)  # JPEG markers in the range of frame headers that begin no frame
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
 
 

@@ -1,4 +1,4 @@
-"""Values of subclasses as the built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
+"""Convert values of subclasses to built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
 
 Why: callers hand over what they have, and such values pass for texts and numbers until they are
 written as JSON, joined (a `Markup` escapes what is added to it) or compared. So each function
@@ -46,8 +46,10 @@ def plain_scalar(value: Any) -> Any:
 
 
 def _python_of(scalar: Any) -> Any:
-    """Return the value in Python of a NumPy scalar; a date of NumPy stays."""
+    """Return a NumPy scalar as a Python value; a NumPy date stays as it is."""
     if type(scalar).__name__ in _DATES:
         return scalar
     value = scalar.item()
-    return float(value) if type(value) is type(scalar) else value  # a long double
+    return (
+        float(value) if type(value) is type(scalar) else value
+    )  # `item` of a long double is one again

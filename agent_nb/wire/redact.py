@@ -9,9 +9,9 @@ Rules
 - Only text that may begin a key is held back. Candidates longer than `LONGEST` are redacted at
   once, not buffered.
 - The result does not depend on the chunking: pieces give what `redact_text` gives for the whole.
-- Media, signatures and encrypted reasoning keep every byte: media wherever they are a string of
-  their own, the others in objects that a provider wants back (`OPAQUE`), not in fields that a model
-  or a tool happens to call so.
+- Media, signatures and encrypted reasoning keep every byte. Media do so wherever a whole string is
+  their base64; the others only in a provider's own objects (`OPAQUE` names the fields), not in
+  fields to which a model or a tool gives the same name.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Redactor(Unpicklable):
         self._alert = self._search.alert
         self._held: list[str] = []
         self._size = 0
-        # what is held is a key as long as these characters follow
+        # matches the characters with which a key that is held back may go on
         self._grows: Callable[[str, int], Any] | None = None
-        # the rest of a key that was too long to be held
+        # matches the rest of a key that is redacted already; this rest is dropped
         self._swallows: Callable[[str, int], Any] | None = None
         self._last = ""  # the latest decided text: the context of the next one
 
@@ -138,14 +138,16 @@ def redact_value(
     todo: list[tuple[Any, Any]] = [(root, 0)]
     while todo:
         holder, key = todo.pop()
-        held = holder[key]
-        if isinstance(held, str):
-            holder[key] = held if key in opaque or _media(held) else clean(held)
-        elif isinstance(held, dict):
-            copy = holder[key] = {clean(k) if isinstance(k, str) else k: v for k, v in held.items()}
+        inner = holder[key]
+        if isinstance(inner, str):
+            holder[key] = inner if key in opaque or _media(inner) else clean(inner)
+        elif isinstance(inner, dict):
+            copy = holder[key] = {
+                clean(k) if isinstance(k, str) else k: v for k, v in inner.items()
+            }
             todo.extend((copy, k) for k in copy)
-        elif isinstance(held, list | tuple):
-            items = holder[key] = list(held)
+        elif isinstance(inner, list | tuple):
+            items = holder[key] = list(inner)
             todo.extend((items, n) for n in range(len(items)))
     return root[0]
 

@@ -1,5 +1,5 @@
-"""Server-sent events: bytes in any chunking to frames (WHATWG HTML, "Server-sent events",
-interpretation of an event stream).
+"""Decode server-sent events: bytes, cut into chunks anywhere, become frames (WHATWG HTML,
+"Server-sent events", interpretation of an event stream).
 
 Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
 U+2028, or copy their buffer once per chunk. Every token of every provider passes through this one.
@@ -43,9 +43,9 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class SSEDecoder:
     """Reads one event stream.
 
-    `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are those
-    of the stream so far. `errors`: a field `error`, which llama.cpp writes instead of `data`, is
-    the data of an event of that name.
+    `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are the
+    stream's latest. `errors`: a field `error`, which llama.cpp writes instead of `data`, counts as
+    the data of an event named `error`.
     """
 
     FRAME_LIMIT = 64 * 1024 * 1024  # bytes

@@ -1,10 +1,10 @@
-"""Surrogate pairs that a server cut in two: JSON escapes text as UTF-16, and a chunk may end inside
-a pair.
+"""Join surrogate pairs that a server cut in two: JSON escapes text as UTF-16, and a chunk may end
+inside a pair.
 
 Why: a lone surrogate is not a character; shown or saved, each half would become U+FFFD.
 
-Rules: a first half is held back until the next piece of the same kind; `close` returns those whose
-second half never came.
+Rules: a first half is held back until the next piece of the same kind of text; `close` returns the
+halves that stayed alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Long text cut to a limit, with a mark where something is missing.
+"""Cut long text to a limit, with a mark where something is missing.
 
 Rules: limits count characters, without the mark. A `mark` is a format string that may take the
 number of characters left out ("… {:,} more characters"). Text within its limit is unchanged.

@@ -1,4 +1,6 @@
-"""A WebP without the text in it: no Exif but the way it is turned, no XMP, no unknown chunk.
+"""Remove the text from a WebP: XMP, unknown chunks, and Exif data except the orientation.
+
+Why: they are invisible, and yet everyone who gets the notebook gets them too (`media`).
 
 Rules
 - The chunks that are drawn stay as they are, byte for byte; those of a frame likewise.

@@ -4,11 +4,11 @@
                     "OTHER": {"type": "http", "url": "https://…", "headers": {…}}}}
 
 Rules
-- The file is the nearest one of the run's folder and above (`host.nearest.find_nearest`). It is a
-  text of a stranger: reading it starts nothing.
-- What is wrong with the file is a UsageError; what is wrong with one entry is kept, so that the
-  others can be used.
-- Keys that belong to other programs are ignored. None of them allows anything.
+- The nearest file counts, in the run's folder or above it (`host.nearest.find_nearest`). It may be
+  a stranger's: reading it starts nothing.
+- A fault of the file is a UsageError. A fault of one entry is kept in `faults`, so that the other
+  entries can be used.
+- Keys that belong to other programs are ignored; they cannot allow anything.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
-    """The servers of one file by name, and what is wrong with the other entries.
+    """The servers of one file by name, and the `faults` of its unusable entries.
 
     `path` is None if there is no file.
     """

@@ -1,9 +1,9 @@
-"""The result of an MCP tool as a tool of ours returns it: text or JSON, and pictures.
+"""Convert the result of an MCP tool to what our tools return: text or JSON, and pictures.
 
 Rules
-- Structured content counts, and text that only repeats it, or one of its fields, does not. Text
-  that says more stands before it.
-- Pictures are pictures. Sounds, files and links are described in words: no address is fetched.
+- Text that only repeats the structured content, or one of its fields, is dropped. Text that says
+  more comes before the structured content.
+- Pictures become attachments. Sounds, files and links are described in words; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def value_of(result: Any) -> tuple[Any, list[bytes]]:
 
 
 def _combined(texts: list[str], structured: Any) -> Any:
-    """Return texts and structured content as one value, nothing twice."""
+    """Return texts and structured content as one value that says nothing twice."""
     text = "\n".join(text for text in texts if text)
     if structured is None:
         return text
@@ -59,7 +59,7 @@ def _same(text: str, texts: list[str], value: Any) -> bool:
         pass
     if not isinstance(value, list) or len(value) != len(texts):
         return False
-    return all(_same(text, [], one) for text, one in zip(texts, value, strict=True))
+    return all(_same(text, [], item) for text, item in zip(texts, value, strict=True))
 
 
 def _picture(block: Any) -> bytes | None:
@@ -80,7 +80,7 @@ def _picture(block: Any) -> bytes | None:
 
 
 def _words(block: Any) -> str:
-    """Return the text of a block of content, or a description of another kind."""
+    """Return the text of a block of content; for a block of another kind, words about it."""
     if block.type == "text":
         return str(block.text)
     return "".join(_parts(block))

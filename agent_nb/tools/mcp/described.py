@@ -1,10 +1,10 @@
-"""A tool of an MCP server as a tool of ours.
+"""Turn a tool that an MCP server lists into a Tool of this package.
 
 Rules
-- Its effect is `outside`, whatever the server says of it: a hint may make a question stricter,
-  never leave it out. One that may destroy is asked about for itself: a yes to the whole run does
-  not count.
-- What the server writes for the model is bounded, and without characters that people cannot see.
+- The effect of the tool is `outside`, whatever the server says: its hints can only make approval
+  stricter. A tool that may destroy something needs its own approval; a yes to the whole run does
+  not cover it.
+- Text of the server for the model is bounded and loses characters that people cannot see.
 - The server validates the arguments; its message goes to the model.
 """
 
@@ -29,11 +29,11 @@ from .server import Server, quote_ascii
 LONGEST = 4_000  # characters of a description
 _PROGRESS = 200  # characters that a server may say of its progress
 LARGEST = 50_000  # characters of a schema
-_CONTEXT = "agent_nb:context"  # cannot be an argument by accident
+_CONTEXT = "agent_nb:context"  # the colon keeps it apart from real names of arguments
 
 
 class ListedTool(msgspec.Struct, frozen=True):
-    """What a server says of one tool, within bounds. `name` is the server's own."""
+    """One tool as its server describes it, with bounded texts. `name` is the server's own."""
 
     name: str
     description: str
@@ -92,7 +92,7 @@ def _describe_call(server: Server, listed: ListedTool) -> str:
 
 
 def _progress(context: ToolContext) -> Any:
-    """Return a function that reports what a server says of its progress."""
+    """Return a function that passes a server's progress messages to the call's context."""
 
     async def report(done: float, total: float | None, message: str | None) -> None:
         text = cut_end(strip_hidden(message or "").strip(), _PROGRESS)

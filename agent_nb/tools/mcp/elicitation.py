@@ -2,8 +2,8 @@
 
 Rules
 - The questions are asked in the kernel's main thread. Where nobody can be asked they are declined.
-- The user first reads which server asks and what for, and may decline. The end of the input and
-  three unclear answers cancel.
+- The user first reads which server asks and what for, and may decline. The end of the input
+  cancels, and so do three unclear answers.
 - Texts of the server are shown escaped and bounded. Questions that send the user to an address are
   declined: nobody can judge an address here.
 - An answer is checked for the type and the choices of its field. Bounds (`minimum`, `pattern`,
@@ -34,7 +34,7 @@ _NUMBERS = {"integer": "a whole number", "number": "a number"}
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """Where the user of a call can be asked: the main thread, through the loop of the call."""
+    """The way to the user of a call: the kernel's main thread, through the call's event loop."""
 
     loop: asyncio.AbstractEventLoop
     host: Host
@@ -51,7 +51,7 @@ async def _call(host: Host, function: Callable[[], Any]) -> Any:
 
 
 async def answer_elicitation(server: str, params: Any, asking: Asking | None) -> Any:
-    """Ask the user what `server` asks; return the SDK's answer. `asking`: of the server's call."""
+    """Put the question of `server` to the user that `asking` reaches; return the SDK's answer."""
     import_sdk()  # first: without the SDK it says what to install
     from mcp_types import ElicitResult
 
@@ -123,8 +123,8 @@ def _choices(field: Mapping[str, Any]) -> list[str]:
     """Return the values that a field, or each item of an array, may have; [] for any."""
     inner = as_dict(field.get("items")) if field.get("type") == "array" else field
     titled = as_list(inner.get("oneOf")) or as_list(inner.get("anyOf"))
-    values = as_list(inner.get("enum")) or [as_dict(one).get("const") for one in titled]
-    return [str(one) for one in values if one is not None]
+    values = as_list(inner.get("enum")) or [as_dict(option).get("const") for option in titled]
+    return [str(option) for option in values if option is not None]
 
 
 def _describe_kind(field: Mapping[str, Any]) -> str:
@@ -139,7 +139,7 @@ def _describe_kind(field: Mapping[str, Any]) -> str:
 
 
 def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
-    """Return what was typed as a value of the field. Raises ValueError with what to type."""
+    """Return the typed text as a value of the field. Raises ValueError that says what to type."""
     if not typed:
         raise ValueError("Please type something.")
     kind, choices = field.get("type"), _choices(field)

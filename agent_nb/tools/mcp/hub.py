@@ -1,9 +1,11 @@
-"""The sessions of this process, shared by all runs.
+"""The sessions with MCP servers in this process, shared by all runs.
+
+Why: a server takes seconds to start and may keep a state that later calls need.
 
 Rules
-- A session belongs to one entry as it is: a changed entry is another server, and the old one is
-  ended.
-- Nothing starts where only records are played.
+- A session belongs to exactly one entry: a changed entry is another server, and the session of the
+  old entry is ended.
+- No server starts in a process that only replays records.
 - Every server ends with the process, and when the extension is unloaded.
 """
 
@@ -42,7 +44,7 @@ class Hub:
         self._background = Background("agent_nb mcp", self._close_all, _EXIT)
 
     def running(self, server: Server) -> bool:
-        """Return whether a server runs."""
+        """Return whether the server of this entry runs."""
         session = self._sessions.get(server.digest)
         return session is not None and session.alive
 

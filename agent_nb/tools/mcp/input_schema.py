@@ -1,9 +1,12 @@
-"""The schema of a tool's arguments as a server gives it, made fit for models and dialects.
+"""Clean the JSON schema that an MCP server gives for a tool's arguments.
+
+Why: a server may send anything, and a provider refuses a whole request for one faulty schema.
 
 Rules
-- A keyword with a value of the wrong type is dropped, the rest stays. Names of arguments are free.
-- No text has a character that people cannot see: the model reads all of it.
-- At the top stands an object: providers refuse alternatives there, and the server checks them.
+- A keyword whose value has the wrong type is dropped, the rest stays. Arguments may have any names.
+- Characters that people cannot see are removed from all texts, since the model reads them.
+- The top is the schema of an object: providers refuse alternatives there. The server, which
+  validates the arguments, still applies them.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ def clean_schema(schema: Any) -> dict[str, Any]:
 
 
 def _schema(schema: Any, depth: int) -> Any:
-    """Return a schema inside another one, clean; {} (anything) for what is none, or too deep."""
+    """Return a cleaned schema; {} (anything) if it is not a schema or is nested too deeply."""
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
@@ -60,33 +63,33 @@ def _fits(key: str, value: Any) -> bool:
     kind = _KINDS.get(key)
     if kind is None:
         return True
-    number = key in _NUMBERS or key in _COUNTS
-    return isinstance(value, kind) and not (number and isinstance(value, bool))
+    numeric = key in _NUMBERS or key in _COUNTS
+    return isinstance(value, kind) and not (numeric and isinstance(value, bool))
 
 
 def _value(key: str, value: Any, depth: int) -> Any:
-    """Return the value of a keyword, clean."""
+    """Return the cleaned value of a keyword."""
     if key in MAPS or key == "definitions":
-        return {strip_hidden(str(name)): _schema(one, depth) for name, one in value.items()}
+        return {strip_hidden(str(name)): _schema(inner, depth) for name, inner in value.items()}
     if key in LISTS or (key in SINGLES and isinstance(value, list)):
-        return [_schema(one, depth) for one in value]
+        return [_schema(inner, depth) for inner in value]
     if key in SINGLES:
         return _schema(value, depth)
     if key in ("description", "title"):
         return strip_hidden(value).strip()
     if key in ("required", "type") and isinstance(value, list):
-        return [strip_hidden(one) for one in value if isinstance(one, str)]
+        return [strip_hidden(inner) for inner in value if isinstance(inner, str)]
     return _plain(value, depth)
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """Return a JSON value, cut off where it is too deep, without numbers that JSON lacks."""
+    """Return a cleaned JSON value; levels that are too deep, NaN and infinities become null."""
     if depth > _DEEPEST:
         return None
     if isinstance(value, Mapping):
-        return {strip_hidden(str(key)): _plain(one, depth + 1) for key, one in value.items()}
+        return {strip_hidden(str(key)): _plain(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one, depth + 1) for one in value]
+        return [_plain(inner, depth + 1) for inner in value]
     if isinstance(value, str):
         return strip_hidden(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,13 +1,12 @@
 """Hide what may be a secret in the entry of a server (`Server.masked`).
 
-Why: who allows an entry must see all of it (`Server.described`); a list of servers stays in the
-notebook, and is shared with everyone who gets it.
+Why: a user who allows an entry must see all of it (`Server.described`), but a list of servers stays
+in the notebook and reaches everyone who gets the file.
 
 Rules
 - Hidden are the values of options, headers and variables whose names speak of secrets, the user and
   the query of an address, and what `clean`, the caller's secret filter, finds.
-- A text with such a name is hidden from its value to its end: where a value ends, only the shell
-  knows.
+- After such a name in a text, the whole rest is hidden: only a shell knows where its value ends.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def mask_text(text: str, clean: Callable[[str], str]) -> str:
 
 
 def mask_values(values: Mapping[str, str], clean: Callable[[str], str]) -> dict[str, str]:
-    """Return variables or headers with the values hidden that their name calls secret."""
+    """Return variables or headers; a value is hidden if its name speaks of a secret."""
     return {
         clean(name): HIDDEN if SECRET.search(name) else mask_text(value, clean)
         for name, value in values.items()

@@ -3,8 +3,8 @@
 Rules
 - Every permission is checked before any server starts. The servers start at the same time.
 - A tool keeps its name if no other tool of the run and no built-in or installed one has it;
-  else it is `SERVER_tool`. So a policy's rule for a tool of ours never allows a stranger's.
-- The list of each server is recorded: what the model was offered.
+  else it is `SERVER_tool`. So a policy's rule for one of our tools never allows a server's.
+- The record lists, for each server, the tools that the model was offered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_NAME = 200  # characters of a tool's name; no longer one is offered
 
 
 class _Wanted(msgspec.Struct):
-    """A server and the names of its tools that are asked for; `whole`: all of them are."""
+    """A server and the names of the tools that a run wants from it; `whole`: it wants all."""
 
     server: Server
     tools: list[str]
@@ -50,15 +50,15 @@ async def open_references(
     UsageError for a server that is unknown or may not start, and ToolError for one that fails.
     """
     wanted = _by_server(references, folder)
-    for one in wanted:
-        permissions.require_permission(one.server)
-    asleep = [one.server.name for one in wanted if not HUB.running(one.server)]
-    if asleep:
-        status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
-    servers = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
-    # a name that no provider takes is kept out here, and named in the record as left out
-    # of each server, tools by name; None: the schema is too large
-    known = [
+    for request in wanted:
+        permissions.require_permission(request.server)
+    stopped = [request.server.name for request in wanted if not HUB.running(request.server)]
+    if stopped:
+        status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
+    servers = await asyncio.gather(*(HUB.listed(request.server) for request in wanted))
+    # for each server, its tools by name (None: the schema is too large, which the record notes);
+    # tools with a name that is too long are dropped
+    listings = [
         {
             tool.name: read_listed_tool(tool)
             for tool in listed.tools
@@ -67,9 +67,9 @@ async def open_references(
         for listed in servers
     ]
     chosen = [
-        (one.server, listed_tool)
-        for one, tools in zip(wanted, known, strict=True)
-        for listed_tool in _chosen(one, tools)
+        (request.server, listed_tool)
+        for request, tools in zip(wanted, listings, strict=True)
+        for listed_tool in _chosen(request, tools)
     ]
     names = _names(chosen, taken)
     tools = [
@@ -78,7 +78,7 @@ async def open_references(
     ]
     lists = [
         {
-            "server": one.server.name,
+            "server": request.server.name,
             "about": listed.about,
             **(
                 {"left_out": out}
@@ -88,29 +88,29 @@ async def open_references(
             "tools": [
                 _record(tool, listed_tool)
                 for (server, listed_tool), tool in zip(chosen, tools, strict=True)
-                if server is one.server
+                if server is request.server
             ],
         }
-        for one, listed, listing in zip(wanted, servers, known, strict=True)
+        for request, listed, listing in zip(wanted, servers, listings, strict=True)
     ]
     return tools, lists
 
 
 def _by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
-    """Return the servers of references, each once with the tools that are asked for."""
+    """Return the servers of the references, each once, with the tools that are wanted."""
     wanted: dict[str, _Wanted] = {}
     for reference in references:
         server = reference.find_server(folder)
-        one = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
+        entry = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
         if reference.tool:
-            one.tools.append(reference.tool)
+            entry.tools.append(reference.tool)
         else:
-            one.whole = True
+            entry.whole = True
     return list(wanted.values())
 
 
 def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator[ListedTool]:
-    """Yield the tools that are asked for; a tool without a value has too large a schema.
+    """Yield the wanted tools of a server; in `known`, None marks a schema that is too large.
 
     Raises UsageError for a tool that is unknown or too large, and for too many of them.
     """
@@ -124,16 +124,18 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
         yield from usable
         return
     for name in dict.fromkeys(wanted.tools):
-        own = name if name in known else next((n for n in known if clean_name(n) == name), "")
-        if not own:
-            shown = [clean_name(one) for one in known]
+        listed_name = (
+            name if name in known else next((n for n in known if clean_name(n) == name), "")
+        )
+        if not listed_name:
+            shown = [clean_name(tool_name) for tool_name in known]
             hint = did_you_mean(name, shown)
             more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
             listed = f"{', '.join(shown[:NAMED])}{more}" if shown else "none"
             raise UsageError(
                 f"The MCP server {server} has no tool {quote_ascii(name)}.{hint} Tools: {listed}."
             )
-        if (tool := known[own]) is None:
+        if (tool := known[listed_name]) is None:
             raise UsageError(
                 f"The tool {quote_ascii(name)} of the MCP server {server} cannot be used: its schema is larger than {LARGEST:,} characters."
             )
@@ -143,10 +145,10 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
 def _names(chosen: list[tuple[Server, ListedTool]], taken: Collection[str]) -> list[str]:
     """Return the names of the tools for the model, each different and none `taken`."""
     plain = [clean_name(tool.name) for _, tool in chosen]
-    often = Counter(plain)
+    counts = Counter(plain)
     names: list[str] = []
     for (server, _), name in zip(chosen, plain, strict=True):
-        if name in taken or often[name] > 1:
+        if name in taken or counts[name] > 1:
             name = clean_name(f"{server.name}_{name}")  # noqa: PLW2901
         number, first = 1, name
         while name in {*taken, *names}:
@@ -158,7 +160,7 @@ def _names(chosen: list[tuple[Server, ListedTool]], taken: Collection[str]) -> l
 
 
 def _record(tool: Tool, listed: ListedTool) -> dict[str, Any]:
-    """Return what the record says of a tool: what the model was offered."""
+    """Return the entry of a tool in the record: its description as the model got it."""
     entry = {"name": tool.name, **msgspec.to_builtins(tool.spec)}
     if listed.name != tool.name:
         entry["tool"] = listed.name

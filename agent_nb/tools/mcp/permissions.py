@@ -1,9 +1,12 @@
-"""Permission to start the servers of a `.mcp.json` (`Server.offer`): a stranger's command lines.
+"""Check the permission to start a server of a `.mcp.json` (`Server.offer`).
+
+Why: its command line may be a stranger's.
 
 Rules
-- Exactly one entry is allowed: a changed command, address, variable or header asks again.
-- A server made in code needs no permission: who wrote the code runs it.
-- The program that an entry names may change without its entry; a permission covers that.
+- A permission covers exactly one entry: after a change of its command, address, variables or
+  headers, the user is asked again.
+- A server made in code needs no permission: the author of the code runs it.
+- The program behind an entry may change; the permission still holds.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from . import masking
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
-_SHORTEST = 6  # characters of a value that is worth hiding
+_SHORTEST = 6  # characters of the shortest value that is hidden
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,7 +52,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def origin(self) -> str:
-        """What a permission for one of its tools is for, as text without secrets."""
+        """What a permission for its tools depends on, as text without secret values."""
         where = [self.url] if self.url else [self.command, *self.args, self.cwd]
         return encode_canonical(
             [self.name, where, sorted(self.env), sorted(self.headers), self.file]
@@ -65,7 +65,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The values of the entry that look like secrets, by name; of `Bearer X` also X."""
+        """Values of the entry whose names speak of secrets, by name; for `Bearer X` also X."""
         values = {**self.env, **self.headers}
         secret = {name: value for name, value in values.items() if masking.SECRET.search(name)}
         ends = {
@@ -94,7 +94,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def masked(self, clean: Callable[[str], str] = str) -> Server:
         """Return the entry for a list that the notebook keeps; it can be shown, not started.
 
-        Hidden is what may be a secret (`masking`), and what the filter `clean` replaces.
+        Possible secrets (`masking`) are hidden, and so is what the secret filter `clean` replaces.
         """
         return msgspec.structs.replace(
             self,

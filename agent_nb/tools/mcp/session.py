@@ -1,12 +1,12 @@
-"""The session with one server: started, used for calls, restarted after a crash, ended.
+"""The session with one MCP server: start it, call its tools, restart it after a crash, end it.
 
 Rules
-- Everything here runs on the thread of the sessions.
-- A session starts once, however many runs want it. It is bounded in time, and its failure says what
-  the server wrote to stderr.
+- Everything here runs on the thread of the `hub`.
+- A session starts once, however many runs want it. The start has a time limit, and the error of a
+  failed start repeats what the server wrote to stderr.
 - A call that a crash interrupts fails. The next call starts the server again, once.
-- Messages hold no secret of the entry, and of what the server says a bounded part that people can
-  see.
+- Messages hold no secret of the entry. The server's text in them is bounded and has no character
+  that people cannot see.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _asker: ContextVar[Asking | None] = ContextVar("agent_nb_mcp_asker", default=Non
 
 
 class Session:
-    """The session with a server, whose entry may have `${…}`.
+    """The session with a server; variables (`${TOKEN}`) in its entry are filled in at the start.
 
     `secrets`: what is hidden in its answers, by name, beside the secrets of the entry. `state`: not
     started, starting, running, stopped, crashed or failed.
@@ -152,7 +152,7 @@ class Session:
     async def _request(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
         """Make a request to the server, which starts if need be. Raises ToolError.
 
-        `again`: after a lost connection it is made once more, since it does no harm twice.
+        `again`: the request is idempotent; it is repeated once after a lost connection.
         """
         await self.start()
         link, errors = self._link, self._errors
@@ -183,7 +183,7 @@ class Session:
         scope: anyio.CancelScope,
         ready: asyncio.Future[None],
     ) -> None:
-        """Hold the connection until it is closed or ends; tell `ready` how the start went."""
+        """Hold the connection until it is closed or ends; `ready` gets the outcome of the start."""
         mcp, closing, link = import_sdk(), self._closing, self._link
         why: BaseException = ConnectionError("it ended before it had answered")
         try:
@@ -211,7 +211,7 @@ class Session:
                 ready.set_exception(why)
 
     async def _failed(self, why: str) -> None:
-        """End a start that failed. Raises ToolError."""
+        """Clean up after a failed start, then raise ToolError with the reason `why`."""
         await self.close()
         self.state = "failed"
         raise ToolError(
@@ -222,15 +222,15 @@ class Session:
         )
 
     def _safe_text(self, text: str, errors: StderrTail | None = None) -> str:
-        """Return a message without secrets; `errors`: with what the server wrote to stderr last."""
+        """Return a message without secrets, with the last text in `errors`, the server's stderr."""
         shown = cut_end(strip_hidden(self._redaction.value(text)), _LONGEST)
         if errors is None:
             return shown
-        last = strip_hidden(errors.text(_LAST_WORDS))
-        return f"{shown}. It wrote to stderr:\n{last}" if last else f"{shown}."
+        stderr_text = strip_hidden(errors.text(_LAST_WORDS))
+        return f"{shown}. It wrote to stderr:\n{stderr_text}" if stderr_text else f"{shown}."
 
     async def _elicit(self, _: Any, params: Any) -> Any:
-        """Answer a question of the server: the user of its call is asked, else of the newest."""
+        """Answer a question of the server: ask the user of its call, else of the newest call."""
         newest = self._asking[-1] if self._asking else None
         return await answer_elicitation(self.server.name, params, _asker.get() or newest)
 
@@ -246,7 +246,7 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
 
 
 def _reason(fault: BaseException, server: Server, status: int) -> str:
-    """Return why a server did not start; `status`: of its last HTTP response."""
+    """Return why a server did not start; `status` is that of its last HTTP response."""
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
     if status >= 400:

@@ -29,7 +29,7 @@ class StderrTail:
         self._text = ""
         read_end, write_end = os.pipe()
         self.pipe: IO[str] = os.fdopen(write_end, "w", encoding="utf-8")
-        self._ended = threading.Event()  # every process has closed its write_end end
+        self._ended = threading.Event()  # every process has closed its write end
         threading.Thread(
             target=self._read, args=(read_end,), name="agent_nb mcp stderr", daemon=True
         ).start()
