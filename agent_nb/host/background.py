@@ -4,7 +4,7 @@ Why a thread of its own: each agent cell has its own event loop, and a connectio
 
 Rules
 - The thread starts with the first work and is a daemon. A forked child has none and starts its own.
-- `at_exit` runs once, before the interpreter ends, with a bounded wait.
+- `at_exit` runs when `end` is called and before the interpreter ends, with a bounded wait.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ beside a stranger's notebook would run, unseen, when this package imports keyrin
 Rules
 - A finder at the front of `sys.meta_path` goes up the call stack to the first frame that is ours
   (`agent_nb`) or the user's (`__main__`, a module of the project, a tool that we call:
-  `mark_foreign`). It decides whose import this is: libraries in between import for their caller.
+  `mark_foreign`). That frame owns the import: libraries in between import for their caller.
   The user's imports are not touched.
 - Our imports are looked up in `import_places`: never in the project.
 - A module that the user has imported from the project is not the library of that name:

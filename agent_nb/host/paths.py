@@ -1,4 +1,7 @@
-"""Paths as people read them: the home folder is `~`."""
+"""Write paths as people read them, with `~` for the home folder.
+
+Why: a message is shorter, and does not show the user's name.
+"""
 
 from __future__ import annotations
 

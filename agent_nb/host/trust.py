@@ -12,7 +12,7 @@ Rules
 - Permissions are kept in one file of the user's state folder that only the user can read;
   `AGENT_NB_TRUST_FOLDER` allows everything but servers for one process.
 - A file that the user names on a command line counts (`trust_file`).
-- An offer names variables, rules and endpoints; it never holds their values.
+- An offer never holds the value of a key. Only the offer of a server shows a whole entry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The approval of calls: allowed or denied by the policy, or decided by the user.
+"""Decide whether a call may run: by the policy, by an earlier answer, or by asking the user.
+
+Why: a model may ask for calls that change files or data, and the user is responsible for them.
 
 Rules
 - One question at a time, in call order.
@@ -6,9 +8,9 @@ Rules
   ends; each run has its own Approver. A yes for the notebook is kept in `kernel_permissions` until
   its kernel restarts; events record it with the scope `tool`, since a record must not carry a
   permission.
-- A yes for the run does not cover a tool that asks for `each` of its own.
+- A yes for the run does not cover a tool with `each`, which needs a yes of its own.
 - The policy's allow and deny precede remembered answers, which only replace questions.
-- Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
+- The policy judges edited arguments again. Then only a denial counts: the user is not asked twice.
 - If nobody can be asked, the call is denied with advice on how to allow it.
 - Every decision by a question, a rule or a mode is reported.
 """
@@ -148,7 +150,7 @@ class Approver:
         return answer
 
     def _remember(self, tool: Tool, args: dict[str, Any], answer: Decision) -> None:
-        """Keep an answer for further calls; one for "these arguments" is for the edited ones."""
+        """Keep an answer for further calls; an answer for `args` holds for edited ones, if any."""
         mark, about = KernelPermissions.mark(tool), "this tool"
         if answer.scope == "run":
             mark, about = _WHOLE_RUN, "this run"
@@ -174,7 +176,10 @@ def _denied_unasked(name: str, why: str) -> str:
 
 
 async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
-    """Return the tool's preview of a call; if it fails, the user is asked all the same."""
+    """Return the tool's preview of a call, or words if it fails: the user is asked anyway.
+
+    Raises ToolError if the tool finds that the call cannot work.
+    """
     if tool.preview is None:
         return ""
     caught = await Worker(partial(tool.preview, args, context), f"preview {tool.name}").future

@@ -5,8 +5,8 @@ Why: tools of other packages build on these types, so the rest of the room may c
 Rules
 - A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
   its return value.
-- `Host` gives access to the kernel's main thread. Outside a notebook a tool has no host and runs in
-  a worker thread.
+- `Host` gives access to the kernel's main thread. Outside a notebook a tool has no host, and a tool
+  for the main thread runs in a worker thread.
 - Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: with status
   `cancelled`). Only the loop's cancellation passes through, after every call has its result.
 """

@@ -1,4 +1,4 @@
-"""Capture or filter what code prints, for the code of one context only.
+"""Capture or filter what the code of one context (`contextvars`) prints, and no other code.
 
 Why: `contextlib.redirect_stdout` changes stdout for every thread. Here several tools and the user's
 own code print at the same time, and a logging handler keeps writing to the stream it was created

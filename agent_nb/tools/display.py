@@ -1,13 +1,12 @@
-"""How a value is displayed: the mime bundle of a rich object, a compact text of a table or array.
+"""Display a value: the MIME bundle of a rich object, or a compact text of a table or array.
 
-Why: tools of a notebook return DataFrames, arrays, figures and images; none of these libraries is
-imported here.
+Why: tools return DataFrames, arrays, figures and images, whose libraries must not be imported here.
 
 Rules
 - Only methods of an object's type count, as in IPython, since an object may fake any attribute.
 - Only static types pass (no widgets, no scripts), each at most `LARGEST` characters, without hidden
   content: text in a picture, and comments in HTML, which may split a key.
-- If a foreign method raises, there is nothing to show.
+- A method of a foreign object that raises counts as one that returns nothing.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def _rows(value: Any) -> str:
 
 
 def _mimebundle(value: Any) -> Mapping[str, Any]:
-    """Return what `_repr_mimebundle_` gives, with or without the metadata beside it."""
+    """Return the bundle from `_repr_mimebundle_`, without the metadata that may come with it."""
     bundle = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
         value._repr_mimebundle_
     )

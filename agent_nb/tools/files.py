@@ -1,7 +1,9 @@
 """Built-in tools `list`, `read` and `write`: the files of the notebook's folder.
 
+Why: unlike code or a shell, they confine a model to this folder, so that reading needs no approval.
+
 Rules
-- Only names that `paths.locate_file` accepts; hidden files and secrets are counted, not named.
+- `paths.locate_file` decides which names are accepted. Hidden files and secrets are counted only.
 - Output is bounded and says how to read on (`text_excerpt`).
 - `write` replaces a file atomically, so that a stopped call leaves either the old or the new file.
 """

@@ -7,7 +7,7 @@ Rules
 - A variable is a global name in the code of a function defined in `__main__`, of its inner
   functions, and of the functions and classes of `__main__` it uses. Values in its closure, and
   mutable defaults and bound arguments, count too. A method or `__call__` uses its object, wherever
-  the class is defined, unless a module holds the object.
+  the class is defined, unless only the module of the class holds the object.
 - Modules, classes, functions, agents, types of annotations and builtins are not variables. An
   undefined name is one.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,

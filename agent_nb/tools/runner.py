@@ -1,13 +1,15 @@
 """Run a batch of tool calls: validate, approve and run them concurrently, one outcome per call.
 
+Why: a model asks for several calls in one turn, and one that fails or hangs must not cost the rest.
+
 Rules
 - Every call ends in exactly one Outcome, whatever it names or raises. What a tool reports comes
   before its end.
-- Up to `limit` calls run at once. Calls that change the kernel's namespace run one after another,
-  in call order.
+- Up to `limit` calls run at once. Calls that use the kernel's namespace run one after another, in
+  call order.
 - Stopping is prompt: when `run` is cancelled or a call times out, the tool is asked to stop, gets
   its `grace`, and is then abandoned. Later output of an abandoned tool is dropped.
-- The runner knows no log: it reports to a `Report`, always on the event loop's thread.
+- The runner writes no log: it reports to a `Report`, always on the event loop's thread.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """One tool call in progress: its job, its context and what it reports.
 
+Why: a tool reports from any thread, and views and logs expect ordered reports from one thread.
+
 Rules
 - Reports arrive in order, on the event loop's thread, and never after the call has ended.
 - Reports run in the context of the batch, not in that of the tool, whose prints may be captured.
@@ -104,7 +106,7 @@ class RunningCall:
             self._home.copy().run(self.report.relay, self.job.call_id, event)
 
     def keep_returned(self, returned: Outcome | None) -> None:
-        """Keep what the tool still returned after it was stopped."""
+        """Keep the outcome that the tool returned after it was asked to stop, if any."""
         self.returned_after_stop = returned
 
     def finish(self, outcome: Outcome) -> None:

@@ -1,5 +1,7 @@
 """Built-in tool `shell`: run a command in the notebook's folder.
 
+Why: a model needs programs such as git or a test runner, but not the user's keys.
+
 Rules
 - The command runs in a new process group, which is killed on a stop, on a timeout, and when the
   shell itself has ended.
@@ -90,7 +92,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield the output until the pipe is closed, or the shell has ended and it stays silent."""
+    """Yield the output until the pipe is closed, or is silent after the shell has ended."""
     chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
     over = threading.Event()
     threading.Thread(

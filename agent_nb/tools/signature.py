@@ -1,4 +1,4 @@
-"""The parameters of a callable, their evaluated annotations, and its docstring.
+"""Read the parameters of a callable, their evaluated annotations, and its docstring.
 
 Why: functions, methods, partials, wrappers and callable objects keep these in different places, and
 annotations may be text.

@@ -125,11 +125,11 @@ class Toolset:
     async def with_servers(
         self, folder: str, status: Callable[[str], object]
     ) -> tuple[Toolset, list[dict[str, Any]]]:
-        """Return the tools with those that the references stand for, and the list of each MCP
-        server, for the record.
+        """Replace the references by tools of their MCP servers; return all tools, and the list of
+        each server for the record.
 
-        `status` receives what happens, in words. Raises UsageError for a server that is unknown or
-        may not start, and ToolError for one that fails.
+        `status` receives messages about the progress. Raises UsageError for a server that is
+        unknown or may not start, and ToolError for one that fails.
         """
         from .mcp.opening import open_references
 
@@ -138,7 +138,7 @@ class Toolset:
         return Toolset([*self, *tools]), lists
 
     def with_recorded(self, events: Iterable[Event]) -> Toolset:
-        """Return the tools with those of MCP servers that the events of a recorded run list."""
+        """Return the tools, and those of MCP servers that a recorded run's events list."""
         from .mcp.recorded import add_recorded_tools
 
         return Toolset(add_recorded_tools(self, events))

@@ -5,8 +5,8 @@ Why apart from the search: this list grows with every provider; how a text is se
 change.
 
 Rules
-- A variable is secret if the last word of its name is in `WORDS`, its value is long enough and does
-  not name a file. The password in an address is secret in any variable.
+- A variable is secret if the last word of its name is in `WORDS` and its value is long enough;
+  credentials that are a path are not. The password in an address is secret in any variable.
 - A value is looked for as it is, in HTML, in Python's `repr` (error messages are full of it), and
   as each of these is written in a JSON string, and in JSON within JSON.
 """

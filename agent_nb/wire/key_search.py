@@ -72,7 +72,7 @@ class KeySearch:
         ).search
 
     def find(self, text: str, start: int, *, final: bool) -> tuple[int, KeyMatch]:
-        """Return where the next key from `start` on begins (-1 if there is none) and what it is."""
+        """Return the position of the next key from `start` on (-1: none follows), and its match."""
         pos = start
         while candidate := self.alert(text, pos):
             at = candidate.start()
@@ -196,7 +196,7 @@ def _branches(node: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=32)
 def _compiled(secrets: tuple[tuple[str, str], ...]) -> KeySearch:
-    """Return the search for secrets in a form that a cache can hash."""
+    """Return the search for secrets, given as pairs because the cache must hash them."""
     return KeySearch(secrets)
 
 

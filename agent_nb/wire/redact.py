@@ -4,8 +4,8 @@ Why a stream filter before everything else: model, tools, view, log and record m
 text, and a key that arrives in two deltas is still a key.
 
 Rules
-- Secret are the given values, in every form in which they are written, and text in the form of a
-  provider's key (`key_search`, `key_forms`). A key becomes `[redacted NAME]`, whole.
+- The given values are secret, in every form in which they are written, and so is text in the form
+  of a provider's key (`key_search`, `key_forms`). A whole key becomes `[redacted NAME]`.
 - Only text that may begin a key is held back. Candidates longer than `LONGEST` are redacted at
   once, not buffered.
 - The result does not depend on the chunking: pieces give what `redact_text` gives for the whole.
