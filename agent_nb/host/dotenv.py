@@ -1,5 +1,7 @@
 """Read the `.env` of a folder: variables that its owner keeps for programs started there.
 
+Why: the keys of providers often stand in such a file.
+
 Rules: the nearest file counts (`find_nearest`); one that is unreadable or larger than 1 MB is
 ignored. Reading sets no variable; which values count is decided elsewhere (`trust`).
 """

@@ -1,5 +1,7 @@
 """Find a file in the notebook's folder or a folder above it, such as `.env` or a configuration.
 
+Why: a notebook in a sub-folder uses the files of its project.
+
 Rules: the nearest file counts. The search ends with the root of the repository (a folder with
 `.git`), the user's home or the root of the disk. It does not read the file; whether its content
 counts is decided elsewhere (`trust`).

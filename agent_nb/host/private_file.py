@@ -1,5 +1,7 @@
 """Write files that only the user can read, such as keys, permissions and journals.
 
+Why: nobody else may read a key, and a crash must not leave half a file.
+
 Rule: a file appears complete or not at all. It is written beside its target and then moved.
 """
 
@@ -13,12 +15,12 @@ from pathlib import Path
 
 
 def write_private(target: Path, data: bytes) -> None:
-    """Write or replace a file, with mode 0600 in a folder of mode 0700. Raises OSError."""
+    """Write or replace a file of mode 0600; missing folders get mode 0700. Raises OSError."""
     _write_beside(target, data, lambda new: new.replace(target))
 
 
 def make_private(target: Path, data: bytes) -> None:
-    """Make a file like `write_private`, unless it exists: that one stays. Raises OSError."""
+    """Make a file like `write_private`, but keep an existing one. Raises OSError."""
     _write_beside(target, data, lambda new: put_file(new, target))
 
 

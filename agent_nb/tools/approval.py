@@ -69,9 +69,10 @@ class Approver:
             return decision
         async with self._turn:
             for_run = self._remembered.get(_WHOLE_RUN)
-            counts = for_run is not None and not (for_run.allow and tool.each)
+            # a no to the run holds for every tool; a yes does not cover a tool with `each`
+            run_covers_tool = for_run is not None and not (for_run.allow and tool.each)
             earlier = self._find_remembered(tool, args)
-            remembered = earlier or (for_run if counts else self._kernel_permission(tool))
+            remembered = earlier or (for_run if run_covers_tool else self._kernel_permission(tool))
             decision = remembered or self.check_edited(
                 tool, await self._ask_user(tool, args, context, report, reason)
             )

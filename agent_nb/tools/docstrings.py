@@ -3,7 +3,7 @@
 Why: the docstring that people read also describes the tool to the model.
 
 Rules
-- `parse_docstring` never raises: a text in no known form is all description.
+- `parse_docstring` never raises: a text of unknown form becomes the description as a whole.
 - The description is the prose before the first section or field; later sections (Returns, Raises,
   Examples …) are not for the model.
 - Whitespace inside a parameter's text is folded to single spaces.

@@ -137,6 +137,7 @@ class _PrintedOutput:
             self._context.progress(Update(picture=(index, shown)))
 
     def _report(self, out: bool, text: str) -> None:
+        """Report printed text as progress, up to `SHOWN` characters in all."""
         if self._room < 0:
             return
         if len(text) > self._room:
@@ -195,8 +196,10 @@ async def _finish_on_loop(value: Any, context: ToolContext, finish: partial[Outc
         value = await _exhaust_async(value, context)
     elif inspect.isawaitable(value):
         value = await value
-    plain = finish.keywords["render"] is None and not finish.keywords["figures"].has_chart
-    if isinstance(value, _CHEAP) and plain:
+    needs_no_drawing = (
+        finish.keywords["render"] is None and not finish.keywords["figures"].has_chart
+    )
+    if isinstance(value, _CHEAP) and needs_no_drawing:
         return finish(value)
     caught = await _run_in_worker(partial(finish, value), "tool result")
     if caught.error is not None:

@@ -95,6 +95,7 @@ def _numpy_dtype(dtype: Any) -> str:
 
 
 def _read_frame(frame: Any) -> Table:
+    """Read a DataFrame of pandas, whose columns are stored in blocks."""
     manager = _manager(frame)
     (width,), _, label = _read_axis(manager.axes[0])
     (height,), _, _ = _read_axis(manager.axes[1])

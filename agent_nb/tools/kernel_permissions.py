@@ -6,8 +6,8 @@ revoked.
 Rules
 - Kept only in this process: in no file, record or event. A restart forgets it.
 - A run whose conversation has turns from records that the user did not sign does not use it.
-- It holds for the tool as it is (`mark`): with another effect, description or schema, another
-  MCP server behind it or other code (as far as `_code` sees it), the user is asked.
+- A permission holds for the tool as it is (`mark`). If its effect, description, schema, MCP server
+  or code changes (as far as `_code` sees it), the user is asked again.
 - The policy is consulted first; calls of untrusted records never get here (`agent.tape`).
 """
 
@@ -33,7 +33,7 @@ class KernelPermissions:
 
     @staticmethod
     def mark(tool: Tool) -> str:
-        """Return the digest of a tool as it is now: a remembered yes holds for that.
+        """Return the digest of a tool as it is now; a remembered yes holds for this digest only.
 
         An MCP tool counts with its server (name, command or address, names of its variables) and
         whether it may destroy; a Python tool with the module, name and code of its function

@@ -1,4 +1,4 @@
-"""Which code an agent may offer as a cell; checked at the call, and again before it is inserted.
+"""Check the code that an agent offers as a cell: at the call, and again before it is inserted.
 
 Why apart from `add_cell`: before the notebook inserts an offer from a record, it checks the code.
 It imports only this file then, since `add_cell` loads pydantic.

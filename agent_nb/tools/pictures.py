@@ -113,6 +113,7 @@ class Figures:
         caption = self.add({**attachment, **drawing}, key)
         if not attachment.is_figure:
             return True, ""
+        # a caption is enough for a chart with a picture; any other needs its text and the reason
         if picture and not refusal:
             return True, _lines(caption)
         plain = str(bundle.get("text/plain", IN_CELL))

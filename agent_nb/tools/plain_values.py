@@ -1,7 +1,7 @@
 """Write plain values as short texts, and describe other builtin objects.
 
-Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas. Of a
-container the description has its size and item types, of a function its signature.
+Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas. A
+container is described by its size and the types of its items, a function by its signature.
 
 Why: these texts go to a model and into records. An object must not run code of its own while they
 are written, and not add secrets or much length to them.
@@ -11,9 +11,9 @@ Rules
   one too: a time is written only if its zone is of the standard library.
 - A function is read from its code object. Annotations and defaults are not looked at, since their
   text would be a user's `__repr__`.
-- A text passes the caller's secret filter together with the characters after it, as many as a key
-  may have, and is cut then: else the filter would miss a key that the cut goes through.
-- Sets are looked into whole or not at all: their order differs from process to process.
+- A text passes the caller's secret filter before it is cut, with as many characters after the cut
+  as a key may have: the filter would miss a key that the cut splits.
+- A set is read as a whole or not at all: the order of its items differs between processes.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def round_float(value: Any) -> Any:
     if type(value) is not float and public_name(value) not in _FLOATS:
         return value
     number = float(value)
-    whole = _SIX_DIGITS <= abs(number) < _WHOLE
-    return float(round(number)) if whole else float(f"{number:.6g}")
+    to_whole = _SIX_DIGITS <= abs(number) < _WHOLE
+    return float(round(number)) if to_whole else float(f"{number:.6g}")
 
 
 def _is_missing(value: Any) -> bool:
@@ -106,7 +106,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _write_integer(value: int) -> str:
-    """Return an integer as text, of a very large one its size."""
+    """Return an integer as text; a very large one as its size in bits."""
     bits = value.bit_length()
     return str(value) if bits <= _MOST_BITS else f"an integer of {bits:,} bits"
 

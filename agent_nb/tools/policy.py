@@ -10,6 +10,8 @@
         args: {command: ["git status", "git diff*"]}
       - ask: "*"
 
+Why: a user should neither have to answer for every call nor have to allow everything.
+
 Rules
 - Tools without effects run unless a rule says otherwise; `default` applies to the others.
 - In doubt a restricting rule matches and an allowing rule does not. Restricting globs also match

@@ -127,6 +127,7 @@ class _Known:
 
 
 def _problems(rule: Rule, known: _Known) -> Iterator[str]:
+    """Yield what is wrong with the names of tools and arguments in a rule."""
     for name in rule.tools:
         if is_glob(name):
             yield from _arguments(

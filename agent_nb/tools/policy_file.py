@@ -1,5 +1,7 @@
 """Read a policy from a YAML file, or from one of the words `ask`, `auto`, `deny`.
 
+Why: a project can share its rules, but what comes with a folder must not grant itself anything.
+
 Rules
 - Reading is strict: an unknown key, a duplicate key or a wrong word is a UsageError that names file
   and line.

@@ -99,6 +99,7 @@ class ProjectSearch(Search):
                     self._statement(module, text, statement)
 
     def _assignment(self, module: types.ModuleType | None, name: str) -> None:
+        """Add the assignments of a module to a name, and follow imports of the name."""
         if module is None or module.__name__ == MAIN or (module.__name__, name) in self._bound:
             return
         self._bound.add((module.__name__, name))
@@ -137,6 +138,7 @@ class ProjectSearch(Search):
             self._add_names(used, function.__globals__, module, text)
 
     def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
+        """Yield the files of the project that a function imports when it runs."""
         for node in _import_statements(text):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):

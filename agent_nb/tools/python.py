@@ -3,6 +3,8 @@
 In a notebook the code runs as a cell: in the user's namespace, on the main thread, with top-level
 await and the kernel's interrupt. Elsewhere it runs in a namespace of the run, in a worker thread.
 
+Why: a model then computes with the user's variables, as the user does.
+
 Rules
 - The value of a last expression is part of the result, as at a prompt.
 - Output is progress and, bounded, part of the result; an error's message follows it.
@@ -60,6 +62,7 @@ def _show(context: ToolContext, index: int, picture: dict[str, Any] | None) -> N
 
 
 def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outcome:
+    """Run `code` in `namespace`; return its outcome, with the output before the value."""
     output = Collector()
 
     def take(text: str) -> None:

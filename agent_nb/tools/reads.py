@@ -181,6 +181,7 @@ def find_global_names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
+    """Yield the global names in a code object, and in those inside it."""
     # names that the code stores itself, as a class body does
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):

@@ -145,6 +145,7 @@ def _convert_pictured(
     render: Callable[[Any], dict[str, Any]] | None,
     figures: pictures.Figures | None,
 ) -> Outcome:
+    """Convert a Pictured: its content as any value, its pictures to attachments."""
     outcome = convert_result(value.content, limit, render, figures)
     try:
         attachments, missing = pictures.collect_pictures(value.pictures)

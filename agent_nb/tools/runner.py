@@ -143,6 +143,7 @@ class ToolRunner:
         return batch
 
     async def _supervise(self, call: RunningCall, slots: asyncio.Semaphore) -> None:
+        """Run one call to its end, whatever happens, then let the next call in order start."""
         enter_call(f"{current_call() or self.trace_id}/{call.job.call_id}")
         try:
             call.finish(await self._settle(call, slots))

@@ -12,8 +12,8 @@ Rules
   class. All others, subclasses too, are foreign. Nothing is imported here.
 - A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
   Properties, methods and `__getattr__` never run.
-- `dict.get` is used only if all keys are of type `str`; else the items are walked, since `get` may
-  call the `__eq__` of another key.
+- `dict.get` is used only if all keys are of type `str`. Otherwise the items are searched one by
+  one, since `get` may call the `__eq__` of another key.
 """
 
 from __future__ import annotations

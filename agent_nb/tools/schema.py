@@ -6,7 +6,7 @@ Rules
 - Pydantic handles the types. It is imported for the first call, or for a tool with a parameter that
   is not plain (`plain_schema`).
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
-  for a parameter with a default. All else is refused with a message that the model can act on.
+  for a parameter with a default. Other values are refused with a message that the model can act on.
 - Not in the schema: the ToolContext parameter, parameters bound by a partial, and parameters with a
   default whose type JSON cannot express. A model cannot set them, not even through `**kwargs`.
 - Validated values hold only the arguments that the model sent; the function applies its defaults.

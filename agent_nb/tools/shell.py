@@ -108,7 +108,7 @@ def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
             try:
                 chunk = chunks.get(timeout=_TICK)
             except queue.Empty:
-                idle += ended
+                idle += ended  # silence counts only once the shell has ended
                 continue
             if not chunk:
                 break
@@ -147,6 +147,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
+    """Return the outcome of a command that has ended with `status`."""
     if cancelled:
         return Outcome(
             "cancelled", _ended(output, "[stopped]") if output else "Stopped before it was done."

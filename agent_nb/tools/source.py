@@ -115,6 +115,7 @@ class Search:
     def _function(self, function: types.FunctionType, name: str) -> None:
         wrapped = function.__dict__.get("__wrapped__")
         if not self._is_visible(function):
+            # a library's wrapper does not count, but the function inside may
             (self._note_unseen if wrapped is None else self.add)(
                 function if wrapped is None else wrapped, name
             )

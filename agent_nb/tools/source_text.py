@@ -79,6 +79,7 @@ def parse_source(text: str) -> ast.Module:
 
 
 def _without_comments(text: str) -> list[str]:
+    """Return the lines of a text with its comments cut off."""
     lines = text.splitlines()
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -92,6 +92,7 @@ def read_excerpt(
 
 
 def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
+    """Return up to `limit` lines after the first `offset`, and how to read on. Raises ToolError."""
     shown: list[str] = []
     room = _CHARACTERS
     more = False

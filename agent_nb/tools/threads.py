@@ -73,6 +73,7 @@ class Worker:
                 )
 
     def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
+        """Run the function until it ends or `stop` interrupts it, and deliver the Caught."""
         caught = Caught(error=SystemExit())
         # `stop` may raise anywhere inside this `try`, at the latest when the last `with` ends
         try:

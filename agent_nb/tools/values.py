@@ -144,6 +144,7 @@ class _JsonConverter:
             return short_repr(value, 1_000)
 
     def _container(self, value: Any, above: tuple[int, ...]) -> Any:
+        """Return the JSON of a container or NumPy scalar; of any other object, its repr."""
         fields = _fields(value)
         if fields is not None:
             return self._object(fields, above)

@@ -11,7 +11,7 @@ Rules
 - Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts, which the caller splits
   into commands and checks too.
 - A program that gets further arguments from elsewhere (`xargs`) has `{}` in their place.
-- In doubt a program too many is found: the result only restricts what may run.
+- In doubt one program too many is found, which is safe: the result only restricts what may run.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Shown(dict[str, Any]):
 
     @property
     def was_below(self) -> bool:
-        """Whether code displayed it; runs of older versions have such displays below their page."""
+        """Whether code displayed it; older versions showed such displays below the run's page."""
         return as_dict(self.get(self.LIVE)).get("below") is True
 
     @property
@@ -139,7 +139,7 @@ class Shown(dict[str, Any]):
         plain = {"text/plain": replace_surrogates(text[:LARGEST])} if isinstance(text, str) else {}
         kind, chart = Shown.find_chart(bundle)
         if not kind:
-            contents = {m: bundle[m] for m in _STILL if _may_stand(m, bundle.get(m))}
+            contents = {m: bundle[m] for m in _STILL if _is_static(m, bundle.get(m))}
         elif Shown.explain_refusal(kind, chart):
             contents = {}
         else:
@@ -216,7 +216,8 @@ def _loads(value: Any) -> bool:
     )
 
 
-def _may_stand(kind: str, content: Any) -> bool:
+def _is_static(kind: str, content: Any) -> bool:
+    """Return whether content may be kept: bounded, and HTML without script or frame."""
     if kind == "application/json":
         return content is not None and len(dumps(content)) <= LARGEST
     return (

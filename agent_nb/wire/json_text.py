@@ -1,5 +1,7 @@
 """Read and write JSON, its canonical text, and the nearest JSON value of any object.
 
+Why: providers send JSON that strict readers refuse, and a digest needs one text for each value.
+
 Rules
 - `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
 - `nearest_json` never raises: it returns the nearest JSON value, of built-in types, and whether

@@ -51,6 +51,7 @@ def _gif(data: bytes) -> Size:
 
 
 def _webp(data: bytes) -> Size | None:
+    """Read the size in the first chunk, whose kind decides how it is written."""
     kind = data[12:16]
     if kind == b"VP8X":
         return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
@@ -64,6 +65,7 @@ def _webp(data: bytes) -> Size | None:
 
 
 def _jpeg(data: bytes) -> Size | None:
+    """Skip the segments before the frame header, and read the size there."""
     at = 2
     while at + 4 <= len(data):
         if data[at] != 0xFF:

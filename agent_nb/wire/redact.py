@@ -105,7 +105,7 @@ class Redactor(Unpicklable):
                 break
             out.append(key.label)
             pos = key.end
-            if pos == len(text) and not final:
+            if pos == len(text) and not final:  # the key may go on in the next piece
                 self._swallows = key.chars
         self._last = text[-CONTEXT:]
         return "".join(out)

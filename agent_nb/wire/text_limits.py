@@ -1,5 +1,7 @@
 """Cut long text to a limit, with a mark where something is missing.
 
+Why: results and messages are bounded, and a reader must see that something is missing.
+
 Rules: limits count characters, without the mark. A `mark` is a format string that may take the
 number of characters left out ("… {:,} more characters"). Text within its limit is unchanged.
 """

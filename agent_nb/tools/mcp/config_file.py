@@ -3,6 +3,8 @@
     {"mcpServers": {"NAME": {"command": "npx", "args": ["…"], "env": {"TOKEN": "${TOKEN}"}},
                     "OTHER": {"type": "http", "url": "https://…", "headers": {…}}}}
 
+Why: other programs read the same file, so that a server is described once.
+
 Rules
 - The nearest file counts, in the run's folder or above it (`host.nearest.find_nearest`). It may be
   a stranger's: reading it starts nothing.

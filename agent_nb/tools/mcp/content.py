@@ -1,5 +1,7 @@
 """Convert the result of an MCP tool to what our tools return: text or JSON, and pictures.
 
+Why: a server often sends one result as text and as JSON, and the model should read it once.
+
 Rules
 - Text that only repeats the structured content, or one of its fields, is dropped. Text that says
   more comes before the structured content.
@@ -87,6 +89,7 @@ def _words(block: Any) -> str:
 
 
 def _parts(block: Any) -> Iterator[str]:
+    """Yield words about a block of content that is not text."""
     if block.type in ("image", "audio"):
         yield f"({block.mime_type}, {_size(block.data)})"
     elif block.type == "resource_link":

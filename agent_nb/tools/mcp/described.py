@@ -1,5 +1,7 @@
 """Turn a tool that an MCP server lists into a Tool of this package.
 
+Why: the runner, the policy and approval then treat it like any other tool.
+
 Rules
 - The effect of the tool is `outside`, whatever the server says: its hints can only make approval
   stricter. A tool that may destroy something needs its own approval; a yes to the whole run does

@@ -1,5 +1,7 @@
 """Questions of a server to the user (elicitation): a form, asked field by field at the keyboard.
 
+Why: a server may need an answer that only the user has, such as a name or a choice.
+
 Rules
 - The questions are asked in the kernel's main thread. Where nobody can be asked they are declined.
 - The user first reads which server asks and what for, and may decline. The end of the input

@@ -1,5 +1,7 @@
 """Replace the references of a run's tools by the tools that their servers list now.
 
+Why: which tools a server has is known only while it runs.
+
 Rules
 - Every permission is checked before any server starts. The servers start at the same time.
 - A tool keeps its name if no other tool of the run and no built-in or installed one has it;

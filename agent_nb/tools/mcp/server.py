@@ -1,5 +1,7 @@
 """A server as its entry describes it: a command, or the address of an HTTP server.
 
+Why: a permission, a session and a reference must all mean exactly the same entry.
+
 Rules
 - The entry is a value: nothing is started, looked up or expanded here.
 - The digest covers all that decides what runs and what it receives; a changed entry has another.
@@ -205,6 +207,7 @@ def quote_ascii(text: str) -> str:
 
 
 def _problem(server: Server) -> str:
+    """Return why a server cannot be used, "" if it can."""
     if not _NAME.fullmatch(server.name):
         return "its name may have 64 letters, digits, spaces and the characters _ - . at most"
     if bool(server.command) == bool(server.url):

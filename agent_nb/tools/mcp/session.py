@@ -1,5 +1,7 @@
 """The session with one MCP server: start it, call its tools, restart it after a crash, end it.
 
+Why: a server may start slowly, hang or crash, and a run must then get an error that says so.
+
 Rules
 - Everything here runs on the thread of the `hub`.
 - A session starts once, however many runs want it. The start has a time limit, and the error of a
@@ -204,7 +206,7 @@ class Session:
         finally:
             link.ended.set()
             errors.started()
-            if self._link is link:
+            if self._link is link:  # no later start has replaced this connection
                 self._client = None
                 self.state = "stopped" if closing.is_set() else "crashed"
             if not ready.done():

@@ -1,5 +1,7 @@
 """The last text that an MCP server wrote to stderr, for error messages.
 
+Why: a server that fails to start usually writes the reason there.
+
 Rules
 - Only the end is kept, but everything is read: a server blocks once nobody reads its pipe.
 - Secrets are replaced before the text is cut, since half a key would not be recognised.

@@ -69,6 +69,7 @@ async def connect_server(
 
 
 def _process(server: Server, errors: StderrTail) -> Any:
+    """Return an async context manager for the connection to a new process of the server."""
     mcp = import_sdk()
     folder = Path(server.file).parent if server.file else Path(os.curdir)
     parameters = mcp.StdioServerParameters(
@@ -82,6 +83,7 @@ def _process(server: Server, errors: StderrTail) -> Any:
 
 @asynccontextmanager
 async def _over_http(server: Server, link: Link) -> AsyncIterator[tuple[Any, Any]]:
+    """Connect to the server's address; note the status of each response in `link`."""
     import_sdk()
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
