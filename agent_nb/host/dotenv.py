@@ -2,8 +2,8 @@
 
 Why: the keys of providers often stand in such a file.
 
-Rules: the nearest file counts (`find_nearest`); one that is unreadable or larger than 1 MB is
-ignored. Reading sets no variable; which values count is decided elsewhere (`trust`).
+Rules: the nearest file is read (`find_nearest`); one that is unreadable or larger than 1 MB is
+ignored. Reading sets no variable; `trust` decides whether the values may be used.
 """
 
 from __future__ import annotations

@@ -89,10 +89,10 @@ class Guard:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of an import of ours.
+        """Return the spec of a module that this package imports.
 
-        None for other imports, and if no finder finds it. Raises ModuleNotFoundError for a module
-        that only the project has.
+        None for imports by other code, and if no finder finds the module. Raises
+        ModuleNotFoundError for a module that only the project has.
         """
         if (
             name.startswith(f"{OURS}.")
@@ -205,7 +205,7 @@ class _Packages:
     """The entry points of the packages in one entry of `sys.path`, read again after a change.
 
     Why: reading a hundred packages takes milliseconds, and each agent asks for them several times.
-    A package that is installed while the kernel runs must be found all the same.
+    A package that is installed while the kernel runs must still be found.
     """
 
     def __init__(self, folder: str) -> None:

@@ -2,9 +2,9 @@
 
 Why: a notebook in a sub-folder uses the files of its project.
 
-Rules: the nearest file counts. The search ends with the root of the repository (a folder with
-`.git`), the user's home or the root of the disk. It does not read the file; whether its content
-counts is decided elsewhere (`trust`).
+Rules: the nearest file is returned. The search ends with the root of the repository (a folder with
+`.git`), the user's home or the root of the disk. It does not read the file; `trust` decides whether
+its content may be used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 def find_nearest(name: str, folder: Path | None = None) -> Path | None:
     """Return the file `name` in `folder` (None: the current one) or the nearest folder above it.
 
-    None if there is no such file.
+    None if neither has such a file.
     """
     try:
         here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()

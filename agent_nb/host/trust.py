@@ -2,7 +2,7 @@
 
 Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide
 where prompts go and which tools run without asking. The author of the folder, perhaps a stranger,
-wrote them; so they count only once the user has allowed them.
+wrote them; so they have an effect only once the user has allowed them.
 
 Rules
 - An `Offer` says what a file would do. Keys are allowed for the folder, other files for exactly
@@ -11,7 +11,7 @@ Rules
   cover it. `AGENT_NB_TRUST_MCP` allows all servers for one process.
 - Permissions are kept in one file of the user's state folder that only the user can read;
   `AGENT_NB_TRUST_FOLDER` allows everything but servers for one process.
-- A file that the user names on a command line counts (`trust_file`).
+- A file that the user names on a command line needs no permission (`trust_file`).
 - An offer never holds the value of a key. Only the offer of a server shows a whole entry.
 """
 
@@ -75,7 +75,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> str:
-        """Why the offer does not count yet, and what to do."""
+        """Why the offer has no effect yet, and what to do."""
         return f"{self}. It counts only when you allow it: {self.HOW}"
 
     def is_allowed(self) -> bool:
@@ -156,7 +156,7 @@ def is_trusted_everywhere(variable: str = Offer.TRUST_FOLDER) -> bool:
     """Return whether an environment variable allows every folder, all but servers, in this process.
 
     `variable`: `Offer.TRUST_SERVERS` asks about servers instead. A value from the folder's own
-    `.env` does not count: some front ends set its variables.
+    `.env` is ignored: some front ends set its variables.
     """
     value = os.environ.get(variable, "")
     return value not in ("", "0", dotenv.read_variables().get(variable))
@@ -207,7 +207,7 @@ def list_allowed() -> Iterator[tuple[str, str]]:
 
 
 def trust_file(file: str | os.PathLike[str]) -> None:
-    """Let a file count in this process: the user named it on a command line."""
+    """Allow a file in this process, because the user named it on a command line."""
     _named_files.add(os.path.abspath(file))
 
 

@@ -6,7 +6,7 @@ Rules
 - A picture, chart, table or widget is shown in the card of its call, and not below the cards.
 - The cell itself displays what needs a script or a frame (JavaScript, a folium map), and types that
   only an extension of the front end can draw. The result of the call then has its text.
-- Displayed text counts as printed text.
+- Displayed text is treated as printed text.
 - Everything is redacted before it is kept.
 """
 

@@ -159,7 +159,7 @@ _of_threads: weakref.WeakKeyDictionary[threading.Thread, OutputCapture] = (
 )
 _lock = threading.Lock()  # of the three lists below
 _open: list[OutputCapture] = []
-_hooks: list[tuple[Any, str, Callable[[Any], Any]]] = []  # methods of shells that are replaced, too
+_hooks: list[tuple[Any, str, Callable[[Any], Any]]] = []  # methods of shells that are also replaced
 _restore: list[Callable[[], None]] = []  # undo each `_replace`, once no capture is open
 
 

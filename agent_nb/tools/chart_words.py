@@ -1,4 +1,4 @@
-"""Tell the model, in the text of a result, that a chart or styled table has no picture.
+"""Write notes into the text of a result: a chart or styled table has no picture, and why.
 
 Why: a model sees a chart only as a picture, and these libraries need another package to make one.
 Without a note, the model would take the rest of the text for the complete result.

@@ -5,7 +5,7 @@ No text shows everything that a shell will do (variables, aliases, other languag
 must be watertight denies the tool `shell`.
 
 Rules
-- A command that is started by another one counts for restricting rules, never for allowing rules.
+- Restricting rules also see the commands that a command starts; allowing rules never do.
 - In doubt a command too many is found: text in quotes or after a `#` is split too.
 - White space at the ends is dropped; runs of it become one space.
 """

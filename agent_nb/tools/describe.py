@@ -9,7 +9,7 @@ Rules
 - The values of numbers and texts appear in a preview only, never in the line of a variable.
 - Every text passes `clean`, the caller's secret filter, before it is cut: the filter would not find
   half a key.
-- Every text is bounded; a list and a table's columns count what they leave out.
+- Every text is bounded; a list and a table's columns give the number of those left out.
 - The same variables give the same text in another process: sets are sorted, or not looked into.
 """
 

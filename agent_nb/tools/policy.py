@@ -21,8 +21,8 @@ Rules
   whole decides the part, and the strictest decision counts. A restricting glob also matches what
   the part starts (`sudo -u bob rm x` is `rm x` too). An allowing glob compares the words as given,
   and spans operators only if it spells them out.
-- What an offered file allows (`Policy.offer`) does not count until the user allows the file.
-- An omitted argument counts as its default in the tool's schema; a value that is not text counts as
+- What an offered file allows (`Policy.offer`) has no effect until the user allows the file.
+- An omitted argument has the default in the tool's schema; a value that is not text is compared as
   its JSON.
 """
 

@@ -6,7 +6,7 @@ Rules
 - Reading is strict: an unknown key, a duplicate key or a wrong word is a UsageError that names file
   and line.
 - A file in the notebook's folder, or one with a relative path, may come from a stranger. Its
-  restricting rules always count; its allowing rules count only after the user has allowed the file
+  restricting rules always hold; its allowing rules hold only after the user has allowed the file
   (`host.trust`), and until then the policy describes them in its Offer.
 """
 
@@ -32,7 +32,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     """Return the policy that `mode` names.
 
     `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. A policy whose
-    allowing rules do not count yet has an `offer` and a remark. Raises UsageError if the file is
+    allowing rules do not hold yet has an `offer` and a remark. Raises UsageError if the file is
     missing or faulty.
     """
     if mode in Policy.MODES:
@@ -56,7 +56,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
 def is_of_folder(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
     """Return whether `file` is inside `folder` or was named by a relative path (`written`).
 
-    A link counts by its own place and by that of its target.
+    A link is inside if it or its target is.
     """
     if not os.path.isabs(os.path.expanduser(written)):
         return True

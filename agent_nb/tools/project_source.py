@@ -8,8 +8,8 @@ Rules, beside those of `source`
   or `.git`; without one it is the notebook's folder. The interpreter's own library is outside.
 - A name that a module imports is followed to where it is assigned, through any number of modules;
   so are the names in that assignment, in defaults of arguments and in the body of a class.
-- A method counts with its class.
-- Modules that a function imports when it runs count wherever they are in the project.
+- The digest of a method covers its class.
+- It covers modules that a function imports when it runs, wherever they are in the project.
 - Nothing is run or imported.
 """
 

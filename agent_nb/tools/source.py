@@ -6,12 +6,13 @@ result, and a test reports that.
 Rules
 - Earlier records, which name a tool's `code`, hold digests by these rules; `project_source` adds
   rules for newer records, which name its `source`.
-- The source text counts (`source_text`), never bytecode, which differs between Python versions.
-- What the function names counts too: functions, classes, wrapped functions, closures and their
+- The digest covers source text (`source_text`), never bytecode, which differs between versions of
+  Python.
+- It also covers what the function names: functions, classes, wrapped functions, closures and their
   constants, and top-level assignments of modules, if they are defined in `__main__` or in a file
-  below the notebook's folder. Variables of the notebook do not count (`reads`).
-- Installed packages, the standard library, built-in tools and functions without source do not
-  count; their names are listed in `unseen`.
+  below the notebook's folder. It does not cover variables of the notebook (`reads`).
+- Installed packages, the standard library, built-in tools and functions without source are not
+  covered; `unseen` lists their names.
 - Nothing is run or imported.
 """
 
@@ -36,11 +37,11 @@ from .source_text import find_attributes, normalize_source, parse_source, read_s
 _SITES = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]
 _CONSTANT = (bool, int, float, complex, str, bytes, type(None))
-_LONGEST = 200  # characters of a constant that count
+_LONGEST = 200  # characters of a constant that the digest covers
 
 
 class Code(msgspec.Struct, frozen=True):
-    """The digest of a tool's code ("": none is visible), and the names of what does not count."""
+    """The digest of a tool's code ("": none is visible), and the names of code outside it."""
 
     digest: str = ""
     unseen: tuple[str, ...] = ()
@@ -56,7 +57,7 @@ def code_of(function: Any, folder: str | Path) -> Code:
 class Search:
     """Walks from one function to everything that it names; visits each value once.
 
-    `texts`: the texts that the digest covers. `unseen`: the names of code that does not count.
+    `texts`: the texts that the digest covers. `unseen`: the names of code outside it.
     `add` passes a value to the method for its kind; `project_source` overrides some of these.
     """
 
@@ -89,7 +90,7 @@ class Search:
 
     @property
     def _kinds(self) -> tuple[tuple[Any, Callable[[Any, str], None]], ...]:
-        """The kinds of values and the methods that add them; the first kind that fits counts."""
+        """The kinds of values and the methods that add them; the first kind that fits is used."""
         return (
             (functools.partial, self._partial),
             (types.MethodType | staticmethod | classmethod, self._method),
@@ -115,7 +116,7 @@ class Search:
     def _function(self, function: types.FunctionType, name: str) -> None:
         wrapped = function.__dict__.get("__wrapped__")
         if not self._is_visible(function):
-            # a library's wrapper does not count, but the function inside may
+            # the digest does not cover a library's wrapper, but perhaps the function inside
             (self._note_unseen if wrapped is None else self.add)(
                 function if wrapped is None else wrapped, name
             )
@@ -228,11 +229,11 @@ class Search:
         return self._counts(Path(file).resolve())
 
     def _counts(self, path: Path) -> bool:
-        """Return whether the code of a file counts."""
+        """Return whether digests cover the code of a file."""
         return path.is_relative_to(self._root) and not any(part in _SITES for part in path.parts)
 
     def _note_unseen(self, value: Any, name: str) -> None:
-        """Note the name of code that does not count."""
+        """Note the name of code that the digest does not cover."""
         module, qualified = _module_of(value), getattr(value, "__qualname__", None) or name
         if module != "builtins" and qualified:
             self.unseen.add(f"{module}.{qualified}" if isinstance(module, str) else str(qualified))

@@ -20,7 +20,7 @@ import tokenize
 import types
 from collections.abc import Iterator
 
-_LEFT_OUT = "compare"  # the option of `@tool` that does not count
+_LEFT_OUT = "compare"  # the option of `@tool` that digests leave out
 
 
 def read_source(function: types.FunctionType) -> str:
@@ -50,7 +50,7 @@ def _block(text: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def normalize_source(text: str) -> str:
-    """Return a source text without comments and blank lines, in the form that digests count."""
+    """Return a source text without comments and blank lines, in the form that digests cover."""
     text = textwrap.dedent(text)
     tree = parse_source(text)
     lines = _without_comments(text)
@@ -116,7 +116,7 @@ def _options(call: ast.Call) -> list[ast.keyword]:
 
 
 def _decorator(call: ast.Call) -> str:
-    """Return the text of a decorator without the options that do not count."""
+    """Return the text of a decorator without the options that digests leave out."""
     options = _options(call)
     bare = ast.Call(func=call.func, args=call.args, keywords=options)
     return ast.unparse(bare if options or call.args else call.func)

@@ -9,8 +9,8 @@ Rules
 - A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
   file of tools, an installed entry point.
 - A toolset is immutable; the combinators return a new one.
-- Tools that the user did not choose (`unasked`) are not an input of a run: they may change, and its
-  record still matches. A replay uses the tools that the record names.
+- Tools that the user did not choose (`unasked`) are not an input of a run: its record still matches
+  after they change, and a replay uses the tools that the record names.
 - References stand for the tools of MCP servers until a run starts (`mcp.opening`).
 """
 

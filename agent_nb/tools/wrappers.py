@@ -5,7 +5,7 @@ and does not stop an attacker: what a variable, an alias, a script file or anoth
 is not seen.
 
 Rules
-- A program counts by its base name, in any letter case: `/bin/rm x` is `rm x`.
+- A program is compared by its base name, in any letter case: `/bin/rm x` is `rm x`.
 - The table says which options of a wrapper take a value, as getopt reads them; any other option
   takes none. `--` ends the options. `NAME=value` and redirections before a program are skipped.
 - Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts, which the caller splits

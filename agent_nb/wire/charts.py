@@ -175,7 +175,7 @@ class Shown(dict[str, Any]):
 
 
 def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
-    """Return a chart without what tells an embedding program to load something."""
+    """Return a chart without fields that make an embedding program load something."""
     rest = {key: value for key, value in chart.items() if key != "usermeta"}
     if kind == PLOTLY and (config := rest.pop("config", None)):
         safe = {k: v for k, v in as_dict(config).items() if k not in _LOADING}

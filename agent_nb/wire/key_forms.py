@@ -1,5 +1,5 @@
-"""What counts as a key: the forms of providers' keys, the variables whose values are secret, and
-how a value is written in other formats.
+"""Define what a key is: the forms of providers' keys, the variables whose values are secret, and
+the ways in which formats write a value.
 
 Why apart from the search: this list grows with every provider; how a text is searched does not
 change.

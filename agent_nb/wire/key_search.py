@@ -5,8 +5,8 @@ Why apart from the filter: a search has no state. The filter holds back the end 
 Rules
 - A form (`key_forms`) begins with a fixed start that no letter or digit precedes, and extends over
   the characters that such a key may have.
-- Of two keys that begin at one place, the longer one counts.
-- A key longer than `LONGEST` counts at once: a stream does not wait for its end.
+- Of two keys that begin at one place, the longer one is taken.
+- A key longer than `LONGEST` is decided at once: a stream does not wait for its end.
 - While more text may come (`final` is False), a key that the text's end may cut is undecided.
 """
 
@@ -118,7 +118,7 @@ class KeySearch:
 
 
 def _longer(one: KeyMatch | None, other: KeyMatch | None) -> KeyMatch | None:
-    """Return the candidate that counts: an undecided one, else the longer."""
+    """Return the candidate to take: an undecided one, else the longer."""
     if one is None or other is None:
         return one or other
     return one if one.end < 0 or (other.end >= 0 and one.end >= other.end) else other

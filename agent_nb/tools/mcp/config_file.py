@@ -6,7 +6,7 @@
 Why: other programs read the same file, so that a server is described once.
 
 Rules
-- The nearest file counts, in the run's folder or above it (`host.nearest.find_nearest`). It may be
+- The nearest file is read, in the run's folder or above it (`host.nearest.find_nearest`). It may be
   a stranger's: reading it starts nothing.
 - A fault of the file is a UsageError. A fault of one entry is kept in `faults`, so that the other
   entries can be used.

@@ -2,7 +2,7 @@
 
 Rules
 - A process gets the SDK's default variables (home, path, user and the like) and those of its entry,
-  nothing else of this process: no key of ours.
+  nothing else of this process, such as the keys of providers.
 - The SDK starts it in a process group of its own and ends the whole group.
 - Over HTTP each request has its own connection: on a shared one, the client would take stray bytes
   after an answer for the next answer.
