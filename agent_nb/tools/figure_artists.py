@@ -145,7 +145,7 @@ class _Reader:
             decimals = min(_DIGITS - math.floor(math.log10(scale)), 300)
             listed = (round(float(v), decimals) + 0.0 if math.isfinite(v) else None for v in flat)
             return Numbers(tuple(listed))
-        # values are rounded to a grid before hashing, so that rounding noise changes no hash
+        # values are rounded to a grid before hashing, to remove the noise of rounding errors
         steps = numpy.rint((flat - low) / scale * Numbers.GRID)
         steps[~finite] = -1
         digest = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]

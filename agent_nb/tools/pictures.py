@@ -102,15 +102,17 @@ class Figures:
         if refusal and picture is None:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
-        word = Shown.CHARTS.get(kind, "")
-        note = (refusal or (missing.replace(word, "it") if word else missing)).strip("[]")
+        chart_name = Shown.CHARTS.get(kind, "")
+        note = (refusal or (missing.replace(chart_name, "it") if chart_name else missing)).strip(
+            "[]"
+        )
         attachment = Shown.clean(
             {**(picture or {}), Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note}
         )
-        if attachment is None:
+        if attachment is None:  # text alone needs no attachment; a refused chart leaves the reason
             return bool(refusal) or not bundle.keys() - {"text/plain"}, _lines(refusal)
-        drawing = {k: v for k, v in (picture or {}).items() if k == FigureData.KEY}
-        caption = self.add({**attachment, **drawing}, key)
+        figure_fields = {k: v for k, v in (picture or {}).items() if k == FigureData.KEY}
+        caption = self.add({**attachment, **figure_fields}, key)
         if not attachment.is_figure:
             return True, ""
         # a caption is enough for a chart with a picture; any other needs its text and the reason
@@ -130,8 +132,8 @@ class Figures:
     def draw_charts(self) -> str:
         """Draw the charts that have no picture; return notes on those that could not be drawn."""
         faults = []
-        for key, known in self._pictures.items():
-            shown = Shown(known)
+        for key, attachment in self._pictures.items():
+            shown = Shown(attachment)
             if not shown.chart_name or shown["data"]:
                 continue
             picture = self.draw(draw_chart(*shown.chart))
@@ -139,14 +141,14 @@ class Figures:
                 self._pictures[key] = {
                     k: v for k, v in {**shown, **small}.items() if k != Shown.NOTE
                 }
-            elif says_undrawn(words := name_missing_picture(shown.chart_name)):
-                faults.append(words)
+            elif says_undrawn(note := name_missing_picture(shown.chart_name)):
+                faults.append(note)
         return "\n".join(faults)
 
     @property
     def has_chart(self) -> bool:
-        """Whether a chart is among them."""
-        return any(Shown(one).chart_name for one in self.all)
+        """Whether a chart is among the attachments."""
+        return any(Shown(attachment).chart_name for attachment in self.all)
 
     @staticmethod
     def draw(source: Any) -> Picture | None:

@@ -83,8 +83,8 @@ async def open_references(
             "server": request.server.name,
             "about": listed.about,
             **(
-                {"left_out": out}
-                if (out := [name for name in listing if not listing[name]])
+                {"left_out": left_out}
+                if (left_out := [name for name in listing if not listing[name]])
                 else {}
             ),
             "tools": [
