@@ -20,7 +20,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _SPACE = r"[^\S\n]*"  # white space, but no line break
@@ -29,6 +29,13 @@ _IPYTHON_LINE = re.compile(rf"^{_SPACE}[%!?].*$|^.*\?{_SPACE}$", re.M)
 _IPYTHON_ASSIGNMENT = re.compile(rf"^{_SPACE}([^\W\d]\w*){_SPACE}={_SPACE}[%!].*$", re.M)
 LONGEST = 200_000  # characters of code that is parsed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class _Scope(NamedTuple):
+    """The names that a function, class or comprehension has assigned so far."""
+
+    names: set[str]
+    is_class: bool = False
 
 
 class CodeNames:
@@ -41,23 +48,31 @@ class CodeNames:
     def __init__(self) -> None:
         self.read: dict[str, None] = {}
         self.assigned: set[str] = set()
-        self._scopes: list[set[str]] = []  # local names of the scopes around, outermost first
+        self._scopes: tuple[_Scope, ...] = ()  # around the code that is visited, outermost first
 
     def assigns(self, *names: str) -> None:
         """Note that names are assigned, in the innermost scope."""
-        (self._scopes[-1] if self._scopes else self.assigned).update(names)
+        (self._scopes[-1].names if self._scopes else self.assigned).update(names)
+
+    @property
+    def enclosing(self) -> tuple[_Scope, ...]:
+        """The scopes whose names a function sees that is defined here: not those of classes."""
+        return tuple(scope for scope in self._scopes if not scope.is_class)
 
     @contextmanager
-    def scope(self, local: Iterable[str]) -> Iterator[None]:
-        """Open a scope with these `local` names for the duration of the context."""
-        self._scopes.append(set(local))
+    def scope(self, scope: _Scope, around: tuple[_Scope, ...] | None = None) -> Iterator[None]:
+        """Within this context, names are those of `scope`, and of the scopes `around` it (None:
+        those of the code that is visited now).
+        """
+        outer = self._scopes
+        self._scopes = (*(outer if around is None else around), scope)
         try:
             yield
         finally:
-            self._scopes.pop()
+            self._scopes = outer
 
     def _is_assigned(self, name: str) -> bool:
-        return name in self.assigned or any(name in scope for scope in self._scopes)
+        return name in self.assigned or any(name in scope.names for scope in self._scopes)
 
     def uses(self, names: Iterable[str]) -> None:
         """Note that names are read: those that are assigned already do not count."""
@@ -103,7 +118,8 @@ class _NameVisitor(ast.NodeVisitor):
 
     def __init__(self, names: CodeNames) -> None:
         self._names = names
-        self._functions: deque[_Function] = deque()  # their bodies are still to be visited
+        # functions whose bodies are still to be visited, and the scopes around them
+        self._functions: deque[tuple[_Function, tuple[_Scope, ...]]] = deque()
 
     def visit_bodies(self) -> None:
         """Visit the bodies of the functions, now that all assignments are known.
@@ -111,12 +127,13 @@ class _NameVisitor(ast.NodeVisitor):
         Functions inside them are added to the queue meanwhile.
         """
         while self._functions:
-            function = self._functions.popleft()
+            function, around = self._functions.popleft()
             body = function.body if isinstance(function.body, list) else [function.body]
             arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
             # a name that a function assigns anywhere is local in all of it
             local = arguments | (set(_find_assigned(body)) - _declared_global(body))
-            self._visit_scope(local, body)
+            with self._names.scope(_Scope(local), around):
+                self._visit_all(*body)
             self._names.assigns(*_declared_global(body))
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -166,19 +183,20 @@ class _NameVisitor(ast.NodeVisitor):
         """Visit decorators and defaults now, the body at the end."""
         self._visit_all(*node.decorator_list, *_defaults(node.args))
         self._names.assigns(node.name)
-        self._functions.append(node)
+        self._functions.append((node, self._names.enclosing))
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """Visit the defaults now, the body at the end."""
         self._visit_all(*_defaults(node.args))
-        self._functions.append(node)
+        self._functions.append((node, self._names.enclosing))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Visit the body in a new scope."""
         self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
-        self._visit_scope((), node.body)
+        with self._names.scope(_Scope(set(), is_class=True)):
+            self._visit_all(*node.body)
         self._names.assigns(node.name)
 
     def visit_ListComp(self, node: Any) -> None:
@@ -189,7 +207,8 @@ class _NameVisitor(ast.NodeVisitor):
         rest = [g.iter for g in node.generators[1:]]
         tests = [test for g in node.generators for test in g.ifs]
         results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        self._visit_scope(local, [*rest, *tests, *results])
+        with self._names.scope(_Scope(local)):
+            self._visit_all(*rest, *tests, *results)
         # := in a comprehension assigns outside it
         self._names.assigns(*(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)))
 
@@ -207,30 +226,49 @@ class _NameVisitor(ast.NodeVisitor):
         for node in nodes:
             self.visit(node)
 
-    def _visit_scope(self, local: Iterable[str], nodes: Iterable[ast.AST]) -> None:
-        """Visit nodes inside a scope with these `local` names."""
-        with self._names.scope(local):
-            self._visit_all(*nodes)
-
 
 def _defaults(arguments: ast.arguments) -> list[ast.expr]:
     return [*arguments.defaults, *filter(None, arguments.kw_defaults)]
 
 
+def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield nodes and those inside them, without the scopes of functions, classes and
+    comprehensions. What is evaluated outside such a scope belongs to it: defaults, decorators and
+    bases, and the targets of `:=` in a comprehension.
+    """
+    left = deque(nodes)
+    while left:
+        node = left.popleft()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            left.extend((*node.decorator_list, *_defaults(node.args)))
+        elif isinstance(node, ast.Lambda):
+            left.extend(_defaults(node.args))
+        elif isinstance(node, ast.ClassDef):
+            left.extend((*node.decorator_list, *node.bases, *node.keywords))
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            left.extend(n.target for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+        else:
+            left.extend(ast.iter_child_nodes(node))
+
+
 def _find_assigned(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield the names that nodes and their inner functions assign, except captures of `match`."""
-    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+    """Yield the names that nodes assign in their own scope."""
+    for node in _walk_scope(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from (a.asname or a.name.partition(".")[0] for a in node.names)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest
 
 
 def _declared_global(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names in `global` statements."""
-    inner_nodes = (inner for outer in nodes for inner in ast.walk(outer))
-    return {name for node in inner_nodes if isinstance(node, ast.Global) for name in node.names}
+    """Return the names in `global` statements of the scope of these nodes."""
+    return {
+        name for node in _walk_scope(nodes) if isinstance(node, ast.Global) for name in node.names
+    }

@@ -158,9 +158,9 @@ class Arguments:
         return create_model("Arguments", __base__=metaclass("Base", (BaseModel,), body), **fields)
 
     def _field(self, p: inspect.Parameter) -> tuple[Any, Any]:
+        """Return type and pydantic field of a parameter."""
         from pydantic import Field
 
-        """Return type and pydantic field of a parameter."""
         hint = self._hints.get(p.name, Any)
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             return list[hint], Field([], alias=p.name, description=self._describe(p))  # type: ignore[valid-type]

@@ -55,17 +55,15 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         while line := self._piece():
-            dropped = 0
+            dropped, end = 0, ""
             while not line.endswith("\n") and len(line) == _LINE and (more := self._piece()):
                 dropped += len(more)
                 if more.endswith("\n"):
+                    dropped, end = dropped - 1, "\n"
                     break
             least = "at least " if self.over else ""
-            yield (
-                f"{line} [… {least}{dropped:,} more characters in this line]\n"
-                if dropped > 1
-                else line
-            )
+            cut = f" [… {least}{dropped:,} more characters in this line]\n" if dropped else end
+            yield line + cut
 
     def _piece(self) -> str:
         """Return a line, or a piece of a long one; "" at the end.

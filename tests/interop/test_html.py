@@ -85,13 +85,28 @@ def test_our_part_refers_to_nothing_elsewhere(cards):
         ]
 
 
+def join_parts(cards):
+    """The words of each run that is shown: a page that charts divide has several cards."""
+    shown = []
+    for card in cards:
+        if shown and card["aria-label"].endswith("(continued)"):
+            shown[-1] |= words(card.get_text(" "))
+        else:
+            shown.append(words(card.get_text(" ")))
+    return shown
+
+
 @pytest.mark.few(2)
-def test_thoughts_answers_prompts_and_calls_of_every_run_are_on_the_page(cards, example, original):
-    shown = [words(card.get_text(" ")) for card in cards]
+def test_thoughts_answers_prompts_and_calls_of_every_run_are_on_the_page(
+    page, cards, example, original
+):
+    shown = join_parts(cards)
+    # the prompt of a run stands in the cell above its card
+    cells = words(" ".join(el.get_text(" ") for el in page.select("div.jp-InputArea")))
     newest = {run.cell: run for run in runs(original(example))}
     assert newest
     for run in newest.values():
-        wanted = told(run, "user", "think", "respond") | words(
+        wanted = told(run, "think", "respond") | words(
             " ".join(
                 "A cell for you" if c.name == "add_cell" else c.name for c in run.log.of("call")
             )
@@ -99,6 +114,8 @@ def test_thoughts_answers_prompts_and_calls_of_every_run_are_on_the_page(cards, 
         assert any(wanted <= card for card in shown), min(
             (wanted - card for card in shown), key=len
         )
+        prompt = told(run, "user")
+        assert any(prompt <= card | cells for card in shown)
 
 
 @pytest.mark.few(2)

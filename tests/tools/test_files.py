@@ -103,7 +103,24 @@ def test_read_is_bounded_whatever_the_lines_are(folder: Path, context: ToolConte
     assert many.endswith("[lines 1-160 of a longer file; read on with offset=160]")
     assert read("many.txt", 9_999, context=context) == "x" * 99 + "\n"
     one = read("one.txt", context=context)
-    assert one == "x" * 2000 + " [… 998,001 more characters in this line]\nend\n"
+    assert one == "x" * 2000 + " [… 998,000 more characters in this line]\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * 2000 + "\nend\n", "x" * 2000 + "\nend\n"),
+        ("x" * 2000, "x" * 2000),
+        ("x" * 2001, "x" * 2000 + " [… 1 more characters in this line]\n"),
+        ("x" * 2001 + "\nend", "x" * 2000 + " [… 1 more characters in this line]\nend"),
+    ],
+    ids=["whole", "unended", "one more, unended", "one more"],
+)
+def test_a_line_as_long_as_the_limit_is_whole(
+    folder: Path, context: ToolContext, text: str, shown: str
+) -> None:
+    (folder / "line.txt").write_text(text)
+    assert read("line.txt", context=context) == shown
 
 
 @pytest.mark.parametrize(

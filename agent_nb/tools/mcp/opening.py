@@ -58,13 +58,12 @@ async def open_references(
     if stopped:
         status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
     servers = await asyncio.gather(*(HUB.listed(request.server) for request in wanted))
-    # for each server, its tools by name (None: the schema is too large, which the record notes);
-    # tools with a name that is too long are dropped
+    # for each server, its tools by name (None: the name is too long or the schema too large, which
+    # the record notes)
     listings = [
         {
-            tool.name: read_listed_tool(tool)
+            tool.name: read_listed_tool(tool) if len(tool.name) <= LONGEST_NAME else None
             for tool in listed.tools
-            if len(tool.name) <= LONGEST_NAME
         }
         for listed in servers
     ]
@@ -84,7 +83,7 @@ async def open_references(
             "about": listed.about,
             **(
                 {"left_out": left_out}
-                if (left_out := [name for name in listing if not listing[name]])
+                if (left_out := [name[:LONGEST_NAME] for name in listing if not listing[name]])
                 else {}
             ),
             "tools": [

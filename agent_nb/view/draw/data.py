@@ -52,7 +52,7 @@ def _entry(key: Any, item: Any, depth: int) -> str:
     size = count_noun(len(item), "field" if isinstance(item, dict) else "item")
     size_html = f"<span{style(theme.ink('muted'))}>{size}</span>"
     if depth <= 0:
-        return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
+        return f"<div>{name} {_leaf(item)}</div>"
     summary = f"<summary{style(theme.SUMMARY)}>{name} {size_html}</summary>"
     open_attribute = " open" if depth == DEPTH and len(item) <= 5 else ""
     return f"<details{open_attribute}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"

@@ -61,11 +61,18 @@ class Text:
         return memo
 
     def head(self, limit: int) -> str:
-        """Return the beginning of the text: at most `limit` code points, perhaps only one piece.
+        """Return the first code points of the text, `limit` at most, without joining all of it.
 
         Cards of other packages may call it.
         """
-        return self._pieces[0][:limit] if self._pieces else ""
+        first: list[str] = []
+        size = 0
+        for piece in self._pieces:
+            if size >= limit:
+                break
+            first.append(piece)
+            size += len(piece)
+        return "".join(first)[:limit]
 
     def begins(self) -> str:
         """Return the first character that is not white space, "" if there is none."""
