@@ -1,8 +1,9 @@
-"""Where model turns come from: each file or folder with a `provider` is one provider; see `base`.
+"""The models that answer requests: each file or folder with a `provider` is one provider (`base`).
 
-Read `base` first, then `parts`: a request goes in, parts of an answer come out. `http` is the
-shared HTTP edge, `choose` resolves `provider/name`. Other rooms choose a model, send it messages,
-and ask for keys, prices and settings; the providers themselves are reached by name alone.
+Read `base` first, then `parts`: a request goes in, parts of an answer come out. `http` is what all
+providers behind HTTP share; `choose` turns a name `provider/name` into a model. Other rooms choose
+a model, send it requests, and ask for keys, prices and settings. They name a provider and never
+import one.
 
 Order: messages, offline, parts, picture_limits, prices, script_turn, settings, strict_schema,
   timeouts

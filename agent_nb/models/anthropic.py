@@ -3,12 +3,13 @@ the configuration).
 
 Rules
 - A turn that the server pauses (`pause_turn`, for its own tools) is continued at once, up to
-  `CONTINUES` times, and appears as one answer with the usage of all requests. `Continued` precedes
-  each further request, so that the run can stop there.
+  `CONTINUES` times, and appears as one answer with the usage of all requests. A `Continued` part
+  precedes each further request, so that the run can stop there.
 - A request carries breakpoints for the provider's cache (`messages_api.breakpoints`), unless the
   endpoint's `cache` is false.
-- If a model refuses a thinking budget, the request is repeated with an effort, and the model object
-  remembers; if a server refuses breakpoints, without them, and the process remembers.
+- If a model refuses a thinking budget, the request is sent again with an effort, and the model
+  object remembers that. If a server refuses breakpoints, the request is sent again without them,
+  and the process remembers that server.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ SERVICE = Service(
     variable="ANTHROPIC_BASE_URL",
 )
 VERSION = "2023-06-01"  # of the API
-CONTINUES = 8  # requests at most that continue one paused turn
-_uncached: set[str] = set()  # servers that refused breakpoints, as long as the process lives
+CONTINUES = 8  # the most further requests for one paused turn
+_uncached: set[str] = set()  # base URLs of servers that refused breakpoints in this process
 
 
 class Anthropic(Remote):
@@ -58,7 +59,7 @@ class Anthropic(Remote):
         return {"anthropic-version": VERSION, **super()._headers(key)}
 
     def takes_output(self, output: OutputSchema) -> bool:
-        """Return whether the schema of an answer may be sent; not one without a strict form."""
+        """Return whether the schema of an answer may be sent; False if it has no strict form."""
         return super().takes_output(output) and make_strict(output.schema, ANTHROPIC) is not None
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
@@ -66,7 +67,9 @@ class Anthropic(Remote):
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        paused: list[dict[str, Any]] = []  # the blocks of the turn so far, to be sent back
+        paused: list[
+            dict[str, Any]
+        ] = []  # the blocks of the turn so far; the next request sends them back
         spent = Usage()  # of the requests so far
         first_call = 0  # index of the first call of the next request
         for number in range(CONTINUES + 1):
@@ -124,7 +127,7 @@ class Anthropic(Remote):
 
 
 def _is_seam(part: Part, number: int, most: int) -> bool:
-    """Return whether a part joins a paused turn to its continuation and is not shown."""
+    """Return whether a part only marks where a paused turn is continued, and is left out."""
     if isinstance(part, Finish):
         return part.reason == "pause_turn" and number < most
     return isinstance(part, Head) and number > 0

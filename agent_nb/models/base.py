@@ -8,17 +8,20 @@ Rules
   Fault part or a ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
-- Optional members, without which a run does as described in brackets: `start()` returns the model
-  for one run (the model itself); `named()`, awaited, returns a name that only the server knows
-  (`name`); `identity` tells changed models of one name apart (`name`); `loading` is the progress
-  of loading weights (`agent.readiness`); `limiter` is that of the endpoint (`http.limiter`);
-  `tariff` says how requests are priced (`tariff`); `vision` whether the model sees pictures (they
-  are sent until a ModelError has the code `no_images`); `takes_output(output)` whether the schema
-  of an answer may be sent (a tool takes the answer); `takes_tools` whether a cell offers it tools
-  that its user did not choose (if `dialect` is native); `check_dialect(native=…)` raises UsageError
-  for a dialect the model cannot use; `withheld()` returns the offer of a key that the user has not
-  allowed; `models()`, awaited, lists the server's models; `address` and `access` say where the
-  server is and where the key comes from.
+- A model may have these members too; "else" says what a run does without one:
+  `start()` returns the model for one run; else the model itself.
+  `named()`, awaited, returns the full name, which only the server may know; else `name`.
+  `identity` is a name that changes with the model, as a script does; else `name`.
+  `vision`: whether it sees pictures; else they are sent until a ModelError says `no_images`.
+  `takes_output(output)`: whether the schema of an answer may be sent; else a tool takes the answer.
+  `takes_tools`: whether a cell offers it tools that its user did not choose; else only if its
+  `dialect` is native.
+  `tariff` says how requests are priced (`tariff`); else the price is unknown.
+  `loading` is the progress of loading weights, `limiter` the limiter of the endpoint
+  (`http.limiter`). `check_dialect(native=…)` raises UsageError for a dialect that the model cannot
+  use. `withheld()` returns the offer of a key that the user has not allowed. `models()`, awaited,
+  lists the server's models. `address` and `access` say where the server is and where the key
+  comes from.
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
   list[Part]`.
 """

@@ -10,9 +10,9 @@ installed; else an error that lists these ways.
 Rules
 - `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint;
   anything else is a UsageError with close names.
-- Choosing uses no network and nothing from the notebook's folder. The models of another
-  OPENAI_BASE_URL are unknown: `openai/*` is chosen, and the server is asked for its first model
-  when a run needs it (`Remote.named`); a replay never does.
+- Choosing uses no network and nothing from the notebook's folder. If OPENAI_BASE_URL names another
+  server, its models are unknown: `openai/*` is chosen, and the server is asked for its first model
+  when a run needs the name (`Remote.named`). A replay never asks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .http.remote import FIRST
 from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
-_MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
+_MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # see `base`
 # default models of providers; those of `config.KNOWN` have theirs there
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"  # the embedded model
@@ -55,12 +55,12 @@ def resolve_all(
     if option is not None and not isinstance(option, str):
         return [option], "given"
     name, source = choose_model(option or "", configured)
-    return [make_model(one, folder=folder) for one in split_names(name)], source
+    return [make_model(each, folder=folder) for each in split_names(name)], source
 
 
 def split_names(name: str) -> list[str]:
     """Split a choice such as `a/x,b/y` into its names, in order."""
-    return [one.strip() for one in name.split(",") if one.strip()] or [name]
+    return [part.strip() for part in name.split(",") if part.strip()] or [name]
 
 
 def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
@@ -97,7 +97,8 @@ def _choose_by_key() -> tuple[str, str] | None:
         name = DEFAULTS.get(provider) or (
             config.KNOWN[provider].model if provider in config.KNOWN else ""
         )
-        key = Key.find_own(provider) if name else None  # a key of the folder chooses no model
+        # a key from the `.env` of the folder must not choose a model
+        key = Key.find_own(provider) if name else None
         if key is not None:
             other_server = _choose_openai_base_url() if provider == "openai" else None
             return other_server or (f"{provider}/{name}", f"because of the key from {key.source}")
@@ -147,8 +148,8 @@ def check_model_name(name: str) -> None:
     Only the provider knows whether the model exists.
     """
     if len(names := split_names(name)) > 1:
-        for one in names:
-            check_model_name(one)
+        for each in names:
+            check_model_name(each)
         return
     head, slash, rest = name.strip().partition("/")
     if not slash or not rest:
@@ -178,7 +179,7 @@ def _model_at(endpoint: config.Endpoint, label: str, name: str) -> Model:
 
 
 def _options(endpoint: config.Endpoint) -> dict[str, Any]:
-    """Return what an endpoint says of its models, as options of a provider."""
+    """Return the settings of an endpoint as options of a provider."""
     needed = {"variables": (endpoint.key,), "needs_key": True} if endpoint.key else {}
     return needed | {
         "headers": endpoint.headers,
@@ -211,7 +212,7 @@ def _example(head: str) -> str:
     }
     if defaults.get(head):
         return f"{head}/{defaults[head]}"
-    family = re.match("[a-z]*", head.lower())[0]  # type: ignore[index]  # it matches nothing too
+    family = re.match("[a-z]*", head.lower())[0]  # type: ignore[index]  # it always matches
     provider = next(
         (p for p, model in defaults.items() if family and re.match(rf"{family}(?![a-z])", model)),
         "",

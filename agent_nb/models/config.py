@@ -77,7 +77,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     concurrency: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def __post_init__(self) -> None:
-        by_model(self.prices)
+        by_model(self.prices)  # raises ValueError for wrong prices
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,8 +171,9 @@ _HOME_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAP
 
 @lru_cache(8)
 def _own_file(*homes: str | None) -> Path:
-    """Return the user's own configuration file; `homes` (the variables' values) are the key of the
-    cache, as platformdirs reads them from the environment.
+    """Return the user's own configuration file.
+
+    `homes`, the values of `_HOME_VARIABLES`, only key the cache: platformdirs reads them itself.
     """
     import platformdirs
 
@@ -180,7 +181,7 @@ def _own_file(*homes: str | None) -> Path:
 
 
 def _describe(config: Config) -> str:
-    """Return what a configuration decides, in words for the user who is to allow it."""
+    """Return in words what a configuration decides, for the user who must allow it."""
     model = [f"chooses the model {config.model}"] if config.model else []
     servers = [
         f"sends what is asked of {name}/… to {endpoint.base_url}"

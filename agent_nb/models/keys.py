@@ -9,7 +9,7 @@ Rules
   source of each key.
 - Only keys are read from `.env`: the file of a cloned repository must not redirect them to another
   address. They count once the user has allowed them for that folder (`host.trust`), because the
-  owner of the key can read the prompts. Used or not, they are secrets.
+  owner of the key can read the prompts. Their values are redacted, whether they are used or not.
 - Only the keyring is written to, and only on request.
 """
 
@@ -29,15 +29,15 @@ from ..wire import Unpicklable, environment_secrets
 SERVICE = "agent_nb"
 OPENAI_HOST = "api.openai.com"
 _memory: dict[str, str] = {}  # provider -> its key for this session
-_colab: dict[str, str] = {}  # variable -> Colab's secret of that name, "" for none
+_colab: dict[str, str] = {}  # variable -> Colab's secret of that name, "" if it has none
 _hidden: set[str] = set()  # secrets of this session that are not keys
 
 
 class Key(Unpicklable):
     """A key and where it comes from; its repr hides the value.
 
-    `VARIABLES`: the environment variables of each known provider, the one to recommend first. The
-    methods take the names of other `variables` to look for in their place.
+    `VARIABLES`: the environment variables of each known provider, the recommended one first. In the
+    methods, `variables` names others to look for instead.
     """
 
     VARIABLES: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -165,10 +165,10 @@ def forget(provider: str) -> None:
 def _check(value: str, source: str) -> str:
     """Return a key stripped of white space. Raises UsageError, without the value, for a bad one."""
     value = value.strip()
-    odd = next((n for n, sign in enumerate(value, 1) if not sign.isascii()), 0)
-    if odd:
+    position = next((n for n, sign in enumerate(value, 1) if not sign.isascii()), 0)
+    if position:
         raise UsageError(
-            f"The key from {source} cannot be one: its character {odd} is not an ASCII character. Copy the key again from the provider's page."
+            f"The key from {source} cannot be one: its character {position} is not an ASCII character. Copy the key again from the provider's page."
         )
     if not value or not value.isprintable() or " " in value:
         raise UsageError(
@@ -213,12 +213,12 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
         *(environment.get(n, "") for n in names),
         *(dotenv.get(n, "") for n in names),
     }
-    numbered = sorted({value.strip() for value in values if value.strip()})
+    distinct = sorted({value.strip() for value in values if value.strip()})
     return {
         **environment_secrets(environment),
         **{f"{name} in .env": value for name, value in environment_secrets(dotenv).items()},
         **_configured({**dotenv, **environment}),
-        **{f"key {number}": value for number, value in enumerate(numbered, 1)},
+        **{f"key {number}": value for number, value in enumerate(distinct, 1)},
     }
 
 
@@ -270,7 +270,7 @@ def _from_keyring(provider: str) -> str:
 
 
 def _from_colab(name: str) -> str:
-    """Return Colab's secret of that name, "" elsewhere and for none; asked for once."""
+    """Return Colab's secret of that name, "" elsewhere or without one; Colab is asked once."""
     colab = sys.modules.get("google.colab")
     if colab is None or is_projects(colab):
         return ""

@@ -1,9 +1,10 @@
-"""What there is to choose from: the providers and configured endpoints, and the models of one.
+"""Lists to choose a model from: the providers and configured endpoints, and the models of one.
 
 Rules
-- The list of providers uses no network and loads no package of others; each fault is a row.
-- A server has `SECONDS` to list its models. Its names are hostile text: one that no `-m` could name
-  is left out.
+- The list of providers uses no network and imports no plug-in of another package. A provider with
+  a fault stays in the list and shows it.
+- A server has `SECONDS` to list its models. Its names are hostile text: a name that `-m` could not
+  take is left out.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ..host import list_builtin, list_plugins
 from . import choose, config
 
 SECONDS = 15.0  # in which a server must list its models
-LONGEST = 200  # characters of a name
+LONGEST = 200  # characters; longer names of models are left out
 MISSING = "missing"
-# how `Remote.access` begins, in the order of the list
+# the beginnings of `Remote.access`, in the order of the list
 _ACCESS = ("from", "not needed", MISSING)
 
 
@@ -39,16 +40,16 @@ class Provider(NamedTuple):
 def list_known_models() -> dict[str, list[str]]:
     """Return each provider, in order, with the models known without asking its server.
 
-    The models are named as `provider/name`. Of a faulty configuration, which its use reports,
-    nothing counts.
+    The models are named as `provider/name`. A faulty configuration counts as empty here; the run
+    that uses it reports the fault.
     """
-    ends = {**config.KNOWN, **config.Config.load(lenient=True).endpoints}
+    endpoints = {**config.KNOWN, **config.Config.load(lenient=True).endpoints}
     models = [
         *(f"{name}/{model}" for name, model in choose.DEFAULTS.items()),
-        *(f"{name}/{end.model}" for name, end in ends.items() if end.model),
+        *(f"{name}/{endpoint.model}" for name, endpoint in endpoints.items() if endpoint.model),
         choose.LOCAL,
     ]
-    names = sorted({*list_plugins("models"), *ends})
+    names = sorted({*list_plugins("models"), *endpoints})
     return {name: [model for model in models if model.startswith(f"{name}/")] for name in names}
 
 
@@ -79,7 +80,7 @@ def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
 
 
 def _ask_model(name: str) -> tuple[str, str]:
-    """Return the same, as a model object of the provider says; a fault stands for the server."""
+    """Return the same from a model object of the provider; a fault takes the server's place."""
     try:
         model = choose.make_model(f"{name}/?")
         return str(getattr(model, "address", "")), str(getattr(model, "access", ""))
@@ -88,7 +89,7 @@ def _ask_model(name: str) -> tuple[str, str]:
 
 
 def _rank(key: str) -> int:
-    """Return the place in the list of a provider whose key comes from there; see `_ACCESS`."""
+    """Return a sort key for where the key of a provider comes from: its index in `_ACCESS`."""
     return next((n for n, word in enumerate(_ACCESS) if key.startswith(word)), len(_ACCESS))
 
 

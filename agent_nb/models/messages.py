@@ -1,8 +1,11 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
 `agent.history` builds messages from events; a dialect writes them in its own form; a model encodes
-them for its provider. Values are frozen; a `provider` here is the name under which a decoder stored
-what only its own API understands (`PROVIDER`). This file imports nothing of ours.
+them for its provider.
+
+Rules: values are frozen. A decoder stores what only its own API understands under the name of that
+API (its `PROVIDER`); the fields and parameters `provider` hold this name. This file imports nothing
+of ours.
 """
 
 from __future__ import annotations
@@ -49,9 +52,9 @@ class CallBlock(Block, frozen=True, tag="call"):
 class ResultBlock(Block, frozen=True, tag="result"):
     """The result of a call.
 
-    `content` is the result as text, `value` the same as a JSON value, which text dialects write
-    instead. `printed` is what the tool printed, for dialects that show it beside the content; the
-    others have it in `content`. `pictures` are named in `content`.
+    `content` is the result as text; `value` is the same as a JSON value, for text dialects.
+    `printed` is what the tool printed, for text dialects too; for native calls it is part of
+    `content`. `pictures` are named in `content`.
     """
 
     call_id: str

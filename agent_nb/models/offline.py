@@ -1,6 +1,7 @@
-"""Which models may be asked where nothing runs live: only scripts, as they always say the same.
+"""Which models may run where live runs are forbidden: only scripts, which never vary.
 
-Rules: `Scripted` registers itself in `SCRIPTS`. A subclass may call anything and does not count.
+Rules: `Scripted` registers itself in `SCRIPTS`, so that this check imports no provider. Subclasses
+do not count, because their code may call anything.
 """
 
 from __future__ import annotations

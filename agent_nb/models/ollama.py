@@ -1,9 +1,9 @@
-"""`ollama/NAME`: a model of a running Ollama, through its OpenAI-compatible address. Needs no key
-and no setting.
+"""`ollama/NAME`: a model of a running Ollama server, through its OpenAI-compatible API. It needs no
+key and no setting.
 
 Rules: OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL);
-`0.0.0.0`, an address to listen on but not to call, means this machine. Its own models cost nothing;
-those it passes on to a cloud have no known price.
+`0.0.0.0`, an address to listen on but not to call, means this machine. Models that Ollama runs
+itself cost nothing; models that it forwards to its cloud have no known price.
 """
 
 from __future__ import annotations

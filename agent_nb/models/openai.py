@@ -1,14 +1,14 @@
 """`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an
 endpoint of the configuration).
 
-Why one class: servers differ only in a few fields of the request, and their error names a field
-that they do not take. The request is then sent again without it (`_adapt`).
+Why one class for all servers: they differ only in a few fields of the request. An error names the
+field that a server does not take, and the request is sent again without it (`_adapt`).
 
 Rules
 - OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
 - A server may refuse `stream_options`, or one of the two names of the token limit (`max_tokens`,
   `max_completion_tokens`).
-- If a server refuses `tools`, ModelError has the code `no_tools`; the loop decides what to do.
+- If a server refuses `tools`, ModelError has the code `no_tools`, and the agent loop decides.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class OpenAIChat(Remote):
         if self._ask_usage and re.search("stream_options|include_usage", message):
             self._ask_usage = False
             return True
-        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
+        other_name = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
             self._limit
         ]
         if re.search(rf"\b{self._limit}\b", message) and re.search(
             "unsupported|not supported|unknown|unrecogni|extra|permitted", message, re.I
         ):
-            self._limit = other
+            self._limit = other_name
             return True
         return False
 

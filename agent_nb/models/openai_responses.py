@@ -1,7 +1,8 @@
 """`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
 (OPENAI_BASE_URL).
 
-Rules: what a server may refuse is encrypted reasoning, summaries, and pictures in results.
+Rule: if a server refuses encrypted reasoning, summaries or pictures in results, the request is sent
+again without them, and the model object remembers that.
 """
 
 from __future__ import annotations

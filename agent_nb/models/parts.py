@@ -27,7 +27,7 @@ class Text(Part, frozen=True, tag="text", gc=False):
 
 
 class Answer(Part, frozen=True, tag="answer"):
-    """A delta of the answer that came as a call of the final tool (`agent.typed.final_tool`)."""
+    """A delta of an answer that the model gives by calling the final tool (`agent.typed`)."""
 
     text: str
     block: str = ""
@@ -46,7 +46,7 @@ class Thought(Part, frozen=True, tag="thought"):
 
 
 class Close(Part, frozen=True, tag="close"):
-    """The open text or thought block `block` is over. `incomplete`: it was cut off."""
+    """The text or thought block `block` has ended. `incomplete`: it was cut off."""
 
     block: str = ""
     incomplete: bool = False
@@ -79,9 +79,9 @@ class Call(Part, frozen=True, tag="call"):
 
 
 class Execute(Part, frozen=True, tag="execute"):
-    """The batch of calls before it is complete and is to run now.
+    """The batch of calls before this part is complete and must run now.
 
-    `fault`: why something before it could not be read as a call, in words for the model.
+    `fault`: why some text of the batch could not be read as a call, in words for the model.
     """
 
     fault: str = ""

@@ -1,4 +1,4 @@
-"""A picture as a model gets it: no larger than needed to see what is on it.
+"""Fit a picture to what a model takes: no larger than needed to see what is on it.
 
 Why: models scale pictures down themselves, bill by their size, and refuse large ones.
 
@@ -22,8 +22,8 @@ import msgspec
 
 from ..wire import measure_picture, media_type
 
-MOST = 1_000_000  # bytes
-LARGEST = 40_000_000  # pixels
+MOST = 1_000_000  # bytes of a picture that is sent
+LARGEST = 40_000_000  # pixels of a picture that is opened
 _QUALITIES = (85, 70, 50)  # of JPEG, tried in this order before the picture is halved
 BROKEN = "a picture that cannot be opened"
 HUGE = "a picture too large to be sent"
@@ -36,7 +36,7 @@ NO_PILLOW = "It is too large, and scaling it down needs Pillow: pip install pill
 
 
 class FittedPicture(msgspec.Struct, frozen=True):
-    """A picture to send (`data` in base64), or the words `why` it is not sent, with `advice`."""
+    """A picture to send (`data` in base64), or in words `why` it is not sent, with `advice`."""
 
     SIDE: ClassVar[int] = 1024  # pixels of the longer side
     USER_SIDE: ClassVar[int] = 2048  # of a picture that the user attached: details may matter

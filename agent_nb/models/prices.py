@@ -3,9 +3,9 @@
 Why: providers report tokens, users think in dollars, and a budget needs a price before it is spent.
 
 Rules
-- A cost is computed once, when the usage of a request is known, and recorded; a replay computes
-  none.
-- Tiers, times of day and the like are left to `genai-prices` (`tariff`).
+- A cost is computed once, when the usage of a request is known, and recorded. A replay computes no
+  costs.
+- Prices by tier or time of day are left to the package `genai-prices` (`tariff`).
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class TokenCounts(Protocol):
 
     @property
     def cached(self) -> int:
-        """Those of the input that were read from a cache."""
+        """The tokens of the input that were read from a cache."""
 
     @property
     def cache_written(self) -> int:
-        """Those of the input that were written to a cache."""
+        """The tokens of the input that were written to a cache."""
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Flat prices in US dollars per million tokens; those of a cache are the input's by default."""
+    """Flat prices in US dollars per million tokens; a cache costs like input unless it has a price."""
 
     input: float
     output: float
@@ -67,10 +67,12 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def cost(self, used: TokenCounts) -> float:
         """Return the cost of `used` in US dollars."""
-        read = self.input if self.cached is None else self.cached
-        wrote = self.input if self.cache_written is None else self.cache_written
-        fresh = max(used.input - used.cached - used.cache_written, 0)
-        dollars = fresh * self.input + used.cached * read + used.cache_written * wrote
+        cached_price = self.input if self.cached is None else self.cached
+        written_price = self.input if self.cache_written is None else self.cache_written
+        uncached = max(used.input - used.cached - used.cache_written, 0)
+        dollars = (
+            uncached * self.input + used.cached * cached_price + used.cache_written * written_price
+        )
         return round((dollars + used.output * self.output) / MILLION, COST_PLACES)
 
 
@@ -83,7 +85,7 @@ def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
     The configuration writes either such a table, or the plain numbers of `Prices` for every model
     (pattern `*`). Raises ValueError if it mixes both, or a price is missing.
     """
-    tables = {pattern: one for pattern, one in prices.items() if isinstance(one, Prices)}
+    tables = {pattern: price for pattern, price in prices.items() if isinstance(price, Prices)}
     if len(tables) == len(prices):
         return tables
     if tables:

@@ -1,5 +1,7 @@
 """Find, read and check the file of a script: the answers of the scripted model, as YAML or JSON.
 
+Why checked here: a mistake in a script should fail when the model is chosen, not in a later turn.
+
 Rule: a fault of a script is a UsageError that names the file, the turn and the line, if known.
 """
 

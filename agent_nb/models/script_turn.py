@@ -1,6 +1,6 @@
-"""The values of a script: its turns, and the prompts that each list of turns is for.
+"""The parts of a script as typed values: turns, calls, errors, usage, and cases of prompts.
 
-Rules: values are frozen.
+Rules: values are frozen. An unknown key of a turn is an error, so that a mistyped key is noticed.
 """
 
 from __future__ import annotations

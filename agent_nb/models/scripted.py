@@ -1,7 +1,7 @@
 """`scripted/FILE` and `Scripted([...])`: a model that plays a script, for tests, documents and CI.
 
-Why: demonstration notebooks, and every test of the loop, need a model without a key, a network or
-chance.
+Why: demonstration notebooks and tests of the agent loop need a model that works without a key or a
+network, and always answers the same.
 
 A script is a list of turns, one per request. A turn is a text, or an object with these keys:
 
@@ -171,7 +171,7 @@ def _batches(turn: Turn) -> list[list[Part]]:
 
 
 def _usage(turn: Turn) -> list[Part]:
-    """Return the usage, sent with the first piece: a text dialect may not read to the end."""
+    """Return the usage; it goes with the first piece, as a text dialect may stop before the end."""
     return (
         [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
         if turn.usage

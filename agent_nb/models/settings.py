@@ -11,8 +11,8 @@ translates them.
 | reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
 | extra_body | an object merged into the request unchanged |
 
-Rules: an unknown name is a UsageError that lists the names, a value of the wrong type one that
-names the setting. Pure functions.
+Rules: an unknown name is a UsageError that lists the known names; a value of the wrong type is a
+UsageError that names the setting. Pure functions.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_effort(reasoning: str | int | bool) -> str:
-    """Return the effort that a reasoning setting asks for; for a number of tokens the lowest effort
-    that allows so many.
+    """Return the effort that a reasoning setting asks for.
+
+    For a number of tokens it is the lowest effort that allows so many.
     """
     if isinstance(reasoning, str):
         return reasoning

@@ -1,13 +1,13 @@
 """A JSON Schema within the subset that a provider enforces while the model writes.
 
-Why: providers refuse a schema outside their subset. A schema inside it makes an invalid answer
-impossible.
+Why: providers refuse a schema outside their subset. With a schema inside it, a model cannot write
+an invalid answer.
 
 Rules
 - Every object is closed and all its members are required: the model fills in every field.
-- `OPENAI`: every document that is valid under the strict schema is valid under the original. A
-  schema that would need more than that has no strict form.
-- `ANTHROPIC`: bounds and patterns, which it does not take, become words of the description; the
+- `OPENAI`: every document that is valid under the strict schema is valid under the original. If
+  that cannot be ensured, a schema has no strict form.
+- `ANTHROPIC`: bounds and patterns, which the API does not take, become words of the description; the
   answer is validated afterwards. Recursive schemas have no strict form.
 - Open objects (`dict[str, int]`), tuples and schemas without a type have no strict form.
 """
@@ -44,8 +44,9 @@ _READ = frozenset(
 class Rules(msgspec.Struct, frozen=True):
     """The subset of one provider.
 
-    `bounds`: the keywords of bounds that it takes. `worded`: the others become words of the
-    description, else the schema has no strict form. `recursive`: it takes recursive schemas.
+    `bounds`: the keywords of bounds that the provider takes. `worded`: other bounds become words of
+    the description; else a schema with them has no strict form. `recursive`: recursive schemas may
+    be sent.
     """
 
     bounds: frozenset[str]
@@ -106,7 +107,7 @@ def _schema(
 
 
 def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type of fixed values that are listed without one: strict schemas name it."""
+    """Return the type of `enum` or `const` values that lack one: a strict schema must name it."""
     if "type" in result or not {"enum", "const"} & result.keys():
         return {}
     values = result["enum"] if "enum" in result else [result["const"]]
@@ -171,8 +172,8 @@ def _distinct(members: list[Any]) -> bool:
     """Return whether all members have fixed values, all texts, and no two share one."""
     # 1 and 1.0 are equal in JSON and differ as text, so only texts count
     fixed = [[m["const"]] if "const" in m else m.get("enum", []) for m in members]
-    seen = [json.dumps(value) for values in fixed for value in values]
-    return all(fixed) and len(seen) == len(set(seen)) and all(v.startswith('"') for v in seen)
+    texts = [json.dumps(value) for values in fixed for value in values]
+    return all(fixed) and len(texts) == len(set(texts)) and all(v.startswith('"') for v in texts)
 
 
 def _members(
@@ -196,7 +197,7 @@ def _members(
 
 
 def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:
-    """Return `result` with a description; a reference, which stands alone, is wrapped."""
+    """Return `result` with a description; a `$ref`, which must stand alone, is wrapped."""
     description = " ".join(
         filter(None, (str(text or ""), f"({', '.join(notes)})" if notes else ""))
     )
@@ -212,13 +213,15 @@ def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dic
 def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
     """Return the names of the definitions that contain themselves, directly or not."""
     recursive: set[str] = set()
-    below = {name: set(_references(each)) for name, each in definitions.items()}
-    for name, first in below.items():
-        reached, new = set[str](), first
-        while new:
-            reached |= new
-            new = set[str]().union(*(below.get(each, set()) for each in new)) - reached
-        recursive |= {name} & reached
+    references = {name: set(_references(each)) for name, each in definitions.items()}
+    for name, direct in references.items():
+        reachable, unvisited = set[str](), direct
+        while unvisited:
+            reachable |= unvisited
+            unvisited = (
+                set[str]().union(*(references.get(each, set()) for each in unvisited)) - reachable
+            )
+        recursive |= {name} & reachable
     return recursive
 
 
@@ -226,18 +229,18 @@ def _references(schema: Any) -> Iterator[str]:
     if isinstance(schema, Mapping):
         if isinstance(schema.get("$ref"), str):
             yield schema["$ref"].removeprefix("#/$defs/")
-        for held in schema.values():
-            yield from _references(held)
+        for inner in schema.values():
+            yield from _references(inner)
     elif isinstance(schema, list):
-        for held in schema:
-            yield from _references(held)
+        for inner in schema:
+            yield from _references(inner)
 
 
 def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(schema, Mapping):
         yield schema
-        for held in schema.values():
-            yield from _objects(held)
+        for inner in schema.values():
+            yield from _objects(inner)
     elif isinstance(schema, list):
-        for held in schema:
-            yield from _objects(held)
+        for inner in schema:
+            yield from _objects(inner)

@@ -1,12 +1,14 @@
-"""How the requests to one model are priced, and the refusal of a budget that cannot be kept.
+"""How requests to one model are priced; a budget that cannot be kept is refused.
+
+Why: a budget limits a run only if the cost of its requests will be known.
 
 Rules
 - The table `prices` of the configuration comes first, then what the model says of itself in its
   optional attribute `tariff`; a model without either has no known price.
-- A cost that the provider reports itself is taken instead (`reports`).
-- The package `genai-prices` (extra `prices`) is asked about official hosts only, by its id of the
-  provider: the same model may cost something else elsewhere. It is imported when first needed. Only
-  the data of the installed version counts: nothing is downloaded here.
+- A cost that the provider reports with an answer replaces a computed one (`reports`).
+- The package `genai-prices` (extra `prices`) is asked only about official hosts, because the same
+  model may have another price elsewhere. It is imported when first needed. Only the data of the
+  installed version count: nothing is downloaded.
 - An unknown price is None, never 0.
 """
 
@@ -51,7 +53,7 @@ _REPORTING_HOSTS = frozenset({"openrouter.ai"})  # they report the cost of every
 
 
 class _OneToken(msgspec.Struct, frozen=True):
-    """One token each way, to try whether a price is known."""
+    """A usage of one token each way, to find out whether a price is known."""
 
     input: int = 1
     output: int = 1

@@ -1,1 +1,1 @@
-"""Chat completions: encode a request, decode chunks into parts."""
+"""The API of chat completions, which most servers speak: requests encoded, answers decoded."""

@@ -53,7 +53,7 @@ def _arguments(raw: str) -> tuple[dict[str, Any], str]:
 
 
 class _Slot:
-    """A call in progress; `done` once it was returned."""
+    """A call in progress; `done` is set when the call is returned."""
 
     __slots__ = ("done", "id", "index", "name", "pieces")
 
@@ -83,7 +83,7 @@ class _Slot:
         return call_part(self.name, self.raw, call_id=self.id, index=self.index, broken=broken)
 
     def is_complete(self) -> bool:
-        """Return whether the arguments so far are valid; no arguments are."""
+        """Return whether the arguments so far are a JSON object; an empty text counts as {}."""
         return not _arguments(self.raw)[1]
 
 
@@ -117,7 +117,7 @@ class CallTable:
         )
 
     def finish(self) -> list[Call]:
-        """Return the calls if all are complete, else none (see `close`)."""
+        """Close and return the open calls if all are complete; else close none and return []."""
         waiting = [slot for slot in self._slots if not slot.done]
         if not all(slot.is_complete() for slot in waiting):
             return []
@@ -128,7 +128,7 @@ class CallTable:
         return [slot.close(broken) for slot in self._slots if not slot.done]
 
     def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:
-        """Return the call that a fragment continues, None if it begins one; see the rules."""
+        """Return the call that a fragment continues, None for a new call; see the rules."""
         if index is not None:
             slot = self._by_index.get(index)
             return None if slot is None or _begins(slot, call_id, name) else slot

@@ -2,15 +2,15 @@
 
 Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`,
 `reasoning`, `reasoning_details` or in a list of content; calls in fragments (see `calls`); usage in
-the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle of a stream;
-`[DONE]` or none.
+the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle of a stream. Some
+servers end with `[DONE]`, others do not.
 
 Rules
 - A decoder reads one response. `feed` and `close` never raise; a fault becomes a Fault, the last
   part of its chunk.
 - Reasoning that a server sends twice (as text and as details) is passed on once.
-- Some servers want their reasoning back with the next request. The first Thought has the name of
-  its field (`opaque`); details and other fields of the calls are a Resend.
+- Some servers want their reasoning back with the next request. The first Thought names the field
+  that it came in (`opaque`); `reasoning_details` and further fields of calls become a Resend.
 - Unknown fields become Extra parts (`extras`).
 - A call is complete when the server says so; after a cut it is closed as incomplete, with a fault.
 """
@@ -33,8 +33,8 @@ PROVIDER = "openai"
 _TOO_LONG = "The call was cut off at the limit of tokens."
 # fields of a call that are read; others go back with it
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
-# after so many chunks in a row that the fast path cannot read, it is not tried again: it costs a
-# second parse
+# the fast path is given up after so many chunks in a row that it cannot read: each attempt parses
+# the chunk once more
 MISSES = 3
 
 
@@ -45,9 +45,9 @@ class ChatDecoder(FrameDecoder):
         super().__init__(status)
         self._calls = CallTable()
         self._details = Details()
-        self._halves = SurrogatePairs()  # half a character at the end of a piece, for the next one
+        self._halves = SurrogatePairs()  # half a character waits for the next piece
         self._head = False  # the head was emitted
-        self._usage_came = False  # the last chunk, with nothing but usage, has come
+        self._usage_came = False  # the last chunk, which holds only usage, has come
         self._choice_index: Any = None  # index of the one choice that is read
         self._reason = ""  # why the answer ended
         self._usage: dict[str, Any] | None = None  # as emitted last
@@ -58,16 +58,16 @@ class ChatDecoder(FrameDecoder):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the answer is missing, though more may come.
+        """Whether the whole answer has come: its usage may still follow.
 
-        `[DONE]`, a reason to finish, or the chunk with the usage alone shows that.
+        `[DONE]`, a reason to finish, or a chunk with only the usage shows that.
         """
         return self.done or bool(self._reason) or self._usage_came
 
     def _finish(self, out: list[Part]) -> None:
         """End the body: emit what was held back, and the open calls.
 
-        They are incomplete if the stream broke off or the tokens ran out.
+        Open calls are incomplete if the stream broke off or the token limit was reached.
         """
         self._release(out)
         broken = "" if self.complete and not self.failed else CUT
@@ -223,8 +223,8 @@ class ChatDecoder(FrameDecoder):
     def _read_calls(self, calls: Any, out: list[Part], *, whole: bool) -> None:
         """Read fragments of calls.
 
-        `whole`: they are complete calls of a message; one without an index has its position as
-        such.
+        `whole`: the calls are complete, as in a message that was not streamed. A call without an
+        index then gets its position as index.
         """
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if not isinstance(call, dict):
@@ -288,6 +288,6 @@ class ChatDecoder(FrameDecoder):
             out.append(usage_part(usage))
 
     def _release(self, out: list[Part]) -> None:
-        """Emit the halves of characters that still wait: the other halves do not come."""
+        """Emit the halves of characters that still wait, as no other half can follow."""
         for kind, text in self._halves.close():
             out.append(Text(text) if kind == "text" else Thought(text))

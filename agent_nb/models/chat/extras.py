@@ -1,7 +1,10 @@
-"""Fields of a chunk that have no part: kept as Extra parts, each value once.
+"""Unknown fields of a chunk, passed on as Extra parts.
 
-Rules: a scalar is kept when it first appears, an object or list also when it changes (at most
-`MOST` times). The protocol's own bookkeeping (`KNOWN`) is not kept.
+Why: servers add fields of their own (citations, safety ratings), and a record should keep them.
+
+Rules: a scalar is kept when it first appears, an object or list also whenever it changes, `MOST`
+times at most. Fields that the decoder reads, and the protocol's bookkeeping (`KNOWN`), are not
+kept.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Any
 from ..http.values import is_empty
 from ..parts import Extra
 
-# fields that are read elsewhere, or are the protocol's own
+# fields that the decoder reads, or that are the protocol's bookkeeping
 KNOWN = frozenset({
     "id", "object", "created", "model", "choices", "usage", "x_groq", "error", "provider",
     "system_fingerprint", "service_tier", "obfuscation", "index", "delta", "message",
@@ -19,7 +22,7 @@ KNOWN = frozenset({
     "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel",
     "name", "type", "padding", "p", "timings", "status_code", "token_ids", "prompt_token_ids",
 })  # fmt: skip
-MOST = 100  # values of one field
+MOST = 100  # values kept of one field that holds an object or a list
 
 
 class Extras:

@@ -33,10 +33,10 @@ class Details:
                 key = (
                     fragment.get("index", position),
                     fragment.get("type"),
-                    # only encrypted items are told apart by their id
+                    # ids distinguish only encrypted items
                     fragment.get("id") if fragment.get("data") else None,
                 )
-                # a server may send anything here: what cannot be a key becomes text
+                # servers send anything here; an object or a list becomes text to be part of a key
                 self._merge(
                     tuple(to_text(v) if isinstance(v, dict | list) else v for v in key), fragment
                 )

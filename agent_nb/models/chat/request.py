@@ -1,12 +1,12 @@
 """Encode a request for chat completions.
 
-Why apart from the decoder: requests and answers change for different reasons, and this half is pure
-data to data.
+Why apart from the decoder: requests and answers change for different reasons, and encoding is a
+pure function of the request.
 
 Rules
 - Messages keep their order; results become `tool` messages, one per call. A failed result says so
-  in its text: the API has no flag. One user message after the last of them holds the pictures of
-  the batch.
+  in its text, as the API has no flag for it. One user message after the last result holds the
+  pictures of the batch.
 - Blocks of other providers (`OpaqueBlock`, `ThoughtBlock.opaque`) are left out.
 - Reasoning goes back only with a message that calls tools, under the field it came in: servers want
   it there, and some refuse it elsewhere.
@@ -82,8 +82,11 @@ def encode(
 
 def output_format(output: OutputSchema) -> dict[str, Any]:
     """Return the schema of the answer as OpenAI's APIs take it; strict if it has a strict form."""
-    form = make_strict(output.schema, OPENAI)
-    schema = {"schema": output.schema if form is None else form, "strict": form is not None}
+    strict_schema = make_strict(output.schema, OPENAI)
+    schema = {
+        "schema": output.schema if strict_schema is None else strict_schema,
+        "strict": strict_schema is not None,
+    }
     return {"type": "json_schema", "name": output.name, **schema}
 
 
@@ -113,19 +116,19 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
         if message.role == "assistant":
             yield _assistant(message)
             continue
-        rest: list[Block] = []
+        other_blocks: list[Block] = []
         pictures: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ResultBlock):
                 yield {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
                 pictures += name_pictures(block)
             else:
-                rest.append(block)
-        rest = [*pictures, *rest]
-        if rest:
+                other_blocks.append(block)
+        other_blocks = [*pictures, *other_blocks]
+        if other_blocks:
             yield {
                 "role": "user" if message.role == "tool" else message.role,
-                "content": _content(rest),
+                "content": _content(other_blocks),
             }
 
 

@@ -1,1 +1,1 @@
-"""Providers behind HTTP: the connection, the answer as a stream, faults and retries."""
+"""What all providers behind HTTP share: connections, streamed answers, limits, faults, retries."""

@@ -32,7 +32,7 @@ class Bell:
                 self._loop.call_soon_threadsafe(self._wake)
 
     async def wait(self, seconds: float) -> None:
-        """Return once the bell has rung, after at most so many seconds."""
+        """Return when the bell has rung, or after `seconds`."""
         if not self._is_rung:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(seconds, self._wake)

@@ -1,13 +1,14 @@
 """A response body as frames, whatever form the server chose.
 
-Why: servers answer a request for an event stream also with one JSON object, with JSON lines, with a
-web page, or with nothing. The first bytes decide, so the decoders of all providers begin here.
+Why: a server that is asked for an event stream may also answer with one JSON object, with JSON
+lines, with a web page, or with nothing. The first bytes decide which decoding applies. The decoders
+of all providers read a body through this class.
 
 Rules
 - `feed` returns the frames that a chunk completes; a JSON body is held back, and `close` returns it
   as frames without an event name.
-- A body that is neither is a Fault of code `garbage` (or `empty`), which shows its beginning and
-  says what to check.
+- A body that is neither an event stream nor JSON is a Fault with the code `garbage` (or `empty`).
+  The Fault shows the beginning of the body and says what to check.
 - No I/O; the size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
 """
 
@@ -76,8 +77,8 @@ class Body:
         self._sniffed = True
         if begin[:1] in b"{[":
             self._json = []
-        whole, self._start = self._start, begin[:1000]
-        return whole
+        buffered, self._start = self._start, begin[:1000]
+        return buffered
 
     def _hold(self, data: bytes) -> list[Frame]:
         assert self._json is not None
@@ -93,13 +94,13 @@ class Body:
 
     def _objects(self, body: bytes) -> list[Frame]:
         """Return a JSON body as one frame, or JSON lines as a frame each."""
-        # several lines that all look like objects; a pretty-printed object has other lines
+        # every JSON line looks like an object; a pretty-printed object also has other lines
         text = body.decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]
-        several = len(lines) > 1 and all(
+        is_json_lines = len(lines) > 1 and all(
             line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" for line in lines
         )
-        return [Frame("message", line) for line in (lines if several else [text])]
+        return [Frame("message", line) for line in (lines if is_json_lines else [text])]
 
 
 def _no_frame_fault(start: bytes) -> Fault:

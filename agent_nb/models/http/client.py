@@ -1,14 +1,14 @@
 """The HTTP edge of the models: a POST whose answer streams in as bytes, and a small GET.
 
 Why one file: time limits, proxies, certificates and connections are decided once for all providers.
-`transport` is how a server is reached, `connections` holds those of an event loop.
+A `transport` reaches one server; `connections` holds the transports of an event loop.
 
 Rules
 - A client left open is closed when its event loop ends.
 - Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE if set; TLS
   errors name these.
-- Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes. No
-  request waits for a connection.
+- There are three time limits, in seconds: to connect, to the first byte of the answer, and between
+  two bytes. No request waits for a free connection.
 - Compression is not requested; compressed answers are decoded in pieces all the same
   (`wire.compression`), error bodies too.
 - Leaving `post` closes the connection at once. Redirects are not followed, so a key reaches no
@@ -126,9 +126,11 @@ class Http:
         self, transport: Transport, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Response:
         seconds = self.timeouts.first_byte
-        sent = {**_ALWAYS, **headers}
+        all_headers = {**_ALWAYS, **headers}
         try:
-            return await wait_within(seconds, transport.send(method, self._url(path), sent, body))
+            return await wait_within(
+                seconds, transport.send(method, self._url(path), all_headers, body)
+            )
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
@@ -137,10 +139,10 @@ class Http:
             raise fault_of(error, self.host, self.timeouts.connect) from None
 
     async def _open(self) -> Connections:
-        """Return this event loop's connections. Raises UsageError if nothing runs live."""
+        """Return this event loop's connections. Raises UsageError where live runs are forbidden."""
         read_launch().check_address(self.base_url)
         if self._connections is None or not self._connections.here:
-            # no TLS: reading the certificates would cost 20 ms
+            # without TLS the certificates are not read: that would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")
             tls = None if plain else certificates()
             connect, url = self.timeouts.connect, self._url("")
@@ -164,14 +166,14 @@ def checked_url(url: str) -> str:
         url = url.removesuffix(tail).rstrip("/")
     try:
         parts = urlsplit(url)
-        good = (
+        valid = (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)
             and (parts.port is None or parts.port > 0)
         )
     except ValueError:
-        good = False
-    if not good:
+        valid = False
+    if not valid:
         raise UsageError(
             f"{blot_out_secrets(url)!r} is not a base URL. It begins with http:// or https:// and usually ends with /v1."
         )

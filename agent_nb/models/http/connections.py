@@ -1,15 +1,14 @@
 """The connections of one model in one event loop: as many as there are requests at once.
 
-Why: a pool of connections (as in httpx) looks at all of them for each request, which at a hundred
-costs many times the rest of the request. Here nothing is looked through, and nothing has to be set
-for a map: the connections follow the requests.
+Why: a connection pool, as in httpx, examines all its connections for each request; with a hundred
+of them that costs many times the rest of the request. Here a request takes a free connection
+without a search, and a map has no pool size to set: a connection is made when none is free.
 
 Rules
-- Each connection is a transport (`transport`). A request takes the free one that was used last; a
-  new one is made if none is free. So no request waits for a connection, and one run at a time uses
-  one.
-- Transports that are free for `KEEP` seconds are closed, all but one; all are closed when the event
-  loop ends.
+- Each connection is a transport (`transport`). A request takes the free one that was used last, or
+  a new one. So no request waits for a connection, and runs one after another share one.
+- A transport that stays free for `KEEP` seconds is closed, except the last one; all are closed when
+  the event loop ends.
 - The limit of open files is raised as needed (`open_files`).
 """
 
@@ -23,7 +22,7 @@ from .open_files import allow_files
 from .transport import Transport
 
 KEEP = 10.0  # seconds that a free transport stays open
-STEP = 64  # files by which their limit is raised
+STEP = 64  # the limit of open files is raised by so many at a time
 
 
 class Connections:
@@ -78,12 +77,12 @@ class Connections:
     def _sweep(self) -> None:
         """Close the transports that have been free for long; look again later if some remain."""
         self._timer = None
-        late = self._loop.time() - KEEP
-        old = [transport for transport, used in self._free if used <= late]
-        if len(old) == len(self._all):
-            old.pop()  # the one used last
-        self._free = self._free[len(old) :]
-        for transport in old:
+        cutoff = self._loop.time() - KEEP
+        expired = [transport for transport, used in self._free if used <= cutoff]
+        if len(expired) == len(self._all):
+            expired.pop()  # the one used last
+        self._free = self._free[len(expired) :]
+        for transport in expired:
             self._all.discard(transport)
             task = self._loop.create_task(transport.aclose())
             self._closing.add(task)
@@ -93,7 +92,7 @@ class Connections:
 
 
 async def _close_with_loop(transports: set[Transport]) -> AsyncGenerator[None, None]:
-    """Close transports when their event loop ends: it then closes its asynchronous generators."""
+    """Close transports when the event loop ends: then it closes its open async generators."""
     try:
         yield
     finally:

@@ -1,5 +1,5 @@
-"""The base of all decoders of a provider's answer: from body to frames, at most one fault per
-answer, and the close of a broken one.
+"""The base of all decoders: it splits a body into frames, reports at most one fault for an answer,
+and closes an answer that breaks off.
 
 Why: providers differ in the content of a frame. Finding frames, wording errors and handling a cut
 are the same for all.
@@ -8,8 +8,9 @@ Rules
 - `feed` and `close` never raise; a fault becomes a Fault part, one per answer, after everything
   that was held back.
 - `close` before the proper end closes open blocks as incomplete and adds a Fault `cut`.
-- Bytes after the end (`done`) are discarded, in whatever pieces they come. Between the reason to
-  finish and the end (`complete`), usage and errors are read; what cannot be read there is skipped.
+- Bytes after the end (`done`) are discarded, in whatever pieces they come. An answer is `complete`
+  from its reason to finish on: until the end, usage and errors are still read, and unreadable
+  frames are skipped.
 - Subclasses implement `_frame` (or the table `events`), `_finish`, and `_release` if they hold
   something back.
 """
@@ -56,7 +57,7 @@ class FrameDecoder(ABC):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the answer is missing, whatever follows."""
+        """Whether the whole answer has come, whatever follows."""
         return self.done
 
     def _frames(self, frames: Sequence[Frame]) -> list[Part]:
@@ -99,7 +100,7 @@ class FrameDecoder(ABC):
         self._fail(fault, out)
 
     def _unreadable(self, fault: Fault, out: list[Part]) -> None:
-        """Fail because of what cannot be read or never came, if it was part of the answer."""
+        """Fail for unreadable or missing data, unless the answer is complete without it."""
         if not self.complete:
             self._fail(fault, out)
 

@@ -1,13 +1,13 @@
 """One kept connection to one server, without a proxy: httpcore's HTTP/1.1 without its pool.
 
-Why beside httpx: for each request its client and its pool build objects and take locks, which with
-a hundred rows at once costs as much again as the request.
+Why beside httpx: for each request the client and the pool of httpx build objects and take locks.
+With a hundred rows at once that doubles the cost of a request.
 
 Rules
 - One request at a time. A connection that was free for `EXPIRY` seconds, whose last answer was not
   read to its end, or on which anything arrived since, is not used again: what arrived would be
   taken for the next answer. (What arrives once a request is sent cannot be told from its answer.)
-- Faults are the exceptions of httpx, so `network_errors` words them for both ways.
+- Faults are the exceptions of httpx, so `network_errors` words them for both transports.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Direct:
         return Answer(response, connection)
 
     async def aclose(self) -> None:
-        """Close the connection, and one that is being opened as soon as it is."""
+        """Close the connection; one that is still being opened is closed once it is open."""
         self._closings += 1
         if self._connection is not None:
             await self._connection.aclose()
@@ -123,7 +123,7 @@ class Answer:
             raise _as_httpx(error) from error
 
     async def aclose(self) -> None:
-        """End the exchange: keep the connection if the answer was read to its end, and is all."""
+        """End the exchange; keep the connection if the answer was read whole, and nothing else."""
         await self._body.aclose()
         await self._response.aclose()
         if has_more(self._connection):
@@ -133,8 +133,8 @@ class Answer:
 def has_more(connection: httpcore.AsyncHTTP11Connection) -> bool:
     """Return whether the connection has read bytes behind the end of an answer.
 
-    httpcore would take them for the beginning of the next answer. It shows them nowhere, so this is
-    the one use of a private name of a library; if that moves, no connection is kept.
+    httpcore would take them for the beginning of the next answer, and only its private `_h11_state`
+    shows them. If a version of httpcore lacks that attribute, no connection is kept.
     """
     state = getattr(connection, "_h11_state", None)
     trailing = getattr(state, "trailing_data", None)
@@ -165,7 +165,7 @@ def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _text(value: bytes) -> str:
-    """Return the text of a header: a secret is recognised only if its letters are read as sent."""
+    """Return a header's text, UTF-8 if valid: else a secret in it would not be recognised."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,12 +1,13 @@
-"""What a provider's refusal means, in one sentence that says what to do.
+"""Explain a provider's refusal in one sentence that also says what to do.
 
 Why: providers report the same few faults (no key, no such model, too many requests, too long) in
 many shapes; the user should read the reason and the remedy, not a body of JSON.
 
 Rules
 - Pure functions from status, headers and body to ModelError.
-- A message never holds a secret: the values in `secrets` and half-masked keys are blotted out.
-- The server's own words are kept, at most `WORDS` characters; a web page is reported as such.
+- A message never holds a secret: the values in `secrets`, and anything that looks like a key or a
+  half-masked key, are blotted out.
+- A message quotes at most `WORDS` characters of the server; a web page is only reported as such.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from .retry import LONGEST, retry_after, retryable_status
 from .values import to_json
 
 WORDS = 500  # characters of the server's own message
-# a key that the server itself shows as `sk-ab***yz`
+# a key that the server has masked itself, such as `sk-ab***yz`
 _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
 _KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
 # statuses with which servers refuse what they do not support
 _UNSUPPORTED = (400, 404, 405, 415, 422, 500, 501)
 # how servers word that they take no tools
-_NO_TOOLS = (  # compiled when a server refuses: that costs 10 ms
+_NO_TOOLS = (  # a text, compiled only after a refusal: compiling takes 10 ms
     r"(?is)(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
     r"|unknown|unrecogni[sz]ed|unexpected|extra)"
     r"|(not? support|unsupported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|extra|no endpoints).{0,80}\b(tool|function)s?\b"
@@ -109,7 +110,7 @@ def not_json(data: str) -> Fault:
 def error_words(value: Any, depth: int = 16) -> str:
     """Return the message of an error in any of the usual shapes, as one text.
 
-    It is looked for in at most `depth` nested objects and lists.
+    The search goes at most `depth` objects and lists deep.
     """
     if isinstance(value, str):
         return value.strip()
@@ -185,13 +186,13 @@ def make_refusal(
     raw = body[:2000].decode("utf-8", "replace")
     kind = f"{reason} {_body_kind(body)}"
     code = _code(status, kind, tools=tools, images=images)
-    detail = f": {reason.rstrip('.')}" if reason else ""
+    quotation = f": {reason.rstrip('.')}" if reason else ""
     brief = blot_out_secrets(_verdict(status, _who(peer)), peer.secrets)
     wait = retry_after(headers, raw, now)
-    late = (
+    long_wait = (
         f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
     )
-    message = f"{brief}{detail}. {late or _remedy(status, code, headers, peer)}"
+    message = f"{brief}{quotation}. {long_wait or _remedy(status, code, headers, peer)}"
     return ModelError(
         blot_out_secrets(message.strip(), peer.secrets),
         status=status,
@@ -207,6 +208,7 @@ def make_refusal(
 
 
 def _code(status: int, message: str, *, tools: bool, images: bool) -> str:
+    """Return the code of a refusal, which says what a repeated request must leave out."""
     if images and status in _UNSUPPORTED and re.search(_NO_IMAGES, message):
         return "no_images"
     if status in (400, 413, 422, 500) and overflow.too_long(message):
@@ -217,7 +219,7 @@ def _code(status: int, message: str, *, tools: bool, images: bool) -> str:
 
 
 def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether the same request may succeed later; `x-should-retry` decides if present."""
+    """Return whether the same request may succeed later; a header `x-should-retry` decides."""
     advice = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
     return retryable_status(status) if advice is None else advice
 
@@ -261,7 +263,7 @@ NAMES = {
     "moonshot": "Moonshot",
     "ollama": "Ollama",
 }
-# providers whose label often stands for another server
+# the own hosts of providers whose label often stands for another server
 _HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
 # what a status means, after the name of the server
 _VERDICTS = {
@@ -278,8 +280,8 @@ _VERDICTS = {
 def key_hint(peer: Peer) -> str:
     """Return the sentence that says how to set a key."""
     variable = f"Set {peer.variable} or use" if peer.variable else "Use"
-    own = f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
-    return f"{own} {peer.withheld}." if peer.withheld else own
+    hint = f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
+    return f"{hint} {peer.withheld}." if peer.withheld else hint
 
 
 def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:

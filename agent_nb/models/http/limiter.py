@@ -1,25 +1,25 @@
 """Requests per minute and requests at once, one limiter per endpoint and process.
 
-Why: each cell has an event loop and each agent a connection of its own, but a provider counts them
-all together. Without a limit on this side, ten sub-agents at once earn ten refusals; and what one
-of a thousand rows learns by a refusal, the others need not learn again.
+Why: each cell has an event loop and each agent a connection of its own, but a provider counts all
+their requests together. Without a shared limiter, ten sub-agents that start at once get ten
+refusals. With it, one refusal of a row makes the other rows of a map wait.
 
 Rules
 - First come, first served, over all agents, sub-agents, rows, retries, threads and event loops.
-- A place is entered before a request is sent and left when its answer is over or given up. A run
-  that stops while it waits leaves the queue.
+- A request waits for a slot before it is sent, and leaves the slot when its answer is over or given
+  up. A run that stops while it waits leaves the queue.
 - Limits come from the configuration, and from maps while they run (`tightened`): the strictest
   holds.
 - A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
-  model; `places` says for how long. The refused request is retried by its own run (`retry`): its
-  wait and the endpoint's pass at the same time. A refusal shared with others is not one of the
-  run's attempts (`ModelError.shared`).
-- Nothing here belongs to an event loop: each waiting request asks again, the first in line often,
-  those behind seldom. A place that becomes free wakes the next request at once (`bell`). A request
-  that has stopped asking (its loop is blocked or gone) holds up no other; when it asks again, it
-  has kept its turn. A place whose owner was collected is free again.
-- A model without a `limiter` of its own, such as one of another package, is limited under its name
-  while a map tightens it.
+  model; `places` says for how long. The run of the refused request retries it (`retry`); the run
+  and the endpoint wait at the same time. If several requests share one refusal, only the first
+  counts as an attempt of its run (`ModelError.shared`).
+- A limiter belongs to no event loop: a waiting request asks again, the first in line often, others
+  seldom. A slot that becomes free wakes the next request at once (`bell`). A request that
+  stops asking, because its loop is blocked or gone, does not hold up the others; it keeps its turn.
+  A slot whose owner was garbage-collected is free again.
+- A model without a `limiter`, such as one of another package, is limited under its name while a map
+  tightens it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .places import Places
 from .retry import LONGEST, PASSING
 from .waits import mark_wait
 
-VISIBLE = 1.0  # seconds of waiting after which it is shown
+VISIBLE = 1.0  # seconds after which a wait is reported
 
 Report = Callable[[str], object]
 _report: ContextVar[Report | None] = ContextVar("agent_nb_limiter_report", default=None)
@@ -69,10 +69,10 @@ class Limiter:
         self._pause = pause
         self._spread = spread
         self._lock = threading.Lock()
-        self._bells: dict[int, Bell] = {}  # of the tickets that wait
-        self.lost_tickets: deque[int] = deque()  # tickets of blocks that were collected
+        self._bells: dict[int, Bell] = {}  # ticket that waits -> its bell
+        self.lost_tickets: deque[int] = deque()  # tickets whose `admit` was garbage-collected
         self._configured = (places.rpm, places.concurrency)
-        self._tightenings: list[tuple[int, int]] = []  # by maps that run
+        self._tightenings: list[tuple[int, int]] = []  # (rpm, concurrency) of running maps
 
     @asynccontextmanager
     async def admit(self, lane: str = "") -> AsyncGenerator[Slot, None]:
@@ -96,14 +96,14 @@ class Limiter:
                 self._ring()
 
     def change(self, rpm: int, concurrency: int) -> None:
-        """Set the limits anew, as the configuration has them now."""
+        """Replace the limits of the configuration."""
         with self._lock:
             self._configured = (rpm, concurrency)
             self._apply_limits()
 
     @contextmanager
     def tightened(self, rpm: int = 0, concurrency: int = 0) -> Iterator[None]:
-        """Hold to these limits too while the block runs; 0: no limit."""
+        """Apply these limits too while the block runs; 0: no limit."""
         with self._lock:
             self._tightenings.append((rpm, concurrency))
             self._apply_limits()
@@ -121,7 +121,7 @@ class Limiter:
             self._ring()
 
     def note_refusal(self, ticket: int, fault: ModelError) -> None:
-        """Close the endpoint if the fault says that it is busy; mark a fault that is shared."""
+        """Close the endpoint if the fault says that it is busy; mark a shared or a final fault."""
         retry_after = fault.retry_after
         busy = fault.status == 429 or (fault.status in PASSING and retry_after is not None)
         if not busy or not fault.retryable or (retry_after is not None and retry_after > LONGEST):
@@ -173,7 +173,7 @@ class Limiter:
 
     @staticmethod
     async def wait_before_retry(seconds: float) -> None:
-        """Wait before a request is repeated; the time is not the run's own (`waits`)."""
+        """Wait before a retry; the wait does not count against the run's time limit (`waits`)."""
         with mark_wait():
             await anyio.sleep(seconds)
 
@@ -182,7 +182,7 @@ class Limiter:
     def limit_endpoints(
         models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
     ) -> Iterator[None]:
-        """Hold these models' endpoints to limits too while the block runs; 0, None: no limit."""
+        """Apply limits to the endpoints of these models while the block runs; 0, None: no limit."""
         with ExitStack() as stack:
             for limiter in {id(each): each for each in map(_limiter_of, models)}.values():
                 stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
@@ -194,7 +194,7 @@ class Limiter:
         """Wait for a slot at a model without a limiter of its own, if a map limits it.
 
         A model with its own limiter waits by itself, within the block. Either way `report` gets a
-        wait of more than `VISIBLE` seconds in words, and "" when it is over.
+        text when a wait exceeds `VISIBLE` seconds, and "" when the wait is over.
         """
         with report_waits(report):
             limiter = _by_name.get(str(getattr(model, "name", "")))
@@ -207,7 +207,7 @@ class Limiter:
 
 
 class Slot:
-    """The slot of one request; what becomes of the request decides when others may enter."""
+    """The slot of one request; its answer or refusal decides when others may enter."""
 
     left = False
 
@@ -229,7 +229,7 @@ class Slot:
 
 
 _limiters: dict[str, Limiter] = {}
-_by_name: dict[str, Limiter] = {}  # of models that have none of their own
+_by_name: dict[str, Limiter] = {}  # name of a model without a limiter of its own -> limiter
 _lock = threading.Lock()
 
 
@@ -255,7 +255,7 @@ def _limiter_of(model: Any) -> Limiter:
 
 @contextmanager
 def report_waits(report: Report) -> Iterator[None]:
-    """Report waits of more than a second in this context in words, and "" when they are over."""
+    """Pass a text to `report` for each wait of over a second in this context, then ""."""
     token = _report.set(report)
     try:
         yield

@@ -2,16 +2,16 @@
 
 Why not httpcore's own streams: a server may refuse a large body before it has read all of it, and
 close the connection. With httpcore the caller then sees a broken connection. Here writing stops
-when an answer arrives, and the answer is read before the error behind it, so the caller sees the
-refusal. It also costs a third less time than httpcore's stream over anyio.
+when an answer arrives, and the answer is read before the error that follows it, so the caller sees
+the refusal. It also takes a third less time than httpcore's stream over anyio.
 
 Rules
-- Before a second request on a connection, bytes or the end that can be read already are not its
-  answer. The connection counts as unavailable then, and nothing is sent. Before the first request
-  they may be its answer: a server that is full refuses at once.
-- Bytes that are in the socket, and that the event loop has not read yet, count as well.
+- If data or the end of the stream arrive before a second request on a connection, they are not the
+  answer to it: the connection counts as unavailable, and nothing is sent. Before the first request
+  they may be its answer, because a server that is full refuses at once.
+- Data that are still in the socket, where the event loop has not read them, count as arrived.
 - An interim response (1xx) does not end the request: writing goes on.
-- Closing is at once; nothing is flushed.
+- A connection is closed at once; nothing is flushed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import httpcore
 
 from .patience import wait_within
 
-PIECE = 64 * 1024  # bytes that are written at once; between two pieces an answer is looked for
-MOST = 256 * 1024  # bytes that wait to be read, at most about; then the server has to wait
-HAPPY = 0.25  # seconds before the next address of a host is tried beside the first (RFC 8305)
+PIECE = 64 * 1024  # bytes written at once; before each piece we look for an early answer
+MOST = 256 * 1024  # about the most unread bytes; with more, reading pauses and the server waits
+HAPPY = 0.25  # seconds until a host's next address is tried in parallel (RFC 8305)
 _INTERIM = re.compile(rb"HTTP/1\.\d 1").match  # the start of a response with a status 1xx
 _ERRNO = re.compile(r"\[Errno (\d+)\]").search
 
@@ -51,10 +51,10 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._ended = False  # nothing more arrives
         self._error: Exception | None = None
         self._writing_paused = False  # asyncio takes nothing more to write for now
-        self._reading_paused = False  # nothing is read for now: the server has to wait
+        self._reading_paused = False  # asyncio reads nothing for now: the server has to wait
         self._without_tls = True
         self._request_sent = False  # a request was sent, at least in part
-        self._answer_begun = False  # the answer of the newest request is being read, or was
+        self._answer_begun = False  # reading the newest request's answer has begun
         self._change: asyncio.Future[None] | None = None  # done when anything happens
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -92,7 +92,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._wake()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return at most `max_bytes` of what arrived; wait for some; b"" at the end."""
+        """Return at most `max_bytes`; wait until something arrives; b"" means the end."""
         # an error is raised only after everything before it was read
         self._answer_begun = True
         while not self._received:
@@ -113,7 +113,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
         Raises ConnectionNotAvailable before a later request if something can be read already.
         """
-        # the answer of a request was read, so this begins the next request
+        # the last request has been answered, so this is the beginning of a new request
         if self._request_sent and self._answer_begun:
             if self.is_readable:
                 raise httpcore.ConnectionNotAvailable
@@ -145,7 +145,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """Raise WriteError if the answer has begun, or the connection has ended."""
         # not with TLS: the bytes in the socket may be TLS messages without data (session tickets)
         while self._without_tls and not self._received and not self._ended and self._poll():
-            # until the event loop has read it
+            # wait until the event loop has read what the socket holds
             await self._wait_for_change(timeout, httpcore.WriteTimeout)
         if self._ended or (self._received and _is_answer(bytes(self._received))):
             raise httpcore.WriteError("the server answered before it had read everything")
@@ -176,18 +176,18 @@ async def open_stream(
     loop = asyncio.get_running_loop()
     # loops of other packages (uvloop) do not take the delay
     is_asyncio = isinstance(loop, asyncio.BaseEventLoop)
-    more: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if is_asyncio else {}
+    delay: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if is_asyncio else {}
     name = host if tls is not None else None
-    opening = loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **more)
+    opening = loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **delay)
     try:
         return (await wait_within(timeout, opening))[1]
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:
         cause = error
-        if error.errno is None and (several := _ERRNO(str(error))):
+        if error.errno is None and (number := _ERRNO(str(error))):
             # asyncio joins the errors of all addresses in one text, without a number of its own
-            cause = OSError(int(several[1]), str(error))
+            cause = OSError(int(number[1]), str(error))
         raise httpcore.ConnectError(str(error)) from cause
 
 

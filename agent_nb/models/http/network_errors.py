@@ -1,4 +1,10 @@
-"""What httpx raises, as a ModelError that says what to check."""
+"""Turn an exception of httpx into a ModelError that says what the user should check.
+
+Why: "All connection attempts failed" helps nobody. A proxy, a certificate, the limit of open files
+and a server that is not running each have their own remedy.
+
+Rules: no message holds a secret; `retryable` is set where a second attempt may succeed.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +32,10 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             retryable=True,
             code="connect",
         )
-    if isinstance(error, httpx.ConnectError) and (tls := _find_tls_error(error)):
+    if isinstance(error, httpx.ConnectError) and (tls_error := _find_tls_error(error)):
         hint = (
             CERTIFICATES
-            if isinstance(tls, ssl.SSLCertVerificationError)
+            if isinstance(tls_error, ssl.SSLCertVerificationError)
             else f"Does it speak https? If so: {CERTIFICATES}"
         )
         return ModelError(f"{host} could not be reached safely: {message}. {hint}", code="tls")
@@ -39,8 +45,8 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             retryable=True,
             code="proxy",
         )
-    system = _find_system_error(error)
-    if system is not None and system.errno in (errno.EMFILE, errno.ENFILE):
+    system_error = _find_system_error(error)
+    if system_error is not None and system_error.errno in (errno.EMFILE, errno.ENFILE):
         return ModelError(
             f"There is no further connection to {host}: only {read_limit():,} files may be open at once here. "
             "Ask for fewer answers at once (concurrency), or raise the limit (`ulimit -n`).",
@@ -49,7 +55,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
         )
     if isinstance(error, httpx.ConnectError):
         return ModelError(
-            f"{host} could not be reached: {_reason(system) if system else message}. Is the server running, and the base URL right?",
+            f"{host} could not be reached: {_reason(system_error) if system_error else message}. Is the server running, and the base URL right?",
             retryable=True,
             code="connect",
         )

@@ -1,7 +1,7 @@
 """How many files and connections this process may open.
 
-Why: a thousand answers at once are a thousand connections, and many systems begin with a limit of
-1,024 files that every process may raise by itself.
+Why: a thousand answers at once need a thousand connections. Many systems give a process a limit of
+1,024 open files, which it may raise by itself.
 
 Rules: the limit is only raised, as far as the system allows. Systems without one (Windows) are left
 alone.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-SPARE = 512  # files beyond those that are needed: for the kernel and the user
+SPARE = 512  # files in reserve, for the kernel and the user
 
 
 def allow_files(files: int) -> None:

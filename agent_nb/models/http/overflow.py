@@ -4,8 +4,8 @@ Why: it is the one refusal that a shorter request can fix, and every server word
 (OpenAI and compatible servers, Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI,
 TGI …).
 
-Rules: pure functions; only words count, as the status differs and an error may come within a
-stream.
+Rules: pure functions. Only the words count: the HTTP status differs between servers, and an error
+within a stream has none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOO_LONG = re.compile(
     r"|(input )?token count\b.{0,40}\bexceed|reduce the length of the (messages|prompt|input)|`?inputs`? tokens \+",
     re.IGNORECASE | re.DOTALL,
 )
-# a limit of tokens per time is worded alike, and is not an overflow
+# a limit of tokens per minute is worded alike, but is not an overflow
 _RATE = re.compile(r"per (minute|min|day|hour)|\bTPM\b|rate limit", re.IGNORECASE)
 # where refusals state the size of the context, the most specific first
 _SIZES = (

@@ -1,12 +1,12 @@
-"""A time limit for one await, which costs nothing if the result is there already.
+"""A time limit for one await that costs nothing if the result is already there.
 
-Why: an answer arrives in many chunks, most of which are there already when they are asked for; a
-timer and a cancel scope for each of them cost as much as reading them.
+Why: an answer arrives in many chunks, and most have arrived before they are awaited. A timer and a
+cancel scope for each chunk would cost as much as reading it.
 
 Rules
 - The timer starts when the awaitable suspends for the first time.
 - At the limit the awaitable is cancelled, may clean up, and TimeoutError is raised. A cancellation
-  from elsewhere stays one, also at the same moment.
+  from elsewhere never becomes a TimeoutError, even if it comes at the same moment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 @types.coroutine
 def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
     """Await `work` and return its value. Raises TimeoutError after `seconds`."""
-    # driven by hand, as `await` does it, to see whether the first step suspends at all
+    # a coroutine driven by hand shows whether its first step suspends at all
     steps = work.__await__()
     try:
         waits_for = next(steps)
@@ -70,6 +70,6 @@ class _Timer:
         self._task.cancel()
 
     def stop(self) -> bool:
-        """Stop; return whether this timer alone has cancelled the task."""
+        """Stop the timer; return whether it alone has cancelled the task."""
         self._handle.cancel()
         return self._fired and self._task.uncancel() <= self._cancels_before

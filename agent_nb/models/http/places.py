@@ -1,25 +1,23 @@
 """The queue of one endpoint: which requests wait, which are under way, which one enters next.
 
-No clock and no lock: every method takes the time `now` in seconds, and `limiter` keeps the lock.
-
-Why: what a provider counts (requests a minute, requests at once) and what it says when it has had
-enough (429, `Retry-After`) decide about one queue, and a queue without I/O is easy to test.
+Why apart from `limiter`: the rules are intricate, and without clock, lock and I/O they are easy to
+test. Every method takes the time `now` in seconds, and `limiter` holds the lock.
 
 Rules
-- A request draws a ticket, asks until it may enter (`enter`), and leaves.
-- First come, first served. A ticket that has stopped asking holds up no other; when it asks again,
-  it has kept its turn.
+- A request draws a ticket (`join`), asks until it may enter (`enter`), and leaves (`leave`).
+- First come, first served. A ticket that stops asking does not hold up the others, and keeps its
+  turn for when it asks again.
 - The window slides: in any `WINDOW` seconds at most `rpm` requests begin. A request counts from
   when its answer begins, so the server, which counts arrivals, never counts more.
 - A lane holds the requests to one model, because providers limit each model by itself. A refusal
-  closes its lane for as long as the server asks (`Retry-After`), else for a step of `retry.BUSY`,
-  the next step each time nothing was answered in between. The other lanes stay open.
-- When a lane opens again, half as many as before enter at once, and one more for each round of
-  answers. This is forgotten `MEMORY` seconds after the lane was closed last, once it is empty.
-- Requests that were under way when their lane closed are refused with the first: of these
-  refusals only the first counts ("first", the others are "shared").
-- A lane that is refused more often than `retry.BUSY` has steps, and never answered in between, is
-  given up: it is no longer closed, and its refusals are final until one is answered.
+  closes its lane for as long as the server asks (`Retry-After`), else for a delay of `retry.BUSY`:
+  the next delay after each refusal, the first again after an answer. Other lanes stay open.
+- When a lane opens again, half as many requests as before may be under way at once, and one more
+  after each round of answers. An empty lane forgets this `MEMORY` seconds after it opened.
+- Requests that are under way when their lane closes are often refused too. Only the refusal that
+  closed the lane counts ("first"); the others are "shared".
+- After more refusals in a row than `retry.BUSY` has delays, the lane is given up: refusals no
+  longer close it and are "final", until a request is answered.
 """
 
 from __future__ import annotations
@@ -35,11 +33,11 @@ import msgspec
 from .retry import BUSY
 
 WINDOW = 60.0  # seconds that `rpm` counts over
-POLL = 0.05  # seconds between two questions of the first in line
-SLOW = 0.5  # the same while it must wait for longer
-FAR = 2.0  # the longest time between two questions of a later ticket
-STALE = 5.0  # seconds without a question after which later tickets go first
-MEMORY = 60.0  # seconds that a lane remembers its last refusal
+POLL = 0.05  # seconds after which the first ticket in line asks again
+SLOW = 0.5  # the same while a longer wait is certain
+FAR = 2.0  # the longest time after which a later ticket asks again
+STALE = 5.0  # seconds after which a ticket that does not ask lets later ones pass
+MEMORY = 60.0  # seconds for which an open lane remembers its last refusal
 
 Refusal = Literal["first", "shared", "final"]
 
@@ -51,8 +49,8 @@ class Lane(msgspec.Struct):
     waiting: dict[int, float] = msgspec.field(default_factory=dict)
     # ticket -> when it entered
     inside: dict[int, float] = msgspec.field(default_factory=dict)
-    shut_until: float = -math.inf  # no request enters before
-    closed_at: float = -math.inf  # when the newest "first" refusal closed it
+    shut_until: float = -math.inf  # until then no request enters
+    closed_at: float = -math.inf  # the time of the newest "first" refusal
     refusals: int = 0  # "first" ones without an answer in between
     limit: float = math.inf  # requests at once; finite after a refusal
 
@@ -97,8 +95,8 @@ class Places:
         lane = self._lane_of[ticket]
         lane.waiting[ticket] = now
         ahead = ticket - next(iter(lane.waiting))  # about how many wait before it
-        if (rest := max(self._window_wait(now), lane.shut_until - now)) > 0:
-            return min(FAR, max(rest, ahead * POLL)) if ahead else min(rest, SLOW)
+        if (wait := max(self._window_wait(now), lane.shut_until - now)) > 0:
+            return min(FAR, max(wait, ahead * POLL)) if ahead else min(wait, SLOW)
         if self._first(now) != ticket or self._full:
             return min(FAR, max(1, ahead) * POLL)
         del lane.waiting[ticket]
@@ -123,8 +121,8 @@ class Places:
     ) -> Refusal:
         """Close the lane of a ticket whose request was refused, and return the kind of refusal.
 
-        `retry_after`: the seconds that the server asks to wait; `spread`: the share of a step of
-        `retry.BUSY` that is waited otherwise.
+        `retry_after`: the seconds that the server asks to wait; `spread`: without them, the lane
+        closes for this share of a delay of `retry.BUSY`.
         """
         lane = self._lane_of[ticket]
         if lane.refusals > len(BUSY):
@@ -159,7 +157,7 @@ class Places:
         return None if self._full or self._window_wait(now) > 0 else self._first(now)
 
     def reason(self, ticket: int, now: float) -> str:
-        """Return what a ticket that waits is waiting for, limits as in the configuration."""
+        """Return in words what a waiting ticket waits for; limits as in the configuration."""
         if (rest := self._lane_of[ticket].shut_until - now) > 0:
             return f"it refuses requests for {max(1, math.ceil(rest))} s"
         if self._window_wait(now) > 0:
@@ -181,25 +179,25 @@ class Places:
         return bool(self.concurrency) and self._inside >= self.concurrency
 
     def _first(self, now: float) -> int | None:
-        """Return the first ticket that still asks, of all open lanes; None if there is none."""
+        """Return the first ticket in all open lanes that still asks, or None."""
         return min(self._first_of_lanes(now), default=None)
 
     def _first_of_lanes(self, now: float) -> Iterator[int]:
-        """Yield the first ticket that still asks, of each open lane."""
+        """Yield from each open lane the first ticket that still asks."""
         for lane in self._lanes.values():
             if lane.waiting and lane.shut_until <= now and len(lane.inside) < lane.limit:
-                for ticket, since in lane.waiting.items():
-                    if now - since < STALE:
+                for ticket, asked_at in lane.waiting.items():
+                    if now - asked_at < STALE:
                         yield ticket
                         break
 
     def _window_wait(self, now: float) -> float:
         """Return the seconds until the window lets one more request begin."""
-        begun = self._begin_times
-        while begun and now - begun[0] >= WINDOW:
-            begun.popleft()
+        begin_times = self._begin_times
+        while begin_times and now - begin_times[0] >= WINDOW:
+            begin_times.popleft()
         # unanswered requests count: they may begin at the server at any time
-        over = len(begun) + len(self._unanswered) - self.rpm
-        if not self.rpm or over < 0:
+        surplus = len(begin_times) + len(self._unanswered) - self.rpm
+        if not self.rpm or surplus < 0:
             return 0.0
-        return begun[over] + WINDOW - now if over < len(begun) else POLL
+        return begin_times[surplus] + WINDOW - now if surplus < len(begin_times) else POLL

@@ -7,13 +7,13 @@ Rules
 - The key is looked up for each request, so one set later is found; a missing key where one is
   required is a ModelError `no_key`.
 - One connection per model object; the object holds no state of a stream.
-- If a server refuses what the user did not ask for, the request is repeated without it, and the
-  object remembers.
-- A refusal of the schema of an answer is a ModelError `no_schema`. The object remembers that
-  schema; all schemas only where the server says that it takes none.
-- An unknown model (404) is answered with close names.
-- The model `*` is the first that the server lists and that can chat; the server is asked for its
-  name once, when it is first needed.
+- If a server refuses a field that the user did not ask for, the request is sent again without it,
+  and the object remembers that.
+- If a server refuses the schema of an answer, ModelError has the code `no_schema`. The object does
+  not send this schema again, and no schema at all if the server says that it takes none.
+- The error for an unknown model (404) lists models with similar names.
+- The model `*` stands for the first chat model that the server lists; the server is asked once,
+  when the name is first needed.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ _NO_SCHEMAS = re.compile(
     r"|unknown (field|param|arg|name)|unrecogni[sz]ed|unexpected (field|keyword|param|arg)|extra (inputs|fields)",
     re.IGNORECASE,
 )
-# (base URL, model) of those that refused tools; only tools that nobody chose are left out for it
+# (base URL, model) of models that refused tools; only tools that nobody chose are then left out
 _TAKE_NO_TOOLS: set[tuple[str, str]] = set()
 _encode = msgspec.json.Encoder().encode
-# a picture in a body; in a text of the body the quotes would be escaped
+# what marks a picture in a body; within a text these quotes would be escaped
 _IMAGES = (b'"type":"image', b'"type":"input_image"')
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)  # a header may be a secret
 class RemoteOptions:
-    """How a model behind HTTP is asked.
+    """How a model behind HTTP is reached, and what its endpoint says of it.
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
     `label`), `variables` where that key may be, `needs_key` whether it is required. `prices` are
@@ -101,7 +101,7 @@ class Remote(Unpicklable):
 
     The class attributes are a provider's: its `dialect`, whether it takes a `grammar`, whether its
     models need few-shot turns (`shots`), the paths below the base URL, and the statuses by which
-    its servers refuse a request with a field too many (`refusals`).
+    its servers refuse a request for an unknown field (`refusals`).
     """
 
     dialect = "native"
@@ -136,7 +136,7 @@ class Remote(Unpicklable):
     def takes_tools(self) -> bool:
         """Whether a cell offers it tools that its user did not choose.
 
-        False if it takes none by its configuration, or refused some in this process.
+        False if its dialect is not native, or if it refused tools in this process.
         """
         return self.dialect == "native" and self._place not in _TAKE_NO_TOOLS
 
@@ -201,9 +201,7 @@ class Remote(Unpicklable):
 
     @property
     def access(self) -> str:
-        """Where its key comes from, or what is missing. Raises UsageError for a key that cannot be
-        one.
-        """
+        """Where its key comes from, or what is missing. Raises UsageError for a malformed key."""
         key = Key.find(self._key_of, self._variables)
         if key is not None:
             return f"from {key.source}"
@@ -230,7 +228,7 @@ class Remote(Unpicklable):
         return self._takes_schemas and _encode(output) not in self._refused_schemas
 
     def _explain_schema(self, fault: ModelError, request: Request) -> ModelError:
-        """Return a fault as `no_schema` if it is about the schema of the answer; remember that."""
+        """Return `fault`, as `no_schema` if it refuses the schema of the answer; remember that."""
         message = f"{fault} {fault.raw}"
         if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(message):
             return fault
@@ -335,7 +333,7 @@ class Remote(Unpicklable):
             return fault
         if self.model in names or not names:
             return fault
-        near = difflib.get_close_matches(self.model, names, 3, 0.4) or names[:5]
+        close_names = difflib.get_close_matches(self.model, names, 3, 0.4) or names[:5]
         return ModelError(
-            f"{fault} It has: {', '.join(near)}.", status=404, code=fault.code, raw=fault.raw
+            f"{fault} It has: {', '.join(close_names)}.", status=404, code=fault.code, raw=fault.raw
         )

@@ -1,6 +1,8 @@
 """The answer to one HTTP request as it arrives, with its time limits.
 
-Rules: every fault is a ModelError; leaving `chunks` closes the response.
+Why apart from `client`: reading an answer has limits of its own, for time, size and compression.
+
+Rules: every fault is a ModelError; `Http.post` closes the response, whether it was read or not.
 """
 
 from __future__ import annotations
@@ -54,12 +56,12 @@ class Reply:
 
     async def _raw(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as the server sent it."""
-        following = aiter(self._response.stream).__anext__
+        next_piece = aiter(self._response.stream).__anext__
         limit = max(0.0, self._deadline - anyio.current_time())
         complaint = f"said nothing for {self._timeouts.first_byte:g} s"
         while True:
             try:
-                data = await wait_within(limit, following())
+                data = await wait_within(limit, next_piece())
             except StopAsyncIteration:
                 return
             except TimeoutError:

@@ -1,7 +1,7 @@
 """When a failed model request is worth another try, and how long to wait before it.
 
-Why: providers refuse under load and connections break; nearly all of that is over within seconds, a
-rate limit within a minute. The agent loop asks here, so every provider is retried by the same rule.
+Why: providers refuse under load and connections break. Nearly all such failures end within seconds,
+a rate limit within a minute. The agent loop asks here, so all providers are retried by one rule.
 
 Rules
 - Only a ModelError marked `retryable` is retried, and only before the first part (the loop ensures
@@ -9,10 +9,10 @@ Rules
 - A wait that the server asked for is never shortened; above `LONGEST` seconds the request is given
   up.
 - Otherwise the waits come from a table: a minute in all if the server is busy or fails, or the
-  connection breaks; a few seconds if it is away. They are spread at random, so that many notebooks
-  do not return at once.
-- A server that fails with the same words `SAME` times has a reason that waiting does not mend
-  (`Failures`). A busy server, a gateway (502, 504) and a broken connection have no such words.
+  connection breaks (`BUSY`); a few seconds if the server cannot be reached (`AWAY`). They are
+  spread at random, so that many notebooks do not retry at the same moment.
+- A server that fails (500) with the same words `SAME` times has a fault that waiting does not mend
+  (`Failures`). A busy server, a gateway (502, 504) and a broken connection are not counted.
 - Pure: no clock (except as a default), no sleep.
 """
 
@@ -34,7 +34,7 @@ AWAY = BUSY[:3]  # the same for a server that cannot be reached
 SAME = 3  # failures with the same words after which a server is given up
 BREAKS = frozenset({"cut", "empty"})  # codes of connections that end before the first part
 LONGEST = 120.0  # seconds that a server may ask to wait
-OWN = frozenset({"context", "no_tools", "no_images"})  # refusals of what was sent
+OWN = frozenset({"context", "no_tools", "no_images"})  # codes for faults of the request itself
 _RETRYABLE = frozenset({408, 409, 425, 429})
 PASSING = frozenset({429, 503, 529})  # statuses of a server that is busy
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -72,15 +72,15 @@ class Failures:
         `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
         number in [0, 1).
         """
-        reported = error.status == 0 and error.code == "provider"  # in a stream that had begun well
+        in_stream = error.status == 0 and error.code == "provider"  # reported within a stream
         # the server is there: it answered, or the connection broke
-        present = error.status == 429 or error.status >= 500 or reported or error.code in BREAKS
-        steps = BUSY if present else AWAY
+        reachable = error.status == 429 or error.status >= 500 or in_stream or error.code in BREAKS
+        steps = BUSY if reachable else AWAY
         if not error.retryable or attempt > len(steps):
             return None
-        wanted = error.retry_after
-        if wanted is not None:
-            return None if wanted > LONGEST else max(wanted, 0.0) + spread() * 0.25
+        requested = error.retry_after
+        if requested is not None:
+            return None if requested > LONGEST else max(requested, 0.0) + spread() * 0.25
         return steps[attempt - 1] * (0.5 + spread() / 2)
 
     @staticmethod
@@ -98,7 +98,7 @@ def retry_after(
 
     Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the
     reset time of an exhausted limit (`x-ratelimit-reset-…`), and the body ("Please try again in
-    7.66s", Gemini's `retryDelay`). A time that is not finite is none.
+    7.66s", Gemini's `retryDelay`). A time that is not finite is ignored.
     """
     now = time.time() if now is None else now
     try:
@@ -113,8 +113,8 @@ def retry_after(
     except (ValueError, TypeError, OverflowError):
         pass
     resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
-    advice = _ASKED.search(text)
-    return max(resets) if resets else _duration(advice[1] or advice[2]) if advice else None
+    sentence = _ASKED.search(text)
+    return max(resets) if resets else _duration(sentence[1] or sentence[2]) if sentence else None
 
 
 def _finite(text: str) -> float:

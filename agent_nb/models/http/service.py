@@ -38,7 +38,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
         The options are the fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
         """
-        # None and "" leave a field to the defaults
+        # None and "" stand for the default
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
         url = known.get("base_url") or os.environ.get(self.variable or "", "") or self.official
@@ -46,8 +46,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         if known.get("variables") is None:
             known["variables"] = Key.VARIABLES.get(key_of, ())
         if known.get("needs_key") is None:
-            foreign = self.keyed and label != self.label
+            other_provider = self.keyed and label != self.label
             known["needs_key"] = (
-                label in Key.VARIABLES if foreign else f"//{urlsplit(self.official).netloc}" in url
+                label in Key.VARIABLES
+                if other_provider
+                else f"//{urlsplit(self.official).netloc}" in url
             )
         return RemoteOptions(**{**known, "base_url": url, "label": label, "key_of": key_of})

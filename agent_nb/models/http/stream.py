@@ -1,14 +1,14 @@
 """From a reply to batches of parts: how every HTTP provider reads an answer.
 
-Why: the rule when a request may be repeated is the same for all providers, and easy to get wrong.
+Why: all providers share one rule for when a request may be repeated, and it is easy to get wrong.
 
 Rules
 - Nothing is yielded before the answer begins: head, usage and extras wait for the first real part.
   A fault until then is a ModelError that may be retried; a later one may not, and comes after
   everything that was read.
-- After the answer is over (`decoder.done`) the connection gets a moment to end by itself, then it
-  is closed. What still comes is discarded.
-- A break or a silence behind a complete answer (`decoder.complete`) does not fail the answer.
+- After the end of the answer (`decoder.done`) the connection gets a moment to end by itself, and is
+  then closed. Bytes that still arrive are discarded.
+- A break or a silence after a complete answer (`decoder.complete`) is not a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .errors import Peer, make_refusal
 from .patience import wait_within
 from .reply import Reply
 
-LINGER = 0.25  # seconds in which a finished answer's connection may end
+LINGER = 0.25  # seconds that a connection has to end after its answer
 # parts that may come before the answer begins
 _PRELUDE = (Head, Usage, Extra)
 
@@ -39,7 +39,7 @@ class StreamDecoder(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the answer is missing; its usage may still follow."""
+        """Whether the whole answer has come; its usage may still follow."""
 
     def feed(self, data: bytes) -> Sequence[Part]:
         """Return the parts that `data` completes."""
@@ -63,9 +63,9 @@ class Gate:
         `last`: no batch follows, so what was held back is yielded too.
         """
         fault = next((p for p in batch if isinstance(p, Fault)), None)
-        good = [p for p in batch if p is not fault]
-        self._held += good
-        if not self.open and not last and all(isinstance(p, _PRELUDE) for p in good):
+        parts = [p for p in batch if p is not fault]
+        self._held += parts
+        if not self.open and not last and all(isinstance(p, _PRELUDE) for p in parts):
             return [], None if fault is None else self.error(fault)
         if not self.open and fault is not None and all(isinstance(p, _PRELUDE) for p in self._held):
             return [], self.error(fault)

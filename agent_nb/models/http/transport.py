@@ -1,4 +1,6 @@
-"""How a request reaches a server: by a connection of ours, or by httpx for a proxy or a password.
+"""How a request reaches a server: by our own connection, or by httpx.
+
+Why two ways: our own connection is faster (`direct`); httpx handles proxies, and passwords in URLs.
 
 Rules
 - A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,

@@ -1,5 +1,7 @@
 """Read JSON of servers that follow no schema.
 
+Why: compatible servers copy an API loosely, and one odd value must not cost the user an answer.
+
 Rules: any value may be missing, null, of another type or wrapped once more; nothing here raises.
 """
 
@@ -12,7 +14,7 @@ from ...events import whole_input, whole_output
 from ..parts import Usage
 from .retry import retryable_status
 
-# words in the type or code of an error that passes
+# words in the type or code of a temporary error
 _TEMPORARY = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
 
 
@@ -83,18 +85,18 @@ def usage_part(usage: dict[str, Any]) -> Usage:
         or usage.get("prompt_cache_hit_tokens")
     )
     total = count_tokens(usage.get("total_tokens"))
-    whole = whole_input(prompt_tokens, cached, output=output, total=total)
-    thoughts = count_tokens(completion.get("reasoning_tokens") or usage.get("reasoning_tokens"))
-    output, thoughts = whole_output(output, thoughts, whole=whole, total=total)
-    written = count_tokens(
+    whole_prompt = whole_input(prompt_tokens, cached, output=output, total=total)
+    reasoning = count_tokens(completion.get("reasoning_tokens") or usage.get("reasoning_tokens"))
+    output, reasoning = whole_output(output, reasoning, whole=whole_prompt, total=total)
+    cache_written = count_tokens(
         prompt.get("cache_write_tokens") or usage.get("cache_creation_input_tokens")
     )
     return Usage(
-        input=whole,
+        input=whole_prompt,
         output=output,
         cached=cached,
-        cache_written=written,
-        reasoning=thoughts,
+        cache_written=cache_written,
+        reasoning=reasoning,
         cost=_read_cost(cost),
         raw=usage,
     )
@@ -107,11 +109,11 @@ def _object_at(usage: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _read_cost(value: Any) -> float | None:
     """Return a cost in US dollars, None for anything else: NaN would disable every budget."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    return float(value) if good else None
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
+    return float(value) if valid else None
 
 
 def count_tokens(value: Any) -> int:
     """Return a count of tokens, 0 for anything else."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    return int(value) if good else 0
+    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
+    return int(value) if valid else 0

@@ -1,11 +1,11 @@
-"""Waits that do not count against the time limit of a run: for a place at a limited endpoint, and
-until a refusal is over.
+"""Waits that do not count against the time limit of a run: for a slot at a limited endpoint, and
+before a retry.
 
-Why: of a thousand rows most wait. A row whose time limit ran meanwhile would end without having
-been asked.
+Why: most rows of a large map wait. If their time limits ran meanwhile, they would end before their
+requests are sent.
 
 Rules: code that limits a run's time passes a function that stops and restarts its clock
-(`watch_waits`). Without it nothing happens.
+(`watch_waits`). Without such a function, `mark_wait` does nothing.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The Messages API: encode a request, decode events into parts."""
+"""Anthropic's Messages API: requests encoded, events of an answer decoded into parts."""

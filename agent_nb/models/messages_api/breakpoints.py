@@ -3,9 +3,10 @@
 Why: an agent sends its instructions, tools and all earlier turns again with every turn. What lies
 before a breakpoint is written to the provider's cache once and then read at a tenth of the price.
 
-A server looks for the longest prefix that an earlier request wrote, at each breakpoint and some
-blocks before it. So each request marks the end of its newest user message, which it writes, and of
-the one before, which the last request wrote: a batch of many calls between them does not hide it.
+At each breakpoint, and some blocks before it, a server looks for the longest prefix that an earlier
+request has written to the cache. So each request marks the end of its newest user message, to write
+it, and the end of the one before, which the last request wrote: even a long batch of calls between
+them does not hide that one.
 
 Rules
 - The order of a prefix is tools, system, messages: the last tool, the system text, and the last two
@@ -22,7 +23,7 @@ from typing import Any
 FIELD = "cache_control"
 MARK = {FIELD: {"type": "ephemeral"}}
 TURNS = 2  # user messages with a breakpoint, beside the tools and the system text
-# kinds of blocks that can carry a breakpoint, and the field that must not be empty
+# type of a block that can carry a breakpoint -> the field that must not be empty
 _MARKABLE = {"text": "text", "tool_result": "content", "image": "source", "document": "source"}
 
 

@@ -1,14 +1,14 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why a table of events: the API is well defined and grows by new kinds of blocks; an unknown kind is
-kept whole.
+Why a table of events: the API is well defined and grows by new kinds of blocks. A block of an
+unknown kind is kept whole.
 
 Rules
 - A block's index is its block id (with a prefix in a continued turn); every text and thought block
   is closed explicitly.
-- Signatures and redacted thoughts travel as `opaque`; blocks of server tools and other kinds as
-  Resend: all go back unchanged. `content` is the whole turn as the API wants it back, for
-  `pause_turn`.
+- Signatures and redacted thoughts travel as `opaque`, all other kinds of blocks as Resend: the next
+  request sends them back unchanged. `content` is the whole turn in the API's form, which a request
+  after `pause_turn` must send back.
 - Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. The
   provider's input tokens exclude those read from its cache or written to it; `Usage.input` includes
   them.
@@ -29,7 +29,7 @@ from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, T
 PROVIDER = "anthropic"
 # fields of `message_delta` that are read
 _READ = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
-_PIECES = "_pieces"  # our own entry in a block in progress: its text or input as received
+_PIECES = "_pieces"  # our own entry in a block in progress: the pieces of its text or input
 
 
 class AnthropicDecoder(EventDecoder):
@@ -198,8 +198,8 @@ class AnthropicDecoder(EventDecoder):
         kind, name = block.get("type"), self._name(index)
         raw = "".join(block.pop(_PIECES, []))
         if kind == "tool_use":
-            whole = block.get("input")
-            raw = raw or (to_json(whole) if whole else "")
+            complete_input = block.get("input")
+            raw = raw or (to_json(complete_input) if complete_input else "")
             call = call_part(
                 to_text(block.get("name")),
                 raw,

@@ -1,11 +1,11 @@
 """Encode a request for Anthropic's Messages API.
 
 Rules
-- System messages become `system`; consecutive messages of one role are merged; results come first
-  in theirs, as the API demands.
+- System messages become `system`. Consecutive messages of one role are merged, and tool results
+  come first in their message, as the API demands.
 - Signed and redacted thoughts and blocks of server tools go back unchanged. Unsigned thoughts,
   blocks of other providers and empty texts, which the API refuses, are left out.
-- `max_tokens` is required: `MAX_TOKENS` if not given, on top of the thinking budget.
+- The API requires `max_tokens`; the default is `MAX_TOKENS` on top of the thinking budget.
 - `extra_body` comes last and wins.
 """
 
@@ -33,8 +33,8 @@ from ..strict_schema import ANTHROPIC, make_strict
 from .decoder import PROVIDER
 
 MAX_TOKENS = 8192
-LEAST_BUDGET = 1024  # tokens of thinking
-# efforts under other names
+LEAST_BUDGET = 1024  # tokens; the API refuses a smaller thinking budget
+# efforts that the API lacks -> the nearest that it has
 _EFFORTS = {"minimal": "low", "xhigh": "high"}
 
 
@@ -82,10 +82,10 @@ def _thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any
     if not tokens:
         return {"thinking": {"type": "disabled"}}
     if adaptive:
-        level = read_effort(value)
+        effort = read_effort(value)
         return {
             "thinking": {"type": "adaptive"},
-            "output_config": {"effort": _EFFORTS.get(level, level)},
+            "output_config": {"effort": _EFFORTS.get(effort, effort)},
         }
     tokens = max(LEAST_BUDGET, tokens)
     if limit is None:
@@ -113,9 +113,9 @@ def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
             continue
         pieces = [piece for block in message.blocks if (piece := _piece(block))]
         encoded = _append(encoded, "assistant" if message.role == "assistant" else "user", pieces)
-    for message_ in encoded:
-        if message_["role"] == "user":
-            message_["content"].sort(key=lambda piece: piece["type"] != "tool_result")
+    for entry in encoded:
+        if entry["role"] == "user":
+            entry["content"].sort(key=lambda piece: piece["type"] != "tool_result")
     # the API refuses white space at the end of a last message of the assistant
     if (
         encoded

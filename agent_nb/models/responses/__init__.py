@@ -1,1 +1,1 @@
-"""The Responses API: encode a request, decode events into parts."""
+"""OpenAI's Responses API: requests encoded, events of an answer decoded into parts."""

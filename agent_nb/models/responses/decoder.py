@@ -1,16 +1,16 @@
 """OpenAI's Responses API and compatible servers: response bytes in, parts out.
 
 Why: this API sends everything several times: in deltas, then as a whole text, then in the whole
-item, then in the whole response. Deltas count; the wholes only supply what was not streamed.
+item, then in the whole response. Deltas count; the later copies only supply what was not streamed.
 
 Rules
-- `items` decides which item an event is about: servers name their items badly or not at all.
+- `items` decides which item an event is about: servers name items badly or not at all.
 - A text or a piece of reasoning is a block named by item and number: `0.1` is content 1 of item 0,
   `0.s1` its summary 1. It is closed when the block or its item is done.
 - A call is complete when its item is. Every other item except a message (reasoning with its
   encrypted content, server tools) is also a Resend: it goes back unchanged, in order.
-- Of the whole response at the end only missing content is passed on: all of it if nothing was
-  streamed, a message if there was none, calls beyond those that came.
+- From the whole response at the end only missing content is passed on: everything if nothing was
+  streamed, else a message if none was streamed, and the calls that were not.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -27,7 +27,7 @@ from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
 _TOO_LONG = "The call was cut off at the limit of tokens."
-# endings of event names that only report progress: an unknown event with one is not kept
+# an unknown event whose name ends so only reports progress, and is not kept
 _PROGRESS_ENDINGS = (
     ".in_progress",
     ".searching",
@@ -67,7 +67,7 @@ class ResponsesDecoder(EventDecoder):
             self._end_call({}, item, out, broken=self._call_fault)
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
-        """Read an event; a bare response (the server does not stream) is its own end."""
+        """Read an event; a bare response, from a server that does not stream, ends the answer."""
         if event.get("object") == "response" and "output" in event:
             self.on_end({"response": event}, out)
         else:
@@ -148,7 +148,7 @@ class ResponsesDecoder(EventDecoder):
             self._complete_item(item, entry, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Keep a source of the text."""
+        """Keep an annotation of the text, such as a source."""
         out.append(Extra(PROVIDER, "annotation", event.get("annotation")))
 
     def on_end(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -173,23 +173,33 @@ class ResponsesDecoder(EventDecoder):
 
     def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Pass on the parts of the whole response that were not streamed."""
-        fresh = not self._items.all  # nothing was streamed
-        # calls that did not come; by number, since servers give streamed calls other names here
+        nothing_streamed = not self._items.all  # nothing was streamed
+        # how many calls were not streamed; here servers give streamed calls other names
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):
             kind, names = (
                 to_text(item.get("type")),
-                names_of({"output_index": index} if fresh else {}, item),
+                names_of({"output_index": index} if nothing_streamed else {}, item),
             )
-            entry = None if fresh else self._items.end(kind, names, to_text(item.get("name")))
+            entry = (
+                None
+                if nothing_streamed
+                else self._items.end(kind, names, to_text(item.get("name")))
+            )
             # the streamed item, else a new one for content that is missing
             if entry is None and (
-                fresh or (kind == MESSAGE and no_message) or (kind == CALL and missing > 0)
+                nothing_streamed
+                or (kind == MESSAGE and no_message)
+                or (kind == CALL and missing > 0)
             ):
                 entry = self._items.begin(kind, names)
                 missing -= kind == CALL
-            if entry is not None and not entry.done and (fresh or kind in (MESSAGE, CALL)):
+            if (
+                entry is not None
+                and not entry.done
+                and (nothing_streamed or kind in (MESSAGE, CALL))
+            ):
                 self._complete_item(item, entry, out)
 
     def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
@@ -234,7 +244,7 @@ class ResponsesDecoder(EventDecoder):
     def _end_call(
         self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = ""
     ) -> None:
-        """Emit the call of `entry`; `item` is its whole, {} if it never came.
+        """Emit the call of `entry`; `item` is its complete form, {} if that never came.
 
         `broken`: why the call is incomplete, "" if it is complete.
         """

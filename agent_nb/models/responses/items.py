@@ -5,11 +5,12 @@ both, send a new id with every event, or one index for all items; read literally
 answers and invents calls.
 
 Rules
-- An item is known by every name seen for it: its index, its id, and a call's `call_id`. A name
-  shared by several items counts last. A name never leads to an item of another kind.
+- An item is known by every name seen for it: its index, its id, and a call's `call_id`. A name that
+  several items share decides only if no other name does. A name never leads to an item of another
+  kind.
 - A piece under an unknown name belongs to the newest open item of its kind. It begins a new item if
-  there is none, or if that one was never announced and has another id. An end under an unknown name
-  ends the oldest open item of its kind.
+  none is open, or if the open one was never announced and has another id. An end under an unknown
+  name ends the oldest open item of its kind.
 - No I/O; nothing here raises, whatever the names are.
 """
 
@@ -21,15 +22,17 @@ from typing import Any
 from ..http.values import to_text
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
-_NAMES = 8  # per item: a new id with every event would fill the table
+_NAMES = (
+    8  # names kept of an item: a server that sends a new id with every event would fill the table
+)
 Name = tuple[str, int | str]  # ("index", output_index), or ("id", any id)
 
 
 class Item:
     """One item.
 
-    `block` names its blocks, `streamed` is set once any of it was passed on, `pieces` are those of
-    a call's arguments.
+    `block` is the beginning of its blocks' names, `streamed` is set once a part was passed on, and
+    `pieces` hold the arguments of a call.
     """
 
     __slots__ = (
@@ -135,7 +138,7 @@ class Items:
         return None if item is None else self._learn(item, names)
 
     def _new(self, kind: str, names: list[Name]) -> Item:
-        index = next((value for sort, value in names if sort == "index"), len(self.all))
+        index = next((value for name_type, value in names if name_type == "index"), len(self.all))
         block = str(index)
         # unique, though servers repeat an index
         while any(item.block == block for item in self.all):
@@ -173,4 +176,4 @@ def _names(event: dict[str, Any], item: dict[str, Any]) -> Iterator[Name]:
 
 
 def _ids(names: set[Name] | list[Name]) -> bool:
-    return any(sort == "id" for sort, _ in names)
+    return any(name_type == "id" for name_type, _ in names)

@@ -1,8 +1,8 @@
 """Encode a request for the Responses API.
 
 Rules
-- The server keeps nothing (`store: false`): each request holds the whole conversation, encrypted
-  reasoning included.
+- The server must not store the conversation (`store: false`), so each request holds all of it,
+  encrypted reasoning included.
 - Items that came as Resend go back unchanged, except reasoning that the server could not read again
   (no content, not encrypted). Blocks of other providers are left out.
 - `extra_body` comes last and wins.
@@ -57,7 +57,7 @@ def encode(
         body["include"] = ["reasoning.encrypted_content"]
     if request.system:
         body["instructions"] = request.system
-    # the system text is `instructions`: as an item too, it would count twice
+    # the system text is sent as `instructions`; as an item too, it would count twice
     body["input"] = [
         item
         for message in request.messages
