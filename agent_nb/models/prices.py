@@ -52,7 +52,7 @@ class TokenCounts(Protocol):
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Flat prices in US dollars per million tokens; a cache costs like input unless it has a price."""
+    """Flat prices in US dollars per million tokens; None: the cache costs what the input costs."""
 
     input: float
     output: float

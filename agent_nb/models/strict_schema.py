@@ -7,7 +7,7 @@ Rules
 - Every object is closed and all its members are required: the model fills in every field.
 - `OPENAI`: every document that is valid under the strict schema is valid under the original. If
   that cannot be ensured, a schema has no strict form.
-- `ANTHROPIC`: bounds and patterns, which the API does not take, become words of the description; the
+- `ANTHROPIC`: the API takes no bounds and patterns. They become words of the description, and the
   answer is validated afterwards. Recursive schemas have no strict form.
 - Open objects (`dict[str, int]`), tuples and schemas without a type have no strict form.
 """

@@ -1,9 +1,9 @@
-"""Runs as JSON in notebooks: writing, signing, finding, comparing and journals.
+"""Runs as JSON in notebooks: how they are written, signed, found and compared.
 
-Read `record` first: what a notebook keeps of a run. `journal` holds a run while it goes on,
+Read `record` first: what a notebook keeps of a run. `journal` holds a run in progress,
 `fingerprint` and `match` find the record of a cell, `notebook_file` keeps records with their
 cells, `signing` says who made a record and `countersign` who approved it, `inner_records` reads
-the records inside a record, `recorded_calls` lists what a record can run again.
+the records inside a record, `recorded_calls` lists the calls that a record can run again.
 
 Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, sides, ssh_signature
 < displays, journal, packed_events, signers, size_limit

@@ -1,6 +1,6 @@
 """The source of an agent cell: how it is recognised, split and hashed.
 
-Why in this room: records are matched to cells by their source, without a kernel. Pure.
+Why in this room: records are matched to cells by their source, also where no kernel runs. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 # `%%agent` and its options; blank lines may come before
 _FIRST_LINE = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
-# options, with their values, that only say how `jupyter agent-nb test` compares the run
+# options, with values, that only decide how `jupyter agent-nb test` compares the run
 _TEST_OPTIONS = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 
 
@@ -24,7 +24,7 @@ def content_hash(line: str, body: str) -> str:
     """Return the SHA-256 of a cell's option line and body, in hexadecimal.
 
     White space at the ends of lines and around the text does not count, nor do the options that
-    only say how `test` compares the run.
+    only decide how `jupyter agent-nb test` compares the run.
     """
     line = _TEST_OPTIONS.sub("", line)
     lines = [part.rstrip() for part in f"{line.strip()}\n{body.strip()}".splitlines()]

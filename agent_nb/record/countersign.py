@@ -1,4 +1,4 @@
-"""Signatures of people: a record may run again in a cell, no matter who made it.
+"""Signatures by people: with one, a record may run again in its cell, no matter who made it.
 
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
@@ -7,16 +7,16 @@ leaves the maker's machine, so a colleague or CI cannot check it. Here a person 
 the record, and anyone with the public key can check that.
 
 Rules
-- Signed are a fixed prefix, the hash of the record, the hash of the cell's source and what the
-  signer was shown (`RecordedCall.digest_all`), in the namespace of `signers`. A signature does
-  not cover a cell with another text.
-- Signatures of the first form do not cover what was shown. They were made when the calls of rows
-  and sub-agents were not listed, and count only for records without such calls.
+- A signature covers a fixed prefix, the hash of the record, the hash of the cell's source and a
+  digest of what the signer was shown (`RecordedCall.digest_all`), in the namespace of `signers`. It
+  does not cover a cell with another text.
+- Signatures of the first form do not cover what was shown. Older versions made them, which did not
+  list the calls of rows and sub-agents; they count only for records without such calls.
 - Anyone can write into a notebook: only a valid signature by a signer counts. Text that is not a
   well-formed signature is dropped when the metadata are merged.
-- Several people's signatures of one record stand in one text; a person's newer one for the same
-  source replaces the older.
-- The record itself does not change.
+- The signatures of one record stand in one text. A person's newer signature for the same source
+  replaces the older one.
+- Signing does not change the record.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from .ssh_signature import (
     verify_signature,
 )
 
-MOST = 16  # signatures that are kept of one record
-# says what is wrong with a signature of the verdict `again`
+MOST = 16  # signatures kept for one record
+# describes a signature with the verdict `again`
 AGAIN = "was made when the calls of rows and sub-agents were not shown: sign again"
 _PREFIX = "agent_nb signed record"
 Verdict = Literal[
     "good",
-    "again",  # of the first form, for a record with calls that were not shown then
+    "again",  # of the first form, but the record has calls that were not shown then
     "bad",
 ]
 
@@ -74,7 +74,9 @@ class Signatures:
         A text holds each signature once, `MOST` at most. `hashes`: the records whose signatures are
         returned (None: all).
         """
-        texts_of: dict[str, dict[str, None]] = {}  # record: an ordered set of signatures
+        texts_of: dict[
+            str, dict[str, None]
+        ] = {}  # hash of a record -> its signatures, a dict used as an ordered set
         for value in metadata:
             signatures = value.get(cls.KEY) if isinstance(value, Mapping) else None
             for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
@@ -98,7 +100,7 @@ class Signatures:
         shown, _ = RecordedCall.digest_all(record)
         known = self.merge(self._metadata)
         messages = [signed_message(record_hash, source, form) for form in (shown, "")]
-        # of this key only a signature of this record and source is replaced, of either form
+        # of the signatures by this key, only one of this record and source is replaced
         others = [
             text
             for text, signature in find_signatures(known.get(record_hash, ""))
@@ -135,19 +137,19 @@ class Signatures:
     def _check(
         self, record: Record, source: str, signers: Iterable[Signer]
     ) -> Iterator[tuple[str, Verdict, bytes]]:
-        """Yield (signer's name or "", whether it counts, key) of each signature of a record."""
+        """Yield (signer's name or "", verdict, key) of each signature of a record."""
         names = {signer.key: signer.name for signer in signers if not signer.problem}
         record_hash = _stored_hash(record)
-        # slow, so only if a signer has signed
-        read = cache(lambda: _list_messages(record, record_hash, source))
+        # reading the calls is slow, so it waits for the first signature by a signer
+        messages = cache(lambda: _list_messages(record, record_hash, source))
         texts = self.merge(self._metadata, hashes=[record_hash])
         for _, signature in find_signatures(texts.get(record_hash)):
             name = names.get(signature.key, "")
-            yield name, _verdict(signature, *read()) if name else "bad", signature.key
+            yield name, _verdict(signature, *messages()) if name else "bad", signature.key
 
 
 def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[bytes], bool]:
-    """Return the two messages that a good signature may sign, and whether the second one counts.
+    """Return the two messages that a signature may sign, and whether the second one counts.
 
     The messages have the present form (b"" if the calls cannot be listed) and the first form.
     """

@@ -1,14 +1,14 @@
-"""Whether the markup and the charts of two displays show the same: HTML, SVG, LaTeX, JSON.
+"""Compare the markup (HTML, SVG, LaTeX …), the JSON and the charts of two displays.
 
 Why: if another cell of a table is highlighted, or a chart has another axis, the display differs,
-even if the model read the same text. But libraries write new ids into each display, which are not
-visible and must not count.
+even if the model reads the same text. But libraries write new ids into each display; these are
+invisible and must not count.
 
 Rules
 - Ids are replaced by numbers in the order of their first use, in tags, styles, scripts and charts.
   Ids are the values of `id`, UUIDs, and the names that Altair numbers. Text between tags is never
   an id.
-- The `config` of a Plotly chart is no part of what it shows.
+- The `config` of a Plotly chart does not count: it decides how people can use the chart.
 - Comments in markup, and the `<metadata>` of an SVG, are ignored.
 - Only MIME types that both displays have are compared; `uncompared_kinds` returns the others.
 - Text and pictures are compared elsewhere (`normalize`, `pictures`).
@@ -26,7 +26,7 @@ import msgspec
 from ..wire import encode_canonical
 from .figure_data import SameText
 
-_NAMES = {  # MIME types that are compared: their names for people; charts come in addition
+_NAMES = {  # MIME type that is compared -> its name for people; `_CHART` adds the charts
     "text/html": "HTML",
     "image/svg+xml": "SVG",
     "text/markdown": "Markdown",
@@ -126,9 +126,9 @@ def _rename(text: str, names: Mapping[str, str]) -> str:
 
 
 def _excerpts(old: str, new: str) -> str:
-    """Return both texts from shortly before the first character that differs."""
+    """Return a piece of each text, from shortly before the first character that differs."""
     pairs = enumerate(zip(old, new, strict=False))
-    at = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
-    start = max(0, at - _EXCERPT // 3)
-    was, now = (" ".join(text[start : start + _EXCERPT].split()) for text in (old, new))
-    return f"…{was}… was, …{now}… is"
+    first = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
+    start = max(0, first - _EXCERPT // 3)
+    before, after = (" ".join(text[start : start + _EXCERPT].split()) for text in (old, new))
+    return f"…{before}… was, …{after}… is"

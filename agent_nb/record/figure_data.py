@@ -1,15 +1,15 @@
-"""What a figure shows, as data: its artists with texts, numbers and styles; how two figures differ.
+"""A figure as data (its artists with texts, numbers and styles), and how two figures differ.
 
-Why beside the pixels: a digit of a title or one outlier changes fewer pixels than another version
-of a font does. Data differ only where the figure does, and a difference can be named.
+Why not pixels alone: a changed digit of a title, or one outlier, changes fewer pixels than another
+version of a font does. Data differ only where the figure does, and a difference can be named.
 
 Rules
-- `tools.figure_artists` writes the data, this file reads it. It comes from strangers: it is
-  converted to the types below or does not count, and at most `LARGEST` characters of it are kept.
+- `tools.figure_artists` writes the data, this file reads them. They may come from strangers: data
+  that do not have the types below, or exceed `LARGEST` characters, do not count.
 - Texts are compared by the caller's function, which knows the masks; styles exactly.
-- Numbers are equal within a few millionths of the range of their array. Short arrays stand in the
-  data; of longer ones their count, extremes and the hash of the rounded numbers. Artists beyond
-  `LARGEST` keep their texts, and one hash of the rest.
+- Numbers are equal within a few millionths of the range of their array. The data hold short arrays
+  whole, and the count, the extremes and a hash of the rounded numbers of longer ones. If artists
+  would exceed `LARGEST`, the data hold the texts and one hash of each.
 - Data of two versions of the library are not compared: defaults and locators change.
 - Pure; nothing in the data is evaluated.
 """
@@ -30,9 +30,9 @@ SameText = Callable[[str, str], bool]  # whether two texts count as equal
 
 
 class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An array: its `values` (None: not finite), or count, extremes and `hash` of them.
+    """An array: its `values` (None: not finite), or their count, extremes and `hash`.
 
-    `within`: the tolerated difference, where it is not a share of the range.
+    `within`: the tolerated difference, if it is not the usual share of the range.
     """
 
     GRID: ClassVar = 1_000_000  # steps of the range, to which numbers are rounded before hashing
@@ -46,15 +46,16 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def scale(self) -> float:
-        """Its range, or its size if it has none."""
+        """The range of the numbers; if all are equal, the absolute value of one."""
         known = [v for v in self.values if v is not None] or [self.low, self.high]
         return (max(known) - min(known)) or abs(known[0]) or 1.0
 
 
 class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One artist, or a row of bars: `name` and `label` find it for people; the rest is compared.
+    """One artist, or a row of bars.
 
-    `each` names one of a row. `hash` stands for what is left out.
+    `name` and `label` identify it for people. `each` is the word for one of a row ("bar"). `hash`
+    stands for numbers and styles that are left out.
     """
 
     name: str
@@ -67,9 +68,9 @@ class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A figure. `library`: name and version. `partly`: it shows more than is in the data."""
+    """A figure. `library`: name and version. `partly`: the data lack some of what it shows."""
 
-    KEY: ClassVar = "drawing"  # of an attachment: the data of its figure
+    KEY: ClassVar = "drawing"  # the field of an attachment that holds the data of its figure
 
     library: str
     artists: tuple[ArtistData, ...] = ()
@@ -111,11 +112,17 @@ def compare_figure_data(
 
 
 def _other_artists(old: list[str], new: list[str]) -> str:
-    gone = next((name for name in old if name not in new), "")
-    come = next((name for name in new if name not in old), "")
-    if gone and come:
-        return f"{gone} is gone, {come} is new"
-    return f"{gone} is gone" if gone else f"{come} is new" if come else "its artists are reordered"
+    removed = next((name for name in old if name not in new), "")
+    added = next((name for name in new if name not in old), "")
+    if removed and added:
+        return f"{removed} is gone, {added} is new"
+    return (
+        f"{removed} is gone"
+        if removed
+        else f"{added} is new"
+        if added
+        else "its artists are reordered"
+    )
 
 
 def _differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
@@ -144,13 +151,15 @@ def _numbers(name: str, each: str, old: Numbers | None, new: Numbers | None) -> 
     if counts[0] != counts[1] or len(old.values) != len(new.values):
         yield f"{name} has {counts[1]:,} values, not {counts[0]:,}"
         return
-    off = old.within or _OFF * max(old.scale, new.scale)
-    for at, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
+    tolerance = old.within or _OFF * max(old.scale, new.scale)
+    for position, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
         # written with `not <=`: a comparison with nan is false, and nan is a difference
-        if a != b and (a is None or b is None or not abs(a - b) <= off):
-            where = f"{each} {at} {name}" if each else f"{name} value {at} of {counts[0]}"
+        if a != b and (a is None or b is None or not abs(a - b) <= tolerance):
+            where = (
+                f"{each} {position} {name}" if each else f"{name} value {position} of {counts[0]}"
+            )
             yield f"{where if counts[0] > 1 else name} was {_number(a)}, is {_number(b)}"
-    if abs(old.low - new.low) > off or abs(old.high - new.high) > off:
+    if abs(old.low - new.low) > tolerance or abs(old.high - new.high) > tolerance:
         ranges = (f"{_number(side.low)} to {_number(side.high)}" for side in (old, new))
         yield "{} was {}, is {}".format(name, *ranges)
     if old.hash != new.hash:

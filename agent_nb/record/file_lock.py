@@ -33,8 +33,8 @@ else:
 
     def is_locked(path: Path) -> bool | None:
         """Return whether a process holds the lock on a file. Raises OSError if it is gone."""
-        # the only way to ask is to try to take a lock; closing the file releases it at once. It is
-        # a shared one, so that two who ask do not take each other for the writer
+        # the only way to ask is to take a lock; closing the file releases it at once. The lock is
+        # shared, so that two processes that ask do not take each other for the writer
         file = os.open(path, os.O_RDONLY)
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

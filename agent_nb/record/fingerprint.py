@@ -1,15 +1,15 @@
-"""Digests of a run's inputs: they find a recording and name the input that changed.
+"""Digests of a run's inputs: they find a record and name the input that changed.
 
-Why digests of inputs and not of requests: our own instructions change from release to release, and
-a record must survive that.
+Why digests of inputs and not of requests: a request contains our own instructions, which change
+from release to release, and a record must survive that.
 
 Rules
 - Inputs are the prompt (with attachments), the requested model ("" if the environment chose it),
   the names of the tools, the settings that matter (system text, sampling, a requested dialect) and
-  the conversation before. The JSON schema of the answer is one only where there is a schema, so
-  runs without a type have the digests they always had.
-- The conversation counts by its prompts, calls and answers; not by ids, times, tokens or tool
-  output.
+  the conversation before. The JSON schema of the answer is an input only if there is one, so runs
+  without it keep the digests of older versions.
+- Of the conversation the prompts, calls and answers count; ids, times, tokens and tool output do
+  not.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
 - The user's home folder does not count, so that a record matches on another machine.
 """
@@ -27,7 +27,7 @@ from .packing import digest_value, home_at
 from .record import Record, events_of
 
 INPUTS = ("prompt", "model", "tools", "settings", "conversation")
-OUTPUT = "output"  # the input that most runs lack
+OUTPUT = "output"  # the type of the answer, an input that most runs lack
 
 Hide = Callable[[str], str]  # replaces the home folder in a text
 
@@ -96,7 +96,7 @@ class Digests(dict[str, str]):
         return digest_value([*(self.get(name, "") for name in INPUTS), *output])
 
     def list_changes(self, recorded: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of the inputs whose recorded digest is another, in fixed order."""
+        """Return the names of the inputs whose recorded digest differs, in fixed order."""
         names = (*INPUTS, OUTPUT)
         return tuple(name for name in names if recorded.get(name, "") != self.get(name, ""))
 
@@ -120,7 +120,7 @@ def _turns(history: Sequence[Sequence[Event]], hide: Hide) -> list[Any]:
 
 
 def _messages(run: Sequence[Event]) -> Iterator[list[Any]]:
-    """Yield what of a run counts for the runs after it; sub-agents do not."""
+    """Yield the prompts, answers and calls of a run; those of sub-agents do not count."""
     for event in run:
         if event.span:
             continue

@@ -1,9 +1,11 @@
-"""`%agent forget`: runs that are taken out of the notebook and stay out.
+"""`%agent forget`: runs that are removed from the notebook and stay removed.
 
-The command leaves run ids in its output (`RunNumbers.FORGET`). Saving removes those runs wherever
-they stand, and keeps marks of the ids in the metadata (`metadata.FORGOTTEN`), because a front end
-sends the records that it once loaded with every save until the page is loaded again. A mark is a
-digest of the id.
+Why marks: until its page is loaded again, a front end sends the records that it once loaded with
+every save. Without a mark, a forgotten run would come back.
+
+Rules: the command leaves run ids in its output (`RunNumbers.FORGET`). Saving removes these runs
+everywhere, and keeps a mark of each in the metadata (`metadata.FORGOTTEN`). A mark is a digest of
+the id.
 """
 
 from __future__ import annotations
@@ -17,27 +19,27 @@ from .outputs import RunNumbers
 from .packing import hash_text
 from .record import RECORD_MIME
 
-REMEMBERED = 500  # marks that are kept
+REMEMBERED = 500  # the most marks that are kept
 
 
 def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
-    """Return the marks of forgotten runs, those of earlier saves first; clean the outputs of them.
+    """Remove forgotten runs from the outputs; return all marks, those of earlier saves first.
 
-    `saved` are versions of our metadata.
+    `saved`: versions of our metadata, which hold the marks of earlier saves.
     """
     marks = [mark for value in saved for mark in _texts(as_dict(value).get(FORGOTTEN))]
     for _, output in all_outputs(nb):
         marks += map(_mark, _texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
     for _, output in all_outputs(nb) if marks else ():
         value = as_dict(output.get("data")).get(RECORD_MIME)
-        named = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])
-        if any(_mark(run) in marks for run in named):
+        run_ids = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])
+        if any(_mark(run) in marks for run in run_ids):
             del output["data"][RECORD_MIME]
     return list(dict.fromkeys(marks))[-REMEMBERED:]
 
 
 def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
-    """Return the runs that have none of these marks."""
+    """Return the runs without those that have one of these marks."""
     if not marks:
         return runs
     return {

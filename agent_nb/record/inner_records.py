@@ -1,17 +1,15 @@
-"""The records inside a record: the runs of the rows of a map, in its state `map.rows`:
-`{"shared": …, "rows": …}`.
+"""The records inside a record: the record of a map holds the records of its rows.
 
-Why here: all code that lists what a record holds must see them, not only the map's replay
+Why in this room: not only the map's replay needs them, but all code that lists what a record holds
 (`recorded_calls`).
 
 Rules
-- `rows` is `{key: record}`. What the first events of all records have in common stands once, in
-  `shared`; a record that is read is whole again.
-- What is shared is read once for each row, so that a small file could unfold to gigabytes. A map
-  records up to `LIMIT` bytes of rows, counted as if nothing were shared; where that would be far
-  exceeded, the rows are ignored.
-- Rows of a run that was followed from elsewhere do not count: the record of that run is the user's,
-  its events are a stranger's.
+- The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`. What the
+  first events of all records have in common stands once, in `shared`. Reading restores it.
+- Reading copies the shared fields into each row, so a small file could grow to gigabytes. A map
+  records up to `LIMIT` bytes of rows, counted as if nothing were shared. Rows that would exceed
+  this by far are ignored.
+- Rows in an imported run do not count: the user signs its record, but its events come from others.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ from ..wire import as_dict, as_list
 from .record import Record
 from .size_limit import measure_json
 
-_FAR = 4  # times the limit; the length of the home folder's path differs between readers
+_FAR = 4  # times the limit may be read: home folders are longer on some machines
 
 
 class InnerRecords(dict[str, Record]):
-    """The records of the rows of a map by the keys of the rows."""
+    """The records of the rows of a map, by the keys of the rows."""
 
-    KIND = "map.rows"  # of the event that holds the records
+    KIND = "map.rows"  # the kind of the event that holds the records
     LIMIT = 4_000_000  # bytes of JSON of all rows, with what they share counted in each
 
     @classmethod
@@ -47,12 +45,14 @@ class InnerRecords(dict[str, Record]):
         return records
 
     def to_payload(self) -> dict[str, Any]:
-        """Return the payload of the event that holds these records, what they share apart."""
-        firsts = {key: events[0] for key, record in self.items() if (events := _events(record))}
-        shared = reduce(_common, firsts.values()) if firsts else {}
+        """Return the payload of the event that holds these records; shared fields are separate."""
+        first_events = {
+            key: events[0] for key, record in self.items() if (events := _events(record))
+        }
+        shared = reduce(_common, first_events.values()) if first_events else {}
         rows = {
-            key: {**record, "events": [_without(firsts[key], shared), *_events(record)[1:]]}
-            if key in firsts
+            key: {**record, "events": [_without(first_events[key], shared), *_events(record)[1:]]}
+            if key in first_events
             else record
             for key, record in self.items()
         }
@@ -60,7 +60,7 @@ class InnerRecords(dict[str, Record]):
 
 
 def _fits(shared: Any, times: int) -> bool:
-    """Return whether what is shared is small enough for so many rows."""
+    """Return whether so many copies of the shared fields stay within the limit."""
     try:
         return measure_json(shared) * times <= _FAR * InnerRecords.LIMIT
     except (ValueError, RecursionError):  # not JSON, so a map did not write it
@@ -68,13 +68,13 @@ def _fits(shared: Any, times: int) -> bool:
 
 
 def _is_own(event: Event) -> TypeGuard[State]:
-    """Return whether an event holds rows that a map here asked, not one that was followed."""
-    here = isinstance(event, State) and event.kind == InnerRecords.KIND and not event.span
-    return here and event.origin != "imported"
+    """Return whether an event holds the rows of a map that ran here, not of an imported run."""
+    is_rows = isinstance(event, State) and event.kind == InnerRecords.KIND and not event.span
+    return is_rows and event.origin != "imported"
 
 
 def _whole(record: Record, shared: Any) -> Record:
-    """Return a record whose first event has the fields again that it shares with others."""
+    """Return a record whose first event contains the shared fields again."""
     events = _events(record)
     if not (events and isinstance(shared, Mapping)):
         return record
@@ -109,7 +109,7 @@ def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `whole` without what `shared` has of it."""
+    """Return `whole` without the fields that `shared` has, at any depth."""
     left: dict[str, Any] = {}
     for key, value in whole.items():
         if key not in shared:

@@ -1,7 +1,7 @@
 """A notebook file as JSON: read with errors that say what is wrong, written whole or not at all.
 
 Rules
-- The one reader of notebook JSON: cells, outputs and sources come from here, and tolerate anything.
+- All other code reads cells, outputs and sources through this file; its readers tolerate any JSON.
 - No Jupyter package is imported; a notebook is a plain dict.
 - Cells of files before nbformat 4.5, and of Colab, have no ids. Code that looks up cells by id
   reads the notebook through `with_ids`; nothing writes these ids.
@@ -25,8 +25,8 @@ from ..errors import UsageError
 from ..wire import as_dict, as_list, loads
 
 NOTEBOOK_SUFFIX = ".ipynb"
-HIDDEN = frozenset({".ipynb_checkpoints"})  # folders with copies that the server keeps
-MARKER = "<<<<<<<"
+HIDDEN = frozenset({".ipynb_checkpoints"})  # folders where the Jupyter server keeps copies
+MARKER = "<<<<<<<"  # the line by which git begins a conflict
 CONFLICT = (
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
     "Or keep the runs of both: jupyter agent-nb git-setup, then git checkout -m {name} merges it again. What is then still marked is text "
@@ -69,7 +69,7 @@ def read_notebook(path: str | Path, name: str = "") -> dict[str, Any]:
 
 def _read_json(path: str | Path, name: str = "") -> Any:
     text = Path(path).read_bytes().decode("utf-8-sig")
-    # NaN and lone surrogates, which msgspec refuses, are read below
+    # msgspec, which is fast, refuses NaN and lone surrogates: `json` reads these below
     with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
         return loads(text)
     try:

@@ -1,20 +1,20 @@
-"""The journal of a run in progress: survives a killed kernel and a closed page.
+"""The journal of a run in progress, which survives a killed kernel and a closed page.
 
-Why: the record reaches the notebook only when the run has ended, the page is open and the notebook
-is saved. Each run has a journal, an NDJSON file in the user's state folder (`START-RUN.ndjson`): a
-header line, then every event as it happens, deltas included.
+Why: the record reaches the notebook only if the run ends, its page is open and the notebook is then
+saved. A journal keeps the run until then. It is an NDJSON file in the user's state folder
+(`START-RUN.ndjson`): a header line, then every event as it happens, deltas included.
 
 Rules
 - A `Journal` subscribes to an `EventLog`. Each event is handed to the operating system before the
   call returns, so a killed kernel loses nothing that was logged. No buffer, no thread.
 - A folder that cannot be written, or a full disk, ends the journal but never the run; `warning`
   says what is lost and what to do.
-- The writer holds a lock on its file: a file without a lock belongs to no living process. The file
-  gets its name after its lock, so that no process finds it without one: asking for a lock takes it
-  for a moment, and what is not locked may be removed. On a system without locks, a file that was
+- The writer holds a lock on its file: a file without a lock belongs to no living process. A file
+  gets its final name only once it is locked. Before, another process could remove it as
+  unlocked, or take its lock for a moment to test it. On a system without locks, a file that was
   written within the last `QUIET` seconds is in use.
-- Only the user can read journals. Old ones are removed by age and by total size, unless a process
-  writes them.
+- Only the user can read journals. Old ones, and the oldest beyond a total size, are removed, unless
+  a process writes them.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def remove_old_journals(
     """
     now = time.time() if now is None else now
     total_bytes, removed = 0, 0
-    # the newest first, so that the oldest are those that no longer fit
+    # the newest first, so that only the oldest exceed the total size
     for path in reversed(Journal.files(where)):
         try:
             status = path.stat()

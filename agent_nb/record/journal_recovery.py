@@ -1,4 +1,6 @@
-"""Runs read back from their journals, after the kernel or the page was lost.
+"""Read runs back from their journals, after the kernel or the page was lost.
+
+Why apart from `journal`: writing must be quick and simple, reading must cope with damaged files.
 
 Rule: lines that cannot be read are skipped: a torn last line, foreign lines, unknown versions.
 """
@@ -26,14 +28,15 @@ from ..events import (
 )
 from .journal import Header, Journal
 
-_HEAD = 256 * 1024  # bytes at the beginning of a file that a listing reads: header and prompt
-_TAIL = 64 * 1024  # bytes at its end: the last event
+_HEAD = 256 * 1024  # bytes that a listing reads at the beginning of a file, for header and prompt
+_TAIL = 64 * 1024  # bytes that it reads at the end, for the last event
 
 
 class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a listing shows of a journal on disk.
 
-    `status`: the status of the run's end, else `running` while a process writes it, else `lost`.
+    `status`: the status of the run's end; without an end, `running` while a process writes the
+    journal, else `lost`.
     """
 
     path: Path
@@ -62,7 +65,7 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     def recover(path: str | Path) -> EventLog:
         """Return the log of a journal, closed as interrupted if it has no end. Raises OSError.
 
-        Blocks that were being written become incomplete ones.
+        A block that was still being written becomes an incomplete block.
         """
         return EventLog.of_events(complete_log(RecoverableRun.read_events(Path(path))))
 
@@ -70,7 +73,7 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     def read_events(path: Path) -> list[Event]:
         """Return the events of a journal, as far as they were written. Raises OSError.
 
-        Blocks that were being written become incomplete ones.
+        A block that was still being written becomes an incomplete block.
         """
         return fold_deltas(read_journal(path)[1])
 
@@ -109,11 +112,11 @@ def _shared_fields(pieces: list[Delta], start: float, seq: int) -> dict[str, Any
     `start`: the time of the run's first event, from which the first gap of `chunks` counts.
     """
     # chunks are (characters, milliseconds since the piece before)
-    first, pairs, last = pieces[0], [], round(start * 1000)
+    first, pairs, latest = pieces[0], [], round(start * 1000)
     for piece in pieces:
-        ms = round(piece.ts * 1000)
-        pairs.append((len(piece.text), max(ms - last, 0)))
-        last = max(ms, last)
+        now = round(piece.ts * 1000)
+        pairs.append((len(piece.text), max(now - latest, 0)))
+        latest = max(now, latest)
     return {
         "seq": seq,
         "ts": pieces[-1].ts,
@@ -171,13 +174,13 @@ def _summarize(path: Path) -> RecoverableRun | None:
             tail = file.read(_TAIL).split(b"\n")
     except OSError:
         return None
-    # a line that the read cut off cannot be parsed, and is skipped
+    # the last line may be cut off here: it then cannot be parsed, and is skipped
     first_events = [e for e in map(_parse_event, head[1:]) if e is not None]
     # the first event of a larger file may be longer than what was read
     if not first_events and size <= _HEAD:
         return None
     prompt = next((e.content for e in first_events if isinstance(e, events.User)), "")
-    # after the last line break is ""
+    # each event ends with a line break, so the last event is in the last line but one
     last = _parse_event(tail[-2]) if len(tail) > 1 else None
     ended = last.status if isinstance(last, events.End) and not last.span else ""
     return RecoverableRun(

@@ -1,9 +1,12 @@
-"""Find the recorded run of a cell by what the user put in.
+"""Find the recorded run that has the inputs of a cell.
+
+Why: a cell may have several records, old, changed or with other inputs; only one of them, or none,
+may stand for its run.
 
 Rules
 - A run is found by the digests of its inputs (`fingerprint.Digests`).
 - A record whose content does not match its hash never counts.
-- The code of tools plays no part: a run is found even if a tool has changed since.
+- The code of tools does not count: a run is found even if a tool has changed since.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from .signing import is_intact
 
 Status = Literal[
     "recorded",  # `record` has the wanted inputs
-    "stale",  # there are records, all with other inputs or with an end that does not count
-    "tampered",  # a record that would decide does not match its hash
-    "unrecorded",  # there is no record
+    "stale",  # all records have other inputs, or ended with a status that does not count
+    "tampered",  # the newest record, or one with the wanted inputs, does not match its hash
+    "unrecorded",  # no record exists
 ]
 
 
@@ -57,7 +60,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         for record in records:
             recorded = Digests.read_record(record)
             changes = inputs.list_changes(recorded) if recorded is not None else INPUTS
-            # hashing is slow: an older record with other inputs decides nothing
+            # hashing is slow: an older record with other inputs, which decides nothing, is spared
             intact = bool(changes and newest_changes is not None) or is_intact(record)
             tampered = tampered or not intact
             newest_changes = changes if newest_changes is None else newest_changes

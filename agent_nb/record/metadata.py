@@ -3,11 +3,13 @@
     {"version": 1, "runs": {cell id: [record, …]}, "payloads": {key: value}, "signatures": {…},
      "gone": {cell id: saves}, "forgotten": [mark, …]}
 
-Rules
-- Reading raises nothing; records are returned whole (`Payloads.attach`).
-- Fields that this version does not know are kept.
+Why payloads apart: records of one notebook share large values, such as pictures, and each value
+is stored once.
 
-Here `ours` is the value of `nb.metadata["agent_nb"]`, which may be anything.
+Rules
+- Reading raises nothing. Records are returned whole, with their payloads (`Payloads.attach`).
+- Fields that this version does not know are kept.
+- The parameter `ours` is the value of `nb.metadata["agent_nb"]`; it may be any JSON value.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _read_bare_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_readable_record(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value has what every reader of records needs: an id and a list of events."""
+    """Return whether a value has what all readers of records need: an id and a list of events."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("id"), str)
@@ -78,10 +80,12 @@ def build_metadata(
     for cell, listed in sorted(runs.items()):
         bare[cell] = []
         for record in listed:
-            part, own = Payloads.detach(record)
-            bare[cell].append(part)
-            # a damaged payload does not replace a sound one of the same key
-            payloads |= {k: v for k, v in own.items() if k not in payloads or own.sound(k)}
+            bare_record, own_payloads = Payloads.detach(record)
+            bare[cell].append(bare_record)
+            # a damaged payload must not replace a sound one under the same key
+            payloads |= {
+                k: v for k, v in own_payloads.items() if k not in payloads or own_payloads.sound(k)
+            }
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {
         "payloads": dict(sorted(payloads.items())),

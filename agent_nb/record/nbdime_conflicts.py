@@ -1,7 +1,7 @@
-"""Records that nbdime could not merge because both sides of a merge added runs to one cell.
+"""Records that nbdime could not merge, because both sides of a merge added runs to one cell.
 
-nbdime keeps what it cannot merge under `nbdime-conflicts` in the notebook's metadata, as the diffs
-of both sides. These records would be lost to our readers, which read our own key only.
+Why: nbdime keeps what it cannot merge under `nbdime-conflicts` in the notebook's metadata, as the
+diffs of both sides. Our other readers look only under our own key and would miss these records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NBDIME = "nbdime-conflicts"  # {side: [entry of a diff, …]}
 
 
 def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """Return (cell id, whole record) of nbdime's conflicts; with `take`, remove ours from there."""
+    """Return (cell id, whole record) of nbdime's conflicts; with `take`, remove our conflicts."""
     metadata = metadata_of(nb)
     conflicts = as_dict(metadata.get(NBDIME))
     our_entries = [
@@ -35,7 +35,7 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
         metadata.pop(NBDIME)
         metadata |= {NBDIME: others} if any(others.values()) else {}
     added = [(path, value) for entry in our_entries for path, value in _walk(entry)]
-    # a record may need a payload that is a conflict too, or one that both sides share
+    # a record may need a payload that is itself in conflict, or one that both sides share
     payloads = Payloads.of(
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
         {path[2]: value for path, value in added if path[1] == "payloads"},

@@ -1,11 +1,11 @@
-"""The normal form of outputs that are compared: what differs from run to run by chance is equal.
+"""The normal form in which outputs are compared; it hides what differs between runs by chance.
 
-Why here: drift of a replay and the difference of two runs must agree on what "different" means.
+Why here: the drift of a replay and the comparison of two runs must agree on what "different" means.
 
 Rules
 - Ignored: overwritten lines and progress bars (`wire.Console`), colour codes, hexadecimal addresses
-  (0x7f…), the folders of absolute paths, cell numbers (In[3]), clock times and seconds with
-  fractions, durations in milliseconds or less, white space at line ends and around the text.
+  (0x7f…), the folders of absolute paths, cell numbers (In[3]), clock times, seconds and minutes
+  with fractions, durations in milliseconds or less, white space at line ends and around the text.
 - Everything else counts: plain numbers, and whole seconds too (`12 s`, `12:30:01`).
 - JSON values are compared as canonical text, so that 1 and 1.0 are the same.
 """
@@ -30,7 +30,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b\d+:\d{2}:\d{2}[.,]\d+\b"), "…:…"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:ns|µs|μs|us|ms)\b"), "… s"),
     (re.compile(r"\b\d+\.\d+(?:e[+-]?\d+)? ?(?:s|sec|secs|seconds?|min|minutes?)\b"), "… s"),
-    # white space at line ends; each blank is tried once, so that long rows of blanks stay quick
+    # white space at line ends; possessive `++` keeps long runs of blanks from taking quadratic time
     (re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)"), ""),
 )
 

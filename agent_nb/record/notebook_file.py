@@ -1,20 +1,20 @@
-"""Moving records from outputs into the notebook's metadata, and keeping them with their cells.
+"""Move records from outputs into the notebook's metadata, and keep them with their cells.
 
-Why: records in outputs vanish with "clear outputs" and fill the screen of a diff. In the metadata
-they stay with their cell. `NotebookRuns.lift` moves them on every save: the Jupyter Server hook,
+Why: "clear outputs" deletes records in outputs, and there they fill a diff. In the metadata they
+stay with their cell. `NotebookRuns.lift` moves them on every save: the hook of the Jupyter server,
 our runner and `jupyter agent-nb pack` call it.
 
 Rules
-- `lift` is idempotent, and does not touch a notebook that holds nothing of ours or that a
+- `lift` is idempotent. It does not touch a notebook that holds nothing of ours, or whose metadata a
   newer version wrote.
 - Records of the file on disk are kept (`previous`): a front end's stale copy must not erase a run.
-  Of each cell the newest three executions stay; no record displaces one that this user has signed
+  Each cell keeps its newest three executions; no record displaces one that this user has signed
   (`ranking`).
-- Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped by
-  the second; a front end that loaded them before does not bring them back without their cell.
-- A pasted cell refers to a run and gets a copy of it. Cells that were split, merged or renumbered:
-  see `split_merge`. Forgotten runs: see `forgotten`.
-- Signatures by other people (`countersign`) stay as long as the record they are about.
+- The runs of a deleted cell survive one save, because an undo may bring the cell back; the second
+  save drops them. A front end that still sends them does not restore them without their cell.
+- A pasted cell refers to a run and gets a copy of it. `split_merge` handles cells that were split,
+  merged or renumbered, `forgotten` the runs that the user deleted.
+- Signatures by other people (`countersign`) stay as long as the record that they sign.
 """
 
 from __future__ import annotations
@@ -60,12 +60,13 @@ class CellRecord(NamedTuple):
 
 
 class NotebookRuns:
-    """The recorded runs of a notebook, wherever they stand: in its metadata, in outputs, or where
-    nbdime set them aside. Cells are named as by `with_ids`.
+    """The recorded runs of a notebook: in its metadata, in outputs, or in nbdime's conflicts.
+
+    Cells without an id are named as `with_ids` names them.
     """
 
     def __init__(self, nb: Notebook) -> None:
-        self._nb: Any = nb  # what changes it needs a dict
+        self._nb: Any = nb  # the methods that change the notebook need a dict
         self._metadata = metadata_of(nb)
         self._ours = self._metadata.get(METADATA_KEY)
 
@@ -75,8 +76,9 @@ class NotebookRuns:
 
     @property
     def newer_format_notice(self) -> str:
-        """Why these records are not played as a test, packed or signed, and what to do; "" if this
-        version knows their format.
+        """Why these records cannot be tested, packed or signed, and what to do.
+
+        "" if this version knows their format.
         """
         if not self.has_newer_format():
             return ""
@@ -84,9 +86,9 @@ class NotebookRuns:
         return f"a newer agent_nb wrote its records (version {version}; this one knows {METADATA_VERSION}). Nothing in it was changed. Update with: pip install -U jupyter-agent-nb"
 
     def list_all(self) -> list[CellRecord]:
-        """Return all records in the order of the cells, then those of cells that are gone.
+        """Return all records in the order of the cells, then those of deleted cells.
 
-        Those of a cell come oldest first; equal records of one cell count once.
+        The records of one cell come oldest first; equal ones count once.
         """
         nb = with_ids(self._nb)
         by_cell: dict[str, list[Record]] = {cell_id(c): [] for c in list_cells(nb)}
@@ -109,14 +111,14 @@ class NotebookRuns:
         ]
 
     def all_by_cell(self) -> Runs:
-        """Return all records by the id that their cell has now, oldest first."""
+        """Return all records by the present id of their cell, oldest first."""
         listed: Runs = {}
         for item in self.list_all():
             listed.setdefault(item.cell, []).append(item.record)
         return reassign_runs(list_cells(with_ids(self._nb)), listed)
 
     def by_cell(self) -> Runs:
-        """Return the whole records that are kept, by the id their cell has now, newest first."""
+        """Return the whole records that are kept, by the present id of their cell, newest first."""
         nb = with_ids(self._nb)
         lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
         merged = _merged(lifted, _set_aside(nb), in_outputs(nb))
@@ -140,22 +142,24 @@ class NotebookRuns:
             or not isinstance(nb.get("cells"), list)
         ):
             return False
-        named = with_ids(nb)  # shares outputs and metadata with `nb`
-        listed = list_cells(named)
-        present = {cell_id(c) for c in listed}
-        aside = _set_aside(nb, take=True)
+        nb_with_ids = with_ids(nb)  # shares outputs and metadata with `nb`
+        cells = list_cells(nb_with_ids)
+        present = {cell_id(c) for c in cells}
+        unmerged = _set_aside(nb, take=True)
         forgotten = take_forgotten(nb, previous, mine)
-        # a front end that loaded runs of a cell that is gone does not bring them back
+        # a front end that still holds the runs of a deleted cell must not restore them
         loaded = {
             cell: runs_of_cell
-            for cell, runs_of_cell in reassign_runs(listed, stored_runs(mine)).items()
+            for cell, runs_of_cell in reassign_runs(cells, stored_runs(mine)).items()
             if cell in present or not isinstance(previous, dict)
         }
-        on_disk = reassign_runs(listed, stored_runs(previous))
-        runs = remove_forgotten(_merged(on_disk, loaded, aside, in_outputs(named)), forgotten)
-        runs = _merged(runs, find_copied_runs(named, runs))
-        runs = _merged(runs, inherit_runs(listed, runs))
-        runs = _without_leaving(runs, find_leaving_runs(listed, runs))
+        on_disk = reassign_runs(cells, stored_runs(previous))
+        runs = remove_forgotten(
+            _merged(on_disk, loaded, unmerged, in_outputs(nb_with_ids)), forgotten
+        )
+        runs = _merged(runs, find_copied_runs(nb_with_ids, runs))
+        runs = _merged(runs, inherit_runs(cells, runs))
+        runs = _without_leaving(runs, find_leaving_runs(cells, runs))
         gone = _gone(runs, present, mine, previous)
         runs = {
             cell: runs_of_cell
@@ -166,7 +170,7 @@ class NotebookRuns:
             return False
         still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
         self._write(build_metadata(runs, still_gone, forgotten, mine, previous))
-        write_references(named, runs)
+        write_references(nb_with_ids, runs)
         return True
 
     def refer_to_metadata(self) -> None:
@@ -176,9 +180,9 @@ class NotebookRuns:
     def remove_widgets(self, going_on: Callable[[str], bool] = lambda run: False) -> int:
         """Remove our widgets, which a fresh kernel does not know; return how many.
 
-        They are buttons, and the live views of runs. The static form of a run stays. While a run
-        is `going_on`, its view stays too, in an output of its own below that form: a page that
-        opens then shows both.
+        These are buttons and the live views of runs. The static form of a run stays. While a run is
+        `going_on`, its live view stays too, in an output of its own below the static form: a page
+        that is opened then shows both.
         """
         count = 0
         for cell, output in list(all_outputs(self._nb)):
@@ -190,46 +194,47 @@ class NotebookRuns:
                 del data[WIDGET]
                 count += 1
                 continue
-            over = live is not None and not going_on(str(live))
-            if (RunNumbers.BUTTON in numbers or over) and data.keys() <= {WIDGET}:
+            ended = live is not None and not going_on(str(live))
+            if (RunNumbers.BUTTON in numbers or ended) and data.keys() <= {WIDGET}:
                 _replace(cell, output)
             elif live is not None and {WIDGET, "text/html"} <= data.keys():
                 view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
-                _replace(cell, output, output, *([] if over else [view]))
+                _replace(cell, output, output, *([] if ended else [view]))
             else:
                 continue
             count += 1
         return count
 
     def drop_unbegun(self, executed: Collection[str], since: float) -> None:
-        """Remove stale runs of Python code: of `executed` cells that began none after `since`.
+        """Remove stale runs that Python code in a cell began.
 
-        `since` is in epoch seconds.
+        A run is stale if its cell was `executed` and began no such run after `since` (epoch
+        seconds).
         """
         if not as_dict(self._ours):
             return
         runs = stored_runs(self._ours)
         for cell in runs.keys() & executed:
-            begun = [
+            code_runs = [
                 r
                 for r in runs[cell]
                 if r.get("execution") and r.get("conversation") == Provenance.NO_CONVERSATION
             ]
-            if begun and all(read_start_time(r) < since for r in begun):
-                runs[cell] = [r for r in runs[cell] if r not in begun]
+            if code_runs and all(read_start_time(r) < since for r in code_runs):
+                runs[cell] = [r for r in runs[cell] if r not in code_runs]
         self._rewrite({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
-        """Remove these runs; their cells have `known` runs again, as far as they are kept."""
+        """Remove the `dropped` runs; give their cells back the `known` ones that are kept."""
         if not dropped or not as_dict(self._ours):
             return
         runs = stored_runs(self._ours)
         for cell, listed in runs.items():
-            left = [r for r in listed if r["id"] not in dropped]
-            if len(left) < len(listed):
-                ids = {r["id"] for r in left}
-                rest = [r for r in known.get(cell, ()) if r["id"] not in ids]
-                runs[cell] = CellRecords([*left, *rest]).select_kept(user_key())
+            remaining = [r for r in listed if r["id"] not in dropped]
+            if len(remaining) < len(listed):
+                ids = {r["id"] for r in remaining}
+                restored = [r for r in known.get(cell, ()) if r["id"] not in ids]
+                runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key())
         self._rewrite(runs)
 
     def strip(self) -> int:
@@ -246,8 +251,8 @@ class NotebookRuns:
     def merge_metadata(ours: Any, theirs: Any, runs: Runs) -> dict[str, Any] | None:
         """Return our metadata of a merged notebook; None if it holds no runs and no marks.
 
-        `runs` carry their payloads. Signatures and marks are those of both sides; fields that this
-        version does not know are ours.
+        `runs` contain their payloads. Signatures and marks come from both sides, fields that this
+        version does not know from `ours`.
         """
         sides = [as_dict(ours), as_dict(theirs)]
         marks = (mark for side in sides for mark in as_list(side.get(FORGOTTEN)))
@@ -263,7 +268,7 @@ class NotebookRuns:
         return merged if runs or forgotten else None
 
     def _rewrite(self, runs: Runs) -> None:
-        """Write other runs into our metadata; the rest of them stays."""
+        """Replace the runs in our metadata; the other fields stay."""
         mine = as_dict(self._ours)
         gone, forgotten = mine.get("gone") or {}, mine.get(FORGOTTEN) or []
         self._write(build_metadata(runs, gone, forgotten, mine, None))
@@ -297,7 +302,7 @@ def _either(one: Record | None, other: Record) -> Record:
 
 
 def _set_aside(nb: Notebook, *, take: bool = False) -> Runs:
-    """Return the records that nbdime set aside; with `take`, remove them from there."""
+    """Return the records in nbdime's conflicts; with `take`, remove these conflicts."""
     runs: Runs = {}
     for cell, record in list_unmerged_records(nb, take=take):
         if cell and is_readable_record(record):
@@ -306,7 +311,7 @@ def _set_aside(nb: Notebook, *, take: bool = False) -> Runs:
 
 
 def _without_leaving(runs: Runs, left: dict[str, set[str]]) -> Runs:
-    """Return the runs without those that cells give up; runs that a cell only followed stay."""
+    """Return `runs` without those that cells give up; runs that a cell only followed stay."""
     return {
         cell: [
             r
@@ -319,7 +324,7 @@ def _without_leaving(runs: Runs, left: dict[str, set[str]]) -> Runs:
 
 
 def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
-    """Return for how many saves each cell with runs has been gone, this save included.
+    """Return for how many saves each deleted cell with runs has been missing, with this one.
 
     Only saves over an existing file count.
     """
@@ -332,5 +337,5 @@ def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, 
 
 def _replace(cell: Cell, output: Any, *others: Any) -> None:
     """Put other outputs in the place of one."""
-    at = next(i for i, other in enumerate(cell["outputs"]) if other is output)
-    cell["outputs"] = [*cell["outputs"][:at], *others, *cell["outputs"][at + 1 :]]
+    index = next(i for i, other in enumerate(cell["outputs"]) if other is output)
+    cell["outputs"] = [*cell["outputs"][:index], *others, *cell["outputs"][index + 1 :]]

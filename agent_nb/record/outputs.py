@@ -1,4 +1,7 @@
-"""What the outputs of cells hold of runs: records, references to records, and figures about runs.
+"""What outputs of cells hold about runs: records, references to records, and numbers for people.
+
+Why: a front end saves what its outputs hold and knows nothing of our metadata, so a new record
+reaches the file in an output.
 
 Rules
 - A record in an output counts only where our publisher put it (`read_published_record`).
@@ -19,12 +22,12 @@ from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
 
 
 class RunNumbers(dict[str, Any]):
-    """Our metadata of an output, about the run that it shows; empty if it shows none.
+    """Our metadata of an output, which describe the run that it shows; empty without a run.
 
     `run` is the id of the run; the other fields are numbers and texts for people and the runner.
     """
 
-    PART = "part"  # the id of the run whose page, divided at its charts, goes on in the output
+    PART = "part"  # the id of the run whose page, divided at its charts, continues in the output
     LIVE = "live"  # the id of the run in progress that the output shows
     BUTTON = "button"  # the id of the run that a button acts on; such outputs are never saved
     FORGET = "forget"  # the ids of runs that `%agent forget` removed
@@ -38,8 +41,8 @@ class RunNumbers(dict[str, Any]):
     def list_all(cls, nb: Notebook) -> list[tuple[str, RunNumbers]]:
         """Return (cell id, numbers) of every run shown in the outputs, in notebook order.
 
-        A run that ended after its cell stands in the output of a later cell; its `cell_id` names
-        its own cell, whose id is returned if the notebook still has that cell.
+        A run that ends after its cell stands in the output of a later cell. Its `cell_id` names its
+        own cell, and that id is returned if the notebook still has the cell.
         """
         present = {cell_id(c) for c in list_cells(nb)}
         listed = []
@@ -84,7 +87,7 @@ def in_outputs(nb: Notebook) -> Runs:
 
 
 def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
-    """Return the runs that cells refer to and do not have, by cell id: the cells were pasted."""
+    """Return, by cell id, the runs that pasted cells refer to but do not have."""
     known = {r["id"]: r for listed in runs.values() for r in listed}
     copied: Runs = {}
     present = {cell_id(c): c for c in list_cells(nb)}
@@ -102,13 +105,13 @@ def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
 
 
 def _maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
-    """Return the id of another cell that began the run shown in an output of `cell`, else ""."""
+    """Return the id of the other cell that began the run in an output of `cell`, else ""."""
     maker = record.get("cell")
     if not record.get("execution") or maker == cell_id(cell):
         return ""
     if not isinstance(maker, str) or maker not in present:
         return ""
-    # a cell with the same text is a copy, and counts as the maker
+    # a cell with the same text is a copy, and counts as the one that began the run
     return "" if record.get("source") == source_hash(source_of(cell)) else maker
 
 

@@ -1,12 +1,14 @@
-"""One event as it stands in a record, and back.
+"""Pack one event into the JSON of a record, and unpack it.
+
+Why: records are read in diffs and shared, so they omit what reading can restore.
 
 Rules
 - `seq` is stored only if it is not the position in the record, and `run` only if it is not the
   record's id. When read, `seq` is always the position.
 - `args` that are exactly the JSON of `raw_args` are stored as `{"$raw": true}`; long `chunks` are
   compressed; a picture is a payload, so that it is stored once; `packing` packs all other values.
-- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}. Fields of
-  an event that are nan or infinite are dropped, and a time beyond `LATEST` becomes 0.
+- Unpacking raises nothing. Malformed chunks are dropped, malformed arguments become {}, nan and
+  infinite fields get their defaults, and a time beyond `LATEST` becomes 0.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
 
 def _spells_out(raw: str, args: dict[str, Any]) -> bool:
     """Return whether `raw` is the JSON text of exactly `args`, order and number types included."""
-    # 1 == 1.0 == True and the order of keys do not count for ==; repr shows both
+    # == takes 1, 1.0 and True as equal and ignores the order of keys; repr shows both
     decoded = _decode_json(raw)
     return isinstance(decoded, dict) and decoded == args and repr(decoded) == repr(args)
 
@@ -148,8 +150,8 @@ def _in_order_of(value: Any, like: Any) -> Any:
 def _refit(event: Think | Respond | Call) -> Event:
     """Return the event with `chunks` whose lengths add up to the length of its text.
 
-    They may not, because the text contains the reader's home folder instead of the writer's. The
-    last chunks are shortened, or the last one lengthened.
+    They may not add up, because the text contains the reader's home folder instead of the writer's.
+    Then the last chunks are shortened, or the last one is lengthened.
     """
     text = block_text(event)
     try:
@@ -158,9 +160,9 @@ def _refit(event: Think | Respond | Call) -> Event:
         return msgspec.structs.replace(event, chunks="")
     if sum(n for n, _ in pairs) == len(text):
         return event
-    fitted, left = [], len(text)
+    fitted, remaining = [], len(text)
     for n, gap in pairs:
-        fitted.append((min(n, left), gap))
-        left -= fitted[-1][0]
-    fitted[-1] = (fitted[-1][0] + left, fitted[-1][1])
+        fitted.append((min(n, remaining), gap))
+        remaining -= fitted[-1][0]
+    fitted[-1] = (fitted[-1][0] + remaining, fitted[-1][1])
     return msgspec.structs.replace(event, chunks=encode_chunks(fitted))

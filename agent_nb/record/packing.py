@@ -1,7 +1,7 @@
-"""JSON values in a form that survives every reader and hides the machine: the values of a record.
+"""The form of the values in a record: JSON that every reader preserves and that names no machine.
 
 Why: JavaScript turns 1.0 into 1, loses digits beyond 2**53 and has no NaN. A notebook is shared, so
-it must not name the writer's home. A large value that occurs twice is stored once.
+it must not name the writer's home folder. A large value that occurs twice is stored once.
 
     {"$int": "9007199254740993"}   an integer that JavaScript cannot hold
     {"$float": "nan"}              nan, inf or -inf
@@ -15,8 +15,8 @@ Rules
   that are not JSON become text.
 - The home folder in a text becomes the home folder of the reader.
 - Hashes are made of the text of `encode_canonical`: sorted keys, no spaces, numbers as above.
-- A hostile value neither raises nor takes unlimited memory: where it is too deep, too large or
-  missing, a text says so.
+- A hostile value neither raises nor takes unlimited memory: a text stands for a value that is too
+  deep, too large or missing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ..wire import SAFE, Shown, dumps, encode_canonical
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place
-DEEPEST = 200
-BUDGET = 1 << 28  # bytes of payloads that one record may unpack, counted at each use
+DEEPEST = 200  # levels of nested values that are packed
+BUDGET = 1 << 28  # bytes of payloads that one record may unpack, each use counted
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
-REFERENCE = '"$payload"'  # the canonical text of a value that needs a payload contains it
+REFERENCE = '"$payload"'  # stands in the canonical text of every value that needs a payload
 PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
 # the keys of objects that stand for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
-_SHORTEST_HOME = 3  # characters; "/" would match everywhere
+_SHORTEST_HOME = 3  # characters; a shorter path, such as "/", would match everywhere
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
 
@@ -114,7 +114,7 @@ class Payloads(dict[str, Any]):
     stored without them (`detach`), and one mapping holds the payloads of all. A record is made
     whole where its file or output is read; functions of whole records need no second argument.
 
-    `checked`: key: whether its value has the right hash; shared between selections (`only`).
+    `checked` maps a key to whether its value has the right hash; selections (`only`) share it.
     """
 
     def __init__(
@@ -194,16 +194,16 @@ class Payloads(dict[str, Any]):
 
     @staticmethod
     def find_needed_keys(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
-        """Return the payload keys that a packed value needs, also those its payloads need."""
+        """Return the payload keys that a packed value and its payloads need."""
         keys: set[str] = set()
         pending = Payloads.find_keys(packed)
         while pending:
             keys |= pending
             pending = {
                 key
-                for have in pending
-                if have in payloads
-                for key in Payloads.find_keys(payloads[have])
+                for known_key in pending
+                if known_key in payloads
+                for key in Payloads.find_keys(payloads[known_key])
             } - keys
         return keys
 
@@ -226,7 +226,7 @@ class Packer:
     def _is_large(self, packed: Any) -> bool:
         """Return whether the canonical text of a packed value is large."""
         with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-            if 2 * len(dumps(packed)) < self._large:  # only numbers make the texts differ
+            if 2 * len(dumps(packed)) < self._large:  # the two texts differ only in numbers
                 return False
         return len(encode_canonical(packed)) > self._large
 
@@ -299,7 +299,9 @@ class Unpacker:
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""
-        return self._unpack(value, DEEPEST + 2)  # a payload around it, a mark at the bottom
+        return self._unpack(
+            value, DEEPEST + 2
+        )  # two levels more: a payload around the value, a mark at its deepest level
 
     def _unpack(self, value: Any, depth: int) -> Any:
         """Return the value of a packed form that is nested at most `depth` levels deep."""

@@ -1,18 +1,18 @@
 """Whether two pictures look the same.
 
-Why: a figure that is drawn again is rarely the same file.
+Why: a figure that is drawn again is rarely the same file, byte for byte.
 
 Rules
-- Of charts and tables the JSON and the HTML are compared (`displays`), not the picture beside them.
-- Equal files are the same. If both figures carry data of what they show (`figure_data`), and the
-  same version of a library drew them, these data are compared; if they are incomplete, the pixels
-  are compared too.
-- Otherwise two figures are the same if their sizes are equal, and in at most one pixel of a hundred
-  red, green, blue or opacity differs by more than 16 of 255. Other pictures must also be the same
-  in each tile of 16 × 16 pixels; there a pixel may have any value between its neighbours, because
-  drawing smooths edges.
-- Pictures come from strangers: only the `FORMATS` are opened, and only up to `LARGEST` pixels. Of
-  all others only the bytes are compared.
+- Charts and tables are compared by their JSON or HTML (`displays`), not by the picture beside it.
+- Equal files look the same. If both figures carry data of what they show (`figure_data`), and the
+  same version of a library drew them, these data are compared; if the data are incomplete, the
+  pixels are compared too.
+- Otherwise two figures look the same if their sizes are equal, and at most one pixel of a hundred
+  differs by more than 16 of 255 in red, green, blue or opacity. Other pictures must also look the
+  same in each tile of 16 × 16 pixels; there a pixel may have any value between its neighbours,
+  because drawing smooths edges.
+- Pictures come from strangers: only the `FORMATS` are opened, and only up to `LARGEST` pixels. All
+  others look the same only if they are equal files.
 - Pillow is optional; without it, pictures are not compared, and the result says so.
 """
 
@@ -31,7 +31,7 @@ from .figure_data import FigureData, SameText, compare_figure_data
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # Pillow reads others with programs such as Ghostscript
 LARGEST = 40_000_000  # pixels
-OFF = 16  # tolerated difference of a channel, of 255
+OFF = 16  # the tolerated difference of a channel, out of 255
 SHARE = 0.01  # of all pixels may differ by more than OFF
 TILE = 16  # pixels of a tile's side
 # (levels, share): at most this share of a tile's pixels may lie more than so many levels (of 255)
@@ -92,12 +92,12 @@ class PictureComparison(msgspec.Struct, frozen=True):
         `same_text` compares the texts of figures. `figure`: treat the pictures as figures, whether
         or not they carry data.
         """
-        charts = [Shown(side).display for side in (recorded, fresh) if isinstance(side, Mapping)]
+        displays = [Shown(side).display for side in (recorded, fresh) if isinstance(side, Mapping)]
         # a chart or a table is compared by its JSON or HTML, not by the picture beside it
-        if any(charts):
-            if not all(charts) or len(charts) == 1:
+        if any(displays):
+            if not all(displays) or len(displays) == 1:
                 return cls(f"it was {_say(recorded)}, and is {_say(fresh)}")
-            return cls(DisplayPair(*charts).difference(same_text))
+            return cls(DisplayPair(*displays).difference(same_text))
         old, new = _data(recorded), _data(fresh)
         if old == new:
             return cls()
@@ -125,7 +125,7 @@ def _is_display(picture: Picture) -> bool:
 
 
 def _say(picture: Picture | None) -> str:
-    """Return what an attachment shows in a word or two."""
+    """Return in a word or two what an attachment shows."""
     display = Shown(picture).display if isinstance(picture, Mapping) else {}
     return next(
         filter(None, map(DisplayPair.kind_name, display)), "text" if display else "a picture"
@@ -150,7 +150,7 @@ def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureCompari
         return PictureComparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
         files = [base64.b64decode(one) for one in (recorded, fresh)]
-        # before anything is opened; formats that are not measured are checked after opening
+        # checked before anything is opened; a format that cannot be measured is checked afterwards
         sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
         if max(sizes, default=0) > LARGEST:
             return _too_large(max(sizes))
@@ -198,14 +198,14 @@ def _describe_tile(old: Any, new: Any) -> str:
     from PIL import ImageChops
 
     distance = _largest_channel(ImageChops.lighter(_excess(old, new), _excess(new, old)))
-    for least, share in TILES:
+    for limit, share in TILES:
         # 255 where a pixel is farther outside, else 0; `reduce` takes the mean of each tile, which
         # is 255 times the share of such pixels
-        shares = distance.point([255 * (level > least) for level in range(256)]).reduce(TILE)
+        shares = distance.point([255 * (level > limit) for level in range(256)]).reduce(TILE)
         worst = shares.getextrema()[1]
         if worst > share * 255:
-            at = shares.tobytes().index(worst)
-            x, y = (n * TILE for n in (at % shares.width, at // shares.width))
+            index = shares.tobytes().index(worst)
+            x, y = (n * TILE for n in (index % shares.width, index // shares.width))
             return f"{worst / 255:.0%} of its pixels near ({x}, {y}) differ"
     return ""
 

@@ -1,16 +1,16 @@
-"""The order in which records of a cell are tried, and which of them are kept.
+"""In which order the records of a cell are tried, and which of them are kept.
 
 Why one place: anyone who can write into a notebook can write any time into a record. A forged
-record must neither come before the user's own nor displace them.
+record must neither come before the user's own records nor displace them.
 
 Rules
-- The user's own records (`signing.is_own_record`), and under `test` those of signers, come before
-  others, whatever times they name; among equals the newest start comes first.
+- The user's own records (`signing.is_own_record`), and in `jupyter agent-nb test` those of signers,
+  come before others, whatever times they name. Within each group the newest start comes first.
 - A start that is not a time, or lies in the future, counts as the oldest; `TOLERANCE` allows for
   clocks that differ.
-- Of a cell the newest `CellRecords.EXECUTIONS` executions stay, each with all its runs; a record
-  that names no execution is one by itself. Records of others never displace the user's, but their
-  newest execution always finds room: a colleague may just have recorded it.
+- A cell keeps its newest `CellRecords.EXECUTIONS` executions, each with all its runs; a record that
+  names no execution counts as one. Records of others never displace the user's, but their newest
+  execution is always kept: a colleague may just have recorded it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from collections.abc import Collection
 from .record import Record
 from .signing import covers_record, is_intact, is_own_record
 
-TOLERANCE = 300.0  # seconds
+TOLERANCE = 300.0  # seconds that a start may lie in the future
 END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999, in epoch seconds
 
 
 class CellRecords(list[Record]):
     """The records of one cell, in any order. Its methods return new lists."""
 
-    EXECUTIONS = 3  # that are kept
+    EXECUTIONS = 3  # executions of a cell that are kept
 
     def oldest_first(self) -> list[Record]:
         """Return the records by their start, the oldest first."""
@@ -44,7 +44,7 @@ class CellRecords(list[Record]):
         `signed` holds the hashes of records that signers have signed.
         """
         ordered = self.newest_first()
-        if len(ordered) < 2:  # whose it is decides nothing, and costs a hash over the record
+        if len(ordered) < 2:  # one record has no order, and checking whose it is would cost a hash
             return ordered
         return sorted(
             ordered,
@@ -57,11 +57,13 @@ class CellRecords(list[Record]):
         ordered = self.newest_first()
         if len(ordered) <= self.EXECUTIONS:
             return ordered
-        own: dict[str, list[Record]] = {}  # by execution, as are the others; newest first
+        own: dict[
+            str, list[Record]
+        ] = {}  # execution -> its records, the newest first; `others` too
         others: dict[str, list[Record]] = {}
         for record in ordered:
-            whose = own if is_own_record(record, key) else others
-            whose.setdefault(_execution(record), []).append(record)
+            group = own if is_own_record(record, key) else others
+            group.setdefault(_execution(record), []).append(record)
         kept_own = list(own.values())[: self.EXECUTIONS]
         kept_others = list(others.values())[: max(self.EXECUTIONS - len(own), 1)]
         records = [record for listed in (*kept_own, *kept_others) for record in listed]
@@ -92,14 +94,14 @@ def _execution(record: Record) -> str:
 
 
 def _sort_key(record: Record) -> tuple[float, float]:
-    """Order by start; of starts in the future, which all count as 0, by what they claim."""
+    """Sort by start; starts in the future all count as 0, and are sorted by the time they claim."""
     return read_start_time(record), _claimed(record)
 
 
 def _claimed(record: Record) -> float:
     """Return the start that a record names, 0 if it is not a valid time."""
     value = record.get("started")
-    sound = (
+    valid = (
         isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= END_OF_TIME
     )
-    return float(value) if sound else 0.0  # type: ignore[arg-type]  # it is a number
+    return float(value) if valid else 0.0  # type: ignore[arg-type]  # it is a number

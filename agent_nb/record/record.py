@@ -1,18 +1,19 @@
-"""A run as a JSON object: events to a record and back.
+"""A run as a JSON object: a record is made from events, and read back into events.
 
-A record stands in a cell's output and contains its payloads, or in the notebook's metadata, where
-all records share the payloads beside them (`metadata`, `packing.Payloads`).
+Why: a run must outlive its kernel, and be read, compared and replayed on another machine. A record
+in a cell's output contains its payloads; the records in the notebook's metadata share theirs, which
+stand beside them (`metadata`, `packing.Payloads`).
 
 Rules
-- `hash` covers every field except `hash`, `signature` and `payloads`. It still fixes the payloads:
-  the events refer to each by its SHA-256. A hash is compared in the scheme it was made with
-  (`packing.hash_text`), so that the hashes of older records stay valid.
+- `hash` covers every field except `hash`, `signature` and `payloads`. It still protects the
+  payloads, because the events refer to each by its SHA-256. A hash is compared in the scheme it was
+  made with (`packing.hash_text`), so that the hashes of older records stay valid.
 - A record never changes after it was made. Records of other versions are read as far as possible;
   reading raises nothing.
 - A run without `end` is closed as interrupted when it is read: every call has one result, and `end`
   is the last event.
-- No clock and no file is read: times come from the events or the caller, the home folder's path
-  from the caller or the environment.
+- This file reads no clock and no other file: times come from the events or the caller, the home
+  folder's path from the caller or the environment.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ Record = Mapping[str, Any]
 
 
 class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The fields of a record. `events` are packed events, `started` epoch seconds, `cut` what the
-    size limit took away.
+    """The fields of a record. `events` are packed events, `started` is in epoch seconds, and `cut`
+    lists what the size limit removed.
 
-    `cell` is the id of the cell it was made in, `source` the SHA-256 of that cell's text and
-    `occurrence` its number among cells of equal text; `conversation` and `fresh` say where the run
-    belongs. `execution` is the id of the execution of the cell that began it; for a run of Python
-    code `ordinal` is its number among those that this execution began, from 1, and `call` names the
-    call of a tool that began it, as `run/call`. `row` is the key of the row of a map that it
-    answers (`row_store`), and `beside` what that row took beside this run: seconds that it `waited`
-    for a place, and how many runs broke off before (`broken`), with their `input`, `written` and
-    `cost`.
+    `cell` is the id of the cell that made the run, `source` the SHA-256 of that cell's text and
+    `occurrence` the cell's number among cells of equal text; `conversation` and `fresh` say where
+    the run belongs. `execution` is the id of the execution of the cell that began the run. If
+    Python code began it, `ordinal` is its number among the runs of this execution, from 1, and
+    `call` names the tool call that began it, as `run/call`. `row` is the key of the row of a map
+    that the run answers (`row_store`). `beside` holds what that row needed in addition to this run:
+    the seconds that it `waited` for a slot, the number of runs that broke off before (`broken`),
+    and what these used (`input`, `written`, `cost`).
     """
 
     format: int = FORMAT
@@ -80,7 +81,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Which cell, execution and call began a run; `RecordFields` describes each field."""
 
-    # `conversation` of a run that Python code began or that a cell only followed
+    # the `conversation` of a run that Python code began, or that a cell only followed
     NO_CONVERSATION: ClassVar = ""
 
     cell: str = ""
@@ -113,7 +114,7 @@ def run_record(
     cap: the largest size of its JSON in bytes, payloads included.
     """
     packer = Packer(home_at(_home(home)))
-    # the id of the run: a plain list of events may begin with some that have none
+    # a plain list of events may begin with some that have no run id
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [
         pack_event(event, position, run, packer)

@@ -1,16 +1,17 @@
 """All calls that a record can run again: those of its log, of its sub-agents, and of the records
 inside it.
 
-Why one place: what is listed before a signature must be what the signature lets run. Code that
-lists, counts, trusts or replays recorded calls asks here (`tests/test_architecture.py` asserts it).
+Why one place: a signature must allow exactly the calls that were listed before it was made. All
+code that lists, counts, trusts or replays recorded calls uses this file
+(`tests/test_architecture.py` asserts that).
 
 Rules
-- A call can run again if it began and ended `ok` or with an error; it runs with the arguments that
+- A call can run again if it began, and ended `ok` or with an error. It runs with the arguments that
   were approved, else with the model's.
-- Sub-agents stand in the log of their parent; rows of maps are records of their own, and may hold
-  further ones. Their order is that of their keys, so that it is the same on every machine.
-- A record with more inside than `MOST` records or `DEEPEST` levels is refused (UsageError): what
-  cannot be listed is not signed.
+- The log of an agent contains the calls of its sub-agents. Rows of maps have records of their own,
+  which may contain further ones; they are read in the order of their keys, on every machine.
+- A record that contains more than `MOST` records, or more than `DEEPEST` levels of them, is refused
+  (UsageError), because what cannot be listed must not be signed.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from .packing import digest_value
 from .record import Record, events_of
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
-MOST = 20_000  # records inside one
-DEEPEST = 8
+MOST = 20_000  # records inside one record
+DEEPEST = 8  # levels of records inside records
 TOO_MANY = "it holds more records inside its records than can be listed"
 TOO_DEEP = "the arguments of a call are nested too deeply to be listed"
 _FORM = "calls 1"  # the version of the list that `digest_all` covers
@@ -70,7 +71,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
     @staticmethod
     def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:
-        """Return the calls with their number: equal ones of rows stand once, the others each."""
+        """Return (call, count) pairs; only equal calls of rows are counted together."""
         first: dict[Any, RecordedCall] = {}
         count: dict[Any, int] = {}
         for position, call in enumerate(calls):
@@ -81,10 +82,9 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
     @classmethod
     def digest_all(cls, record: Record) -> tuple[str, bool]:
-        """Return what a signature says of the calls that its maker was shown, and whether any of
-        them is inside (`is_inside`).
+        """Return a digest of the calls that a signer is shown, and whether any of them `is_inside`.
 
-        It is the same on every machine. Raises UsageError for calls that cannot be listed.
+        The digest is the same on every machine. Raises UsageError for calls that cannot be listed.
         """
         calls = cls.list_all(events_of(record, home=_NO_HOME), _NO_HOME)
         listed: list[Any] = []
@@ -97,7 +97,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
 
 class LogCalls:
-    """What one log says about its calls: the decisions, their arguments, and the agents around.
+    """What one log says about its calls: decisions, arguments, and the sub-agents around each.
 
     `rows`: the keys of the rows around the log, outermost first.
     """
@@ -113,17 +113,17 @@ class LogCalls:
         `home`: see `events_of`. Raises UsageError if there are too many.
         """
         count = 0
-        todo: list[tuple[tuple[str, ...], Sequence[Event] | Record]] = [((), log)]
-        while todo:
-            rows, inside = todo.pop()
-            events = events_of(inside, home=home) if isinstance(inside, Mapping) else inside
+        pending: list[tuple[tuple[str, ...], Sequence[Event] | Record]] = [((), log)]
+        while pending:
+            rows, source = pending.pop()
+            events = events_of(source, home=home) if isinstance(source, Mapping) else source
             yield cls(events, rows)
             inner = InnerRecords.of_log(events)
             count += len(inner)
             if inner and (count > MOST or len(rows) == DEEPEST):
                 raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
-            # the last one is read next, so that rows come in the order of their keys
-            todo += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
+            # `pop` takes the last one, so the rows come in the order of their keys
+            pending += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
 
     @cached_property
     def decisions(self) -> dict[str, Approval]:
@@ -132,7 +132,7 @@ class LogCalls:
 
     @cached_property
     def _openers(self) -> dict[str, Call]:
-        """The calls by id, which name the spans of sub-agents."""
+        """The calls by id; the span of a sub-agent is the id of the call that began it."""
         return {e.call_id: e for e in self.log if isinstance(e, Call) and e.span != e.call_id}
 
     def args(self, call: Call) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class LogCalls:
 
 
 def _text(call: RecordedCall) -> str:
-    """Return agents, name and arguments as canonical text, "" if they have none."""
+    """Return agents, name and arguments as canonical text, "" if that is not possible."""
     try:
         return encode_canonical([call.agents, call.name, call.args])
     except (ValueError, RecursionError):

@@ -1,12 +1,12 @@
 """The inputs of a run, and how they differ from the inputs of a recorded run.
 
-Why in addition to digests (`fingerprint`): a digest finds a record; a person who changed an input
-wants to read what changed.
+Why in addition to digests (`fingerprint`): a digest finds a record, but a user whose record no
+longer matches wants to read what changed.
 
 Rules
 - A difference shows the old and the new value: a text as a unified diff, an attachment by its type
-  and size. Of the conversation it names the first turn that differs.
-- Older records lack some values; a value that is missing is not compared. Pure.
+  and size. For the conversation it names the first turn that differs.
+- Older records lack some values; a missing value is not compared. Pure.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .fingerprint import OUTPUT, Digests, turns_of
 from .pictures import PictureComparison
 from .sides import SideBySide
 
-# the size in the text that describes a figure within a prompt
+# the size of a figure, in the text that stands for the figure in a prompt
 _FIGURE_SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
-LONGEST_PROMPT = 60  # characters of a prompt that name a turn
+LONGEST_PROMPT = 60  # characters of the prompt by which a turn is named
 
 
 class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -59,22 +59,22 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
         """Return these inputs with the recorded figures as their own, if they look the same.
 
-        None if they do not, or cannot be compared. Only attachments with a name are figures of the
-        prompt: drawn again, a figure is rarely the same file (`pictures`). All other attachments
-        stay. The recorded prompt is taken too if only the sizes of figures differ in it.
+        None if they look different or cannot be compared. Why: drawn again, a figure is rarely the
+        same file (`pictures`). Only attachments with a name are figures of the prompt; the others
+        stay. The recorded prompt is taken too if the prompts differ only in sizes of figures.
         """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         if len(user.attachments) != len(self.attachments):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
-        drawn = [pair for pair in pairs if pair[1].get("name")]
-        comparison = PictureComparison.of_all(*zip(*drawn, strict=True)) if drawn else None
+        figures = [pair for pair in pairs if pair[1].get("name")]
+        comparison = PictureComparison.of_all(*zip(*figures, strict=True)) if figures else None
         if comparison is None or comparison.difference or comparison.unseen:
             return None
-        same = [before if now.get("name") else now for before, now in pairs]
-        alike = _without_sizes(user.content) == _without_sizes(self.prompt)
-        prompt = user.content if alike else self.prompt
-        return msgspec.structs.replace(self, prompt=prompt, attachments=same)
+        attachments = [before if now.get("name") else now for before, now in pairs]
+        same_text = _without_sizes(user.content) == _without_sizes(self.prompt)
+        prompt = user.content if same_text else self.prompt
+        return msgspec.structs.replace(self, prompt=prompt, attachments=attachments)
 
     def name_inputs(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of changed inputs for the user.
@@ -148,7 +148,7 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
         one, other = (_setting_text(side.get(name)) for side in sampling)
         if one != other:
             yield f"{name}: {one} → {other}"
-    # if a record lacks the requested dialect, requesting the one that its run used is not a change
+    # without a recorded request for a dialect, requesting the one that the run used is no change
     dialect = str(new.get("dialect") or "")
     if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):
         yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"
@@ -173,14 +173,19 @@ def _setting_text(value: Any) -> str:
 
 
 def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
-    known = start.settings.get("turns")  # digests; older records have none
-    if not isinstance(known, list):
+    recorded_turns = start.settings.get("turns")  # digests; older records have none
+    if not isinstance(recorded_turns, list):
         yield "conversation: the turns before this one are not those of the recording"
         return
     turn = next(
-        (n for n, (old, new) in enumerate(zip_longest(known, inputs.turn_digests)) if old != new), 0
+        (
+            n
+            for n, (old, new) in enumerate(zip_longest(recorded_turns, inputs.turn_digests))
+            if old != new
+        ),
+        0,
     )
-    if turn >= len(known):
+    if turn >= len(recorded_turns):
         change = "is new"
     elif turn >= len(inputs.turn_digests):
         change = "is missing"
@@ -193,7 +198,7 @@ def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> It
     )
     first = " ".join(next(prompts, "").split())[:LONGEST_PROMPT]
     turn_name = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
-    yield f"conversation: {turn_name} {change}; recorded were {len(known)}, now {_there_are(len(inputs.turn_digests))}"
+    yield f"conversation: {turn_name} {change}; recorded were {len(recorded_turns)}, now {_there_are(len(inputs.turn_digests))}"
 
 
 def _there_are(number: int) -> str:

@@ -1,12 +1,11 @@
-"""Two texts beside each other: the recorded one and the new one.
+"""Two texts side by side: the recorded one and the new one.
 
-Why here: the card of a drift and the line on stderr must show the same rows.
+Why here: the card of a drift and the message on stderr must show the same rows.
 
 Rules
-- At most `AROUND` equal lines stand around a difference, and `LONGEST` rows in all; a mark stands
-  for omitted rows.
-- Texts that differ have a row that differs, also where only line ends or what splits no lines
-  differ. Pure.
+- At most `AROUND` equal lines stand before and after a difference, and `LONGEST` rows in all. A
+  mark stands for omitted rows.
+- Different texts always have a row that differs, even if they differ only in line ends. Pure.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import msgspec
 
 from ..wire import fit_text
 
-AROUND = 2  # lines
-LONGEST = 40  # rows
+AROUND = 2  # equal lines shown before and after a difference
+LONGEST = 40  # rows shown
 LONGEST_DIFF = 20  # lines of a unified diff
-MOST = 2000  # compared lines of a text
-BEFORE = 20  # characters before a difference inside a line
+MOST = 2000  # lines of each text that are compared
+BEFORE = 20  # characters shown before a difference inside a line
 SAME, LEFT_OUT = "", "⋮"
 Row = tuple[str, str, str]  # mark, recorded line, new line
 
@@ -53,7 +52,7 @@ class SideBySide(msgspec.Struct, frozen=True):
             more_follow = last[2] < len(before) or last[4] < len(after)
         if rows and more_follow:
             rows.append((LEFT_OUT, "", ""))
-        # two groups may each bring a mark for what is left out between them
+        # two groups may each add a mark for the rows between them; one is enough
         tidy = [
             row
             for i, row in enumerate(rows)
@@ -87,10 +86,10 @@ class SideBySide(msgspec.Struct, frozen=True):
         if not lines and self.recorded != self.now:
             pair = zip("-+", self.show_difference(), strict=True)
             lines = [f"{mark}{literal}" for mark, literal in pair]
-        more = len(lines) - LONGEST_DIFF
-        if more <= 0:
+        omitted = len(lines) - LONGEST_DIFF
+        if omitted <= 0:
             return lines
-        return [*lines[:LONGEST_DIFF], f"… {more} more line{'' if more == 1 else 's'}"]
+        return [*lines[:LONGEST_DIFF], f"… {omitted} more line{'' if omitted == 1 else 's'}"]
 
     def show_difference(self) -> tuple[str, str]:
         """Return Python literals of both texts from shortly before their first difference."""
@@ -104,13 +103,13 @@ class SideBySide(msgspec.Struct, frozen=True):
 
 
 def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts begin with alike."""
+    """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _from_difference(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
-    """Return the lines from just before the first that differs, and whether others stand before.
+    """Return the lines from shortly before the first difference, and whether lines were skipped.
 
     Aligning takes quadratic time, so only `MOST` lines are compared; equal ones would be wasted.
     """

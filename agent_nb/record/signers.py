@@ -7,9 +7,10 @@ Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a
 
 Rules
 - The user's list is in the user's configuration folder. A list in a notebook's folder or repository
-  never counts by itself, only if the user names it on a command line.
-- Each command reads the list again: a removed signer no longer counts.
-- `!name` in the names of a line excludes that name; a line without another name does not count.
+  counts only if the user names it on a command line.
+- Each command reads the list again, so a removed signer no longer counts.
+- `!name` among the names of a line excludes that name; a line that names only such names does not
+  count.
 - A line for other namespaces, for a certificate authority, outside its dates, or with a key that
   is not Ed25519 does not count, and the reason is shown. A line that cannot be parsed is an error,
   because it would be unclear whether it counts.
@@ -34,7 +35,7 @@ from .ssh_signature import ED25519, fingerprint_key, parse_public_key
 
 NAMESPACE = "record@jupyter-agent-nb"
 FILE = "allowed_signers"
-# the names that `Signer.add` accepts, the words of a line, one option, and the kind of a key
+# a name that `Signer.add` accepts, a word of a line, an option, and the kind of a key
 _NAME = re.compile(r"[\w.@+-]+")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _OPTION = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:,|$)')
@@ -128,7 +129,7 @@ def signers_file() -> Path:
     import platformdirs
 
     file = Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / FILE
-    if not file.is_absolute():  # it would mean another file in every folder
+    if not file.is_absolute():  # a relative path would mean another file in every folder
         raise UsageError(
             f"The folder of your configuration is a relative path ({file.parent}); set XDG_CONFIG_HOME to an absolute one."
         )
@@ -184,16 +185,16 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
         return
     parts = _split_words(line)
     # the kind of the key is the second word, or the third after options
-    at = next((n for n, word in enumerate(parts[1:3], 1) if _KIND.fullmatch(word)), 0)
-    if not at or len(parts) < at + 2:
+    kind_index = next((n for n, word in enumerate(parts[1:3], 1) if _KIND.fullmatch(word)), 0)
+    if not kind_index or len(parts) < kind_index + 2:
         raise UsageError(
             f"{where}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
         )
     listed, options, kind, key = (
         parts[0].strip('"'),
-        ",".join(parts[1:at]),
-        parts[at],
-        parts[at + 1],
+        ",".join(parts[1:kind_index]),
+        parts[kind_index],
+        parts[kind_index + 1],
     )
     name, name_problem = _list_names(listed)
     if kind != ED25519:

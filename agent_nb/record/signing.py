@@ -1,8 +1,8 @@
 """Who made a record: signed with the user's Jupyter notebook secret.
 
 Why this secret: Jupyter uses it to decide whether a notebook's outputs are trusted. It exists once
-per user and never leaves the machine. Code in a record runs again on replay only if this user made
-the record, or says so.
+per user and never leaves the machine. A replay runs code of a record again only if this user made
+the record, or allows that.
 
 Rules
 - HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
@@ -32,7 +32,7 @@ from .packing import REFERENCE, Payloads
 from .record import Record, hash_and_text, record_hash
 
 SCHEME = "hmac-sha256:"  # the prefix of every signature
-_PREFIX = b"agent_nb record 1\n"  # keeps our signatures apart from Jupyter's own
+_PREFIX = b"agent_nb record 1\n"  # no signature of ours can pass for one of Jupyter's
 # environment variables that decide where Jupyter's data folder is
 _VARIABLES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
 
@@ -81,7 +81,7 @@ def names_signer(record: Record, key: bytes) -> bool:
 def covers_record(trust: bool | Collection[str], record: Record) -> bool:
     """Return whether `trust` covers a record: a bool for all records, else the trusted hashes.
 
-    It means something only for a record that is intact (`is_intact`).
+    The answer is meaningful only for an intact record (`is_intact`).
     """
     return trust if isinstance(trust, bool) else _stored_hash(record) in trust
 
@@ -151,4 +151,4 @@ def _secret(path: Path) -> bytes:
     with suppress(FileNotFoundError):
         return path.read_bytes()
     make_private(path, encodebytes(os.urandom(1024)))
-    return path.read_bytes()  # that of another process, if it made the file first
+    return path.read_bytes()  # another process may have made the file first

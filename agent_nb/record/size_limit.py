@@ -1,9 +1,11 @@
 """The size limit of a record: what is cut from a run that is too large, and the mark that shows it.
 
+Why: a notebook with a record of many megabytes opens, saves and merges slowly.
+
 Rules
 - Fields are cut in the order of `ORDER`, each from its largest value to its smallest: progress and
   tool output first, the words of the model and the user last. If that is not enough, whole events
-  are removed in the order of `DROPPED`. What starts, asks, answers and ends the run always stays.
+  are removed in the order of `DROPPED`. Start, prompts, answers and end of the run always stay.
 - A cut is visible in place ("[… bytes cut from the record]") and listed in the record's `cut`.
 - Works on packed events in place. A record with cuts is valid; calls with cut arguments never run
   again.
@@ -20,7 +22,7 @@ import msgspec
 from ..wire import dumps, encode_canonical
 from .packing import Payloads
 
-CAP = 4 << 20  # bytes of JSON
+CAP = 4 << 20  # bytes of JSON of one record
 HEAD = 1000  # characters that are kept of a cut text
 SMALL = 2 * HEAD  # bytes; values up to this size are not cut
 # (event type, field) in the order in which they are cut
@@ -65,8 +67,8 @@ DROPPED = (  # types of events that are removed whole, in this order, if cutting
 
 
 class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One thing that was taken away: a `field` of the event `seq` (`bytes` of its JSON), or
-    `events` whole events of type `kind`.
+    """One thing that was cut: the `bytes` of the `field` of the event number `seq`, or a number of
+    whole `events` of the type `kind`.
     """
 
     kind: str
@@ -96,7 +98,7 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
             if excess > 0:
                 excess -= weight - _replace_by_mark(obj, kind, field, weight, payloads)
                 marked.append((obj, field, weight))
-    # if the excess is not cut yet, whole events go; events that were cut may be among them
+    # remove whole events if that was not enough; events that were cut may be among them
     dropped = list(_remove_events(packed, excess))
     # the positions after the removal
     seqs = {id(obj): position for position, obj in enumerate(packed, 1)}
@@ -111,7 +113,7 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
 def _is_surely_small(value: Any, cap: int) -> bool:
     """Return whether the canonical JSON of a value surely fits; a quick estimate."""
     with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        return 2 * len(dumps(value)) < cap  # only numbers make the texts differ
+        return 2 * len(dumps(value)) < cap  # the two texts differ only in numbers
     return False
 
 
@@ -154,7 +156,7 @@ def _replace_by_mark(
     obj[field] = [] if (kind, field) in _LISTS else new
     if field in ("content", "raw_args"):
         obj.pop("chunks", None)
-    # such arguments would be read from the text that was just cut
+    # these arguments would be read from the text that was just cut
     if field == "raw_args" and obj.get("args") == {"$raw": True}:
         obj["args"] = {"text/plain": mark}
     return measure_json(obj[field])
@@ -171,7 +173,7 @@ def _remove_events(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
         removed = 0
         for index in range(len(packed) - 1, -1, -1):
             if packed[index].get("type") == kind and excess > 0:
-                excess -= measure_json(packed.pop(index)) + 1  # and its comma
+                excess -= measure_json(packed.pop(index)) + 1  # 1 for its comma
                 removed += 1
         if removed:
             yield Cut(kind=kind, events=removed)

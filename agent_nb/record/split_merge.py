@@ -1,19 +1,19 @@
 """The runs of cells that were split, merged or renumbered.
 
-Why: a front end that splits a cell leaves id and outputs with the lower part; the upper part, with
-the magic, gets a new id. Merging makes a new cell without outputs. nbstripout (without `--keep-id`)
+Why: when a front end splits a cell, the lower part keeps id and outputs; the upper part, with the
+magic, gets a new id. Merging makes a new cell without outputs. nbstripout (without `--keep-id`)
 renumbers all cells from 0. By id alone, a record would belong to the wrong cell or to none.
 
 Rules
-- Only an agent cell without a run inherits: from the next cell with runs below it that is not an
-  agent cell, if the recorded prompt begins with its text (split); or from a cell that is gone, if
-  its text begins with the lines of the recorded prompt (merged).
+- Only an agent cell without runs inherits runs. Split: from the first cell with runs among the
+  other code cells below it, if the recorded prompt begins with the text of the agent cell. Merged:
+  from a deleted cell, if the text of the agent cell begins with the lines of the recorded prompt.
 - A cell that is not an agent cell gives up the runs that the agent cell above it has
   (`find_leaving_runs`).
-- If the text of a cell made none of the records under its id, the cell gets the runs that its text
-  did make, if they stand under the id of a cell that now has another text (`reassign_runs`). Of
+- Renumbered: if no record under the id of a cell has the cell's text, but records under another id
+  do, whose own cell has another text or is gone, the cell gets these records (`reassign_runs`). Of
   several such ids the lowest number counts, then the one whose runs started first. Otherwise the
-  cell keeps its runs.
+  cell keeps its records.
 - Pure: nothing is changed in place.
 """
 
@@ -26,7 +26,7 @@ from .ipynb import Cell, cell_id, source_of
 from .record import Record
 
 Runs = Mapping[str, Sequence[Record]]
-HOMELESS = "~"  # ends the id under which runs without a cell are kept; never part of a cell id
+HOMELESS = "~"  # the end of ids under which runs without a cell are kept; no cell id has it
 
 
 def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
@@ -58,7 +58,7 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
             if old_id is not None:
                 unmatched_ids.remove(old_id)
                 moved[cell] = old_id
-    # runs whose id another cell took stay under an id that no cell has
+    # runs that lose their id to another cell are kept under an id that no cell has
     unmoved = {
         f"{i}{HOMELESS}" if i in moved else i: listed
         for i, listed in runs.items()
@@ -89,12 +89,12 @@ def _newest(listed: Sequence[Record]) -> Sequence[Record]:
 
 
 def _all(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return all records, as `_newest` returns one."""
+    """Return all records: the second way, after `_newest`, to choose candidates."""
     return listed
 
 
 def _started(record: Record) -> float:
-    """Return when a run began in epoch seconds, 0 if the record does not say so."""
+    """Return when a run began in epoch seconds, 0 if the record names no time."""
     started = record.get("started")
     return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
 

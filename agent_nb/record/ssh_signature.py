@@ -1,7 +1,7 @@
 """Ed25519 signatures in the format of `ssh-keygen -Y sign`, and the keys that make and check them.
 
-Why this format: people have such keys and know how to keep, share and revoke them, and OpenSSH
-checks a signature without our code.
+Why this format: people have such keys and know how to keep, share and revoke them, and OpenSSH can
+check a signature without our code.
 
 Rules
 - Only Ed25519, only version 1 of the format, only the requested namespace; extra bytes before,

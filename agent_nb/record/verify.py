@@ -1,4 +1,7 @@
-"""What is wrong with a record: its shape, hash, payloads and signature.
+"""List what is wrong with a record: its shape, hash, payloads and signature.
+
+Why apart from reading: readers take any record as far as possible; here a user learns what they had
+to skip, and whether the record was changed.
 
 Rules
 - Nothing raises, whatever the input; an empty list means that no problem was found.
@@ -82,7 +85,7 @@ def _list_event_problems(record: Record, payloads: Mapping[str, Any] | None) -> 
     if len(objects) < len(stored):
         yield f"{len(stored) - len(objects)} of its events are not objects"
     unpacked = events_of(record, payloads)
-    # `events_of` appends what a run lacks, so that the first events are those of the record
+    # `events_of` appends the events that a run lacks; the first ones are those of the record
     recorded = unpacked[: len(objects)]
     if len(unpacked) > len(objects):
         yield "the run has no end: it is read as interrupted"
