@@ -142,27 +142,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return config, Offer.of("configuration", file, _describe(config), content)
 
 
-def _endpoint(base_url: str, model: str = "") -> Endpoint:
+def _make_endpoint(base_url: str, model: str = "") -> Endpoint:
     return Endpoint(base_url=base_url, model=model)
 
 
 # well-known servers, with their default models
 KNOWN: dict[str, Endpoint] = {
-    "groq": _endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
-    "openrouter": _endpoint("https://openrouter.ai/api/v1", "openrouter/auto"),
-    "deepseek": _endpoint("https://api.deepseek.com/v1", "deepseek-chat"),
-    "mistral": _endpoint("https://api.mistral.ai/v1", "mistral-medium-latest"),
-    "xai": _endpoint("https://api.x.ai/v1", "grok-4"),
-    "gemini": _endpoint(
+    "groq": _make_endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+    "openrouter": _make_endpoint("https://openrouter.ai/api/v1", "openrouter/auto"),
+    "deepseek": _make_endpoint("https://api.deepseek.com/v1", "deepseek-chat"),
+    "mistral": _make_endpoint("https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "xai": _make_endpoint("https://api.x.ai/v1", "grok-4"),
+    "gemini": _make_endpoint(
         "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"
     ),
-    "cerebras": _endpoint("https://api.cerebras.ai/v1", "gpt-oss-120b"),
-    "together": _endpoint("https://api.together.xyz/v1"),
-    "fireworks": _endpoint("https://api.fireworks.ai/inference/v1"),
-    "cohere": _endpoint("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
-    "huggingface": _endpoint("https://router.huggingface.co/v1"),
-    "perplexity": _endpoint("https://api.perplexity.ai", "sonar"),
-    "moonshot": _endpoint("https://api.moonshot.ai/v1"),
+    "cerebras": _make_endpoint("https://api.cerebras.ai/v1", "gpt-oss-120b"),
+    "together": _make_endpoint("https://api.together.xyz/v1"),
+    "fireworks": _make_endpoint("https://api.fireworks.ai/inference/v1"),
+    "cohere": _make_endpoint("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
+    "huggingface": _make_endpoint("https://router.huggingface.co/v1"),
+    "perplexity": _make_endpoint("https://api.perplexity.ai", "sonar"),
+    "moonshot": _make_endpoint("https://api.moonshot.ai/v1"),
 }
 
 

@@ -60,7 +60,7 @@ def list_providers() -> list[Provider]:
     configured = config.Config.load(lenient=True).endpoints
     names = {*list_plugins("models"), *config.KNOWN, *configured}
     providers = [_describe(name, configured) for name in names]
-    return sorted(providers, key=lambda p: (p.name not in configured, _rank(p.key), p.name))
+    return sorted(providers, key=lambda p: (p.name not in configured, _rank_access(p.key), p.name))
 
 
 def _describe(name: str, configured: Collection[str]) -> Provider:
@@ -88,7 +88,7 @@ def _ask_model(name: str) -> tuple[str, str]:
         return str(fault), ""
 
 
-def _rank(key: str) -> int:
+def _rank_access(key: str) -> int:
     """Return a sort key for where the key of a provider comes from: its index in `_ACCESS`."""
     return next((n for n, word in enumerate(_ACCESS) if key.startswith(word)), len(_ACCESS))
 

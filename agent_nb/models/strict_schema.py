@@ -87,14 +87,14 @@ def _schema(
         raise _NoStrictForm
     result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
     result |= _type_of(result)
-    bounds = _bounds(schema, rules, result)
+    bounds = _take_bounds(schema, rules, result)
     if schema.get("uniqueItems") and not rules.worded:
         raise _NoStrictForm
     if schema.get("format") in FORMATS:
         result["format"] = schema["format"]
     _choices(schema, rules, definitions, level, result)
     if "object" in _kinds(schema):
-        _members(schema, rules, definitions, level, result)
+        _write_members(schema, rules, definitions, level, result)
     elif {"properties", "required", "additionalProperties"} & schema.keys():
         raise _NoStrictForm
     if "array" in _kinds(schema):
@@ -122,7 +122,7 @@ def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
 
-def _bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]) -> list[str]:
+def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]) -> list[str]:
     """Take over the bounds that the provider knows; return the others as words."""
     notes = []
     for key in _BOUNDS:
@@ -151,14 +151,14 @@ def _choices(
             raise _NoStrictForm
         result["$ref"] = schema["$ref"]
     exclusive = schema.get("oneOf")
-    if exclusive is not None and ("anyOf" in schema or not _disjoint(exclusive, definitions)):
+    if exclusive is not None and ("anyOf" in schema or not _are_disjoint(exclusive, definitions)):
         raise _NoStrictForm
     options = schema.get("anyOf", exclusive)
     if options is not None:
         result["anyOf"] = [_schema(each, rules, definitions, level) for each in options]
 
 
-def _disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
+def _are_disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
     """Return whether the options differ in the fixed text of a member that all require."""
     resolved = [
         definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
@@ -176,7 +176,7 @@ def _distinct(members: list[Any]) -> bool:
     return all(fixed) and len(texts) == len(set(texts)) and all(v.startswith('"') for v in texts)
 
 
-def _members(
+def _write_members(
     schema: Mapping[str, Any],
     rules: Rules,
     definitions: Mapping[str, Any],
@@ -213,7 +213,7 @@ def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dic
 def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
     """Return the names of the definitions that contain themselves, directly or not."""
     recursive: set[str] = set()
-    references = {name: set(_references(each)) for name, each in definitions.items()}
+    references = {name: set(_list_references(each)) for name, each in definitions.items()}
     for name, direct in references.items():
         reachable, unvisited = set[str](), direct
         while unvisited:
@@ -225,15 +225,15 @@ def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
     return recursive
 
 
-def _references(schema: Any) -> Iterator[str]:
+def _list_references(schema: Any) -> Iterator[str]:
     if isinstance(schema, Mapping):
         if isinstance(schema.get("$ref"), str):
             yield schema["$ref"].removeprefix("#/$defs/")
         for inner in schema.values():
-            yield from _references(inner)
+            yield from _list_references(inner)
     elif isinstance(schema, list):
         for inner in schema:
-            yield from _references(inner)
+            yield from _list_references(inner)
 
 
 def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:

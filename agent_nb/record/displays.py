@@ -67,7 +67,7 @@ class DisplayPair(msgspec.Struct, frozen=True):
                 continue
             old, new = (_normalize(kind, side[kind]) for side in (self.recorded, self.fresh))
             if old != new and not same_text(old, new):
-                return f"its {name} differs: {_excerpts(old, new)}"
+                return f"its {name} differs: {_cut_excerpts(old, new)}"
         return ""
 
     def uncompared_kinds(self) -> list[str]:
@@ -100,8 +100,8 @@ def _normalize(kind: str, content: Any) -> str:
         parts = _CODE.split(_UNSEEN.sub("", text))
         # `_CODE` has a group, so that every second part is code
         names = _number_ids(parts[1::2])
-        return "".join(_rename(part, names) if n % 2 else part for n, part in enumerate(parts))
-    return _rename(text, _number_names([text])) if _CHART.fullmatch(kind) else text
+        return "".join(_rename_ids(part, names) if n % 2 else part for n, part in enumerate(parts))
+    return _rename_ids(text, _number_names([text])) if _CHART.fullmatch(kind) else text
 
 
 def _number_ids(parts: list[str]) -> dict[str, str]:
@@ -120,12 +120,12 @@ def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[
     return {name: f"‹id {n}›" for n, name in enumerate(ids, 1)}
 
 
-def _rename(text: str, names: Mapping[str, str]) -> str:
+def _rename_ids(text: str, names: Mapping[str, str]) -> str:
     """Return a text in which each word that is an id is replaced."""
     return _TOKEN.sub(lambda match: names.get(match[0], match[0]), text)
 
 
-def _excerpts(old: str, new: str) -> str:
+def _cut_excerpts(old: str, new: str) -> str:
     """Return a piece of each text, from shortly before the first character that differs."""
     pairs = enumerate(zip(old, new, strict=False))
     first = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))

@@ -55,7 +55,7 @@ class Digests(dict[str, str]):
         history: the earlier runs, oldest first.
         home: the folder that does not count (default: the user's).
         """
-        hide = _hide(home)
+        hide = _make_hide(home)
         set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
         values: tuple[Any, ...] = (
             _prompt(prompt, attachments, hide),
@@ -87,7 +87,7 @@ class Digests(dict[str, str]):
 
     def with_prompt(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> Digests:
         """Return the digests of the same run with another prompt (redacted)."""
-        return Digests({**self, "prompt": digest_value(_prompt(prompt, attachments, _hide()))})
+        return Digests({**self, "prompt": digest_value(_prompt(prompt, attachments, _make_hide()))})
 
     @property
     def hash(self) -> str:
@@ -103,10 +103,10 @@ class Digests(dict[str, str]):
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
     """Return the digest of each run of a conversation, oldest first; silent runs are skipped."""
-    return [digest_value(turn) for turn in _turns(history, _hide(home))]
+    return [digest_value(turn) for turn in _turns(history, _make_hide(home))]
 
 
-def _hide(home: str | None = None) -> Hide:
+def _make_hide(home: str | None = None) -> Hide:
     return home_at(os.path.expanduser("~") if home is None else home).hide
 
 

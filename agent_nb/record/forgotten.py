@@ -29,11 +29,11 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
     """
     marks = [mark for value in saved for mark in _texts(as_dict(value).get(FORGOTTEN))]
     for _, output in all_outputs(nb):
-        marks += map(_mark, _texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
+        marks += map(_make_mark, _texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
     for _, output in all_outputs(nb) if marks else ():
         value = as_dict(output.get("data")).get(RECORD_MIME)
         run_ids = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])
-        if any(_mark(run) in marks for run in run_ids):
+        if any(_make_mark(run) in marks for run in run_ids):
             del output["data"][RECORD_MIME]
     return list(dict.fromkeys(marks))[-REMEMBERED:]
 
@@ -43,11 +43,12 @@ def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
     if not marks:
         return runs
     return {
-        cell: [r for r in listed if _mark(r["id"]) not in marks] for cell, listed in runs.items()
+        cell: [r for r in listed if _make_mark(r["id"]) not in marks]
+        for cell, listed in runs.items()
     }
 
 
-def _mark(run: str) -> str:
+def _make_mark(run: str) -> str:
     return hash_text(run, like="")[:16]
 
 

@@ -49,7 +49,7 @@ class InnerRecords(dict[str, Record]):
         first_events = {
             key: events[0] for key, record in self.items() if (events := _events(record))
         }
-        shared = reduce(_common, first_events.values()) if first_events else {}
+        shared = reduce(_find_common, first_events.values()) if first_events else {}
         rows = {
             key: {**record, "events": [_without(first_events[key], shared), *_events(record)[1:]]}
             if key in first_events
@@ -96,13 +96,13 @@ def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _find_common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that two objects share, at any depth."""
     common: dict[str, Any] = {}
     for key in one.keys() & other.keys():
         a, b = one[key], other[key]
         if isinstance(a, Mapping) and isinstance(b, Mapping):
-            common[key] = _common(a, b)
+            common[key] = _find_common(a, b)
         elif type(a) is type(b) and a == b:
             common[key] = a
     return common

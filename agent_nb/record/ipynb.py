@@ -102,13 +102,13 @@ def load_notebook(path: str | Path) -> dict[str, Any]:
 def save_notebook(nb: dict[str, Any], path: str | Path) -> None:
     """Write a notebook file atomically, indented as the existing file. Raises OSError."""
     target = Path(path)
-    text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
+    text = json.dumps(nb, ensure_ascii=False, indent=_read_indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
             file.write(text.encode("utf-8", "backslashreplace"))
-        os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+        os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_read_umask())
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -176,7 +176,7 @@ def source_of(cell: Mapping[str, Any]) -> str:
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
-def _indent(path: Path) -> int | str:
+def _read_indent(path: Path) -> int | str:
     try:
         with path.open(encoding="utf-8") as file:
             first_indent = re.match(r"\{\r?\n([ \t]+)", file.read(100))
@@ -185,7 +185,7 @@ def _indent(path: Path) -> int | str:
     return first_indent[1] if first_indent else 1
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask

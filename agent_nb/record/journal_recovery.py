@@ -54,7 +54,7 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
         Unreadable files and runs without an event are left out.
         """
         skip = set(known)
-        listed = [f for f in map(_summarize, Journal.files(where)) if f is not None]
+        listed = [f for f in map(_summarize_journal, Journal.files(where)) if f is not None]
         return sorted(
             (f for f in listed if f.header.run not in skip),
             key=lambda f: f.header.started,
@@ -163,7 +163,7 @@ _BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
 }
 
 
-def _summarize(path: Path) -> RecoverableRun | None:
+def _summarize_journal(path: Path) -> RecoverableRun | None:
     """Read the beginning and the end of a journal; None if it cannot be read or has no event."""
     try:
         with path.open("rb") as file:

@@ -34,7 +34,7 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
         }
         metadata.pop(NBDIME)
         metadata |= {NBDIME: others} if any(others.values()) else {}
-    added = [(path, value) for entry in our_entries for path, value in _walk(entry)]
+    added = [(path, value) for entry in our_entries for path, value in _walk_diff(entry)]
     # a record may need a payload that is itself in conflict, or one that both sides share
     payloads = Payloads.of(
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
@@ -48,7 +48,7 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
     ]
 
 
-def _walk(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _walk_diff(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield (path, value) of what a diff in nbdime's format adds to runs or payloads.
 
     A path is (our key, "runs", cell id) or (our key, "payloads", key): values three levels deep. An
@@ -59,12 +59,12 @@ def _walk(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         path = (*path, change["key"])
     if is_entry:
         for part in (change.get("diff"), change.get("value"), change.get("valuelist")):
-            yield from _walk(part, path)
+            yield from _walk_diff(part, path)
     elif isinstance(change, list):
         for part in change:
-            yield from _walk(part, path)
+            yield from _walk_diff(part, path)
     elif len(path) == 3 and change is not None:
         yield path, change
     elif isinstance(change, dict) and len(path) < 3:
         for key, part in change.items():
-            yield from _walk(part, (*path, key))
+            yield from _walk_diff(part, (*path, key))

@@ -222,7 +222,7 @@ class NotebookRuns:
             ]
             if code_runs and all(read_start_time(r) < since for r in code_runs):
                 runs[cell] = [r for r in runs[cell] if r not in code_runs]
-        self._rewrite({cell: listed for cell, listed in runs.items() if listed})
+        self._replace_runs({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
         """Remove the `dropped` runs; give their cells back the `known` ones that are kept."""
@@ -235,7 +235,7 @@ class NotebookRuns:
                 ids = {r["id"] for r in remaining}
                 restored = [r for r in known.get(cell, ()) if r["id"] not in ids]
                 runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key())
-        self._rewrite(runs)
+        self._replace_runs(runs)
 
     def strip(self) -> int:
         """Remove every record and reference; return how many places were cleaned."""
@@ -267,7 +267,7 @@ class NotebookRuns:
         }
         return merged if runs or forgotten else None
 
-    def _rewrite(self, runs: Runs) -> None:
+    def _replace_runs(self, runs: Runs) -> None:
         """Replace the runs in our metadata; the other fields stay."""
         mine = as_dict(self._ours)
         gone, forgotten = mine.get("gone") or {}, mine.get(FORGOTTEN) or []

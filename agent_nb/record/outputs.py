@@ -81,7 +81,7 @@ def in_outputs(nb: Notebook) -> Runs:
     for cell, output in all_outputs(nb):
         name, record = cell_id(cell), read_published_record(output)
         if name and record is not None:
-            maker = _maker(cell, record, present) or name
+            maker = _find_maker(cell, record, present) or name
             runs.setdefault(maker, []).append(Payloads.attach(record))
     return runs
 
@@ -97,14 +97,14 @@ def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
         if (
             own
             and run is not None
-            and not _maker(cell, run, present)
+            and not _find_maker(cell, run, present)
             and all(r["id"] != run["id"] for r in runs.get(own, ()))
         ):
             copied.setdefault(own, []).append(run)
     return copied
 
 
-def _maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
+def _find_maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
     """Return the id of the other cell that began the run in an output of `cell`, else ""."""
     maker = record.get("cell")
     if not record.get("execution") or maker == cell_id(cell):

@@ -110,7 +110,11 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     event = event_from({**({"run": run} if run else {}), **fields, "seq": position})
     if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
-    return _refit(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
+    return (
+        _refit_chunks(event)
+        if isinstance(event, Think | Respond | Call) and event.chunks
+        else event
+    )
 
 
 def in_written_order(events: list[Event]) -> list[Event]:
@@ -147,7 +151,7 @@ def _in_order_of(value: Any, like: Any) -> Any:
     return value
 
 
-def _refit(event: Think | Respond | Call) -> Event:
+def _refit_chunks(event: Think | Respond | Call) -> Event:
     """Return the event with `chunks` whose lengths add up to the length of its text.
 
     They may not add up, because the text contains the reader's home folder instead of the writer's.

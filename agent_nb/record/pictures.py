@@ -103,7 +103,7 @@ class PictureComparison(msgspec.Struct, frozen=True):
             return cls()
         if not isinstance(old, str) or not isinstance(new, str):
             return cls("a picture is missing" if old else "there is a picture")
-        before, now = (FigureData.read(_drawing(side)) for side in (recorded, fresh))
+        before, now = (FigureData.read(_read_figure_data(side)) for side in (recorded, fresh))
         if before is None or now is None:
             note = "a figure without data of what it shows"
             figure = figure or before is not None or now is not None
@@ -137,7 +137,7 @@ def _data(picture: Picture | None) -> Any:
     return picture.get("data") if isinstance(picture, Mapping) else picture
 
 
-def _drawing(picture: Picture | None) -> Any:
+def _read_figure_data(picture: Picture | None) -> Any:
     """Return what an attachment holds as the data of a figure, None for base64."""
     return picture.get(FigureData.KEY) if isinstance(picture, Mapping) else None
 
@@ -197,7 +197,9 @@ def _describe_tile(old: Any, new: Any) -> str:
     """
     from PIL import ImageChops
 
-    distance = _largest_channel(ImageChops.lighter(_excess(old, new), _excess(new, old)))
+    distance = _largest_channel(
+        ImageChops.lighter(_measure_excess(old, new), _measure_excess(new, old))
+    )
     for limit, share in TILES:
         # 255 where a pixel is farther outside, else 0; `reduce` takes the mean of each tile, which
         # is 255 times the share of such pixels
@@ -210,7 +212,7 @@ def _describe_tile(old: Any, new: Any) -> str:
     return ""
 
 
-def _excess(picture: Any, other: Any) -> Any:
+def _measure_excess(picture: Any, other: Any) -> Any:
     """Return how far each pixel lies outside the values around it in the other picture."""
     from PIL import ImageChops, ImageFilter
 

@@ -63,7 +63,7 @@ class CellRecords(list[Record]):
         others: dict[str, list[Record]] = {}
         for record in ordered:
             group = own if is_own_record(record, key) else others
-            group.setdefault(_execution(record), []).append(record)
+            group.setdefault(_execution_id(record), []).append(record)
         kept_own = list(own.values())[: self.EXECUTIONS]
         kept_others = list(others.values())[: max(self.EXECUTIONS - len(own), 1)]
         records = [record for listed in (*kept_own, *kept_others) for record in listed]
@@ -71,14 +71,14 @@ class CellRecords(list[Record]):
 
     def newest_execution(self) -> list[Record]:
         """Return the records of the newest execution, in the order in which their runs began."""
-        newest = _execution(self.newest_first()[0]) if self else ""
-        chosen = (r for r in self.oldest_first() if _execution(r) == newest)
+        newest = _execution_id(self.newest_first()[0]) if self else ""
+        chosen = (r for r in self.oldest_first() if _execution_id(r) == newest)
         return sorted(chosen, key=read_ordinal)
 
 
 def read_start_time(record: Record) -> float:
     """Return the start of a record's run in epoch seconds, 0 if it is missing or in the future."""
-    claimed = _claimed(record)
+    claimed = _read_claimed_start(record)
     return claimed if claimed <= time.time() + TOLERANCE else 0.0
 
 
@@ -88,17 +88,17 @@ def read_ordinal(record: Record) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _execution(record: Record) -> str:
+def _execution_id(record: Record) -> str:
     """Return the id of the execution that a record belongs to, else one made of its run's id."""
     return str(record.get("execution") or f"run {record.get('id', '')}")
 
 
 def _sort_key(record: Record) -> tuple[float, float]:
     """Sort by start; starts in the future all count as 0, and are sorted by the time they claim."""
-    return read_start_time(record), _claimed(record)
+    return read_start_time(record), _read_claimed_start(record)
 
 
-def _claimed(record: Record) -> float:
+def _read_claimed_start(record: Record) -> float:
     """Return the start that a record names, 0 if it is not a valid time."""
     value = record.get("started")
     valid = (

@@ -131,7 +131,7 @@ class LogCalls:
         return {e.call_id: e for e in self.log if isinstance(e, Approval) and e.stage == "decided"}
 
     @cached_property
-    def _openers(self) -> dict[str, Call]:
+    def _calls_by_id(self) -> dict[str, Call]:
         """The calls by id; the span of a sub-agent is the id of the call that began it."""
         return {e.call_id: e for e in self.log if isinstance(e, Call) and e.span != e.call_id}
 
@@ -144,7 +144,7 @@ class LogCalls:
         """Return the calls of the sub-agents around `span`, outermost first."""
         around: list[Call] = []
         # a forged log may name spans in a circle
-        while span and (call := self._openers.get(span)) is not None and call not in around:
+        while span and (call := self._calls_by_id.get(span)) is not None and call not in around:
             around.insert(0, call)
             span = call.span
         return around

@@ -64,7 +64,7 @@ class SideBySide(msgspec.Struct, frozen=True):
 
     def columns(self, width: int = 50) -> str:
         """Return the rows as text in two columns of at most `width` characters."""
-        rows = [("", "recorded", "now"), *(_shifted(row, width) for row in self.rows())]
+        rows = [("", "recorded", "now"), *(_shift_row(row, width) for row in self.rows())]
         column = min(width, max(len(row[1]) for row in rows))
         return "\n".join(
             f"{mark or ' '} {fit_text(old, width):<{column}} | {fit_text(new, width)}".rstrip()
@@ -119,7 +119,7 @@ def _from_difference(before: list[str], after: list[str]) -> tuple[list[str], li
     return before[start : start + MOST], after[start : start + MOST], start > 0
 
 
-def _shifted(row: Row, width: int) -> Row:
+def _shift_row(row: Row, width: int) -> Row:
     """Return a row with its difference among the first `width` characters."""
     mark, old, new = row
     first = _shared(old, new)

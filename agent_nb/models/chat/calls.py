@@ -131,11 +131,11 @@ class CallTable:
         """Return the call that a fragment continues, None for a new call; see the rules."""
         if index is not None:
             slot = self._by_index.get(index)
-            return None if slot is None or _begins(slot, call_id, name) else slot
+            return None if slot is None or _begins_call(slot, call_id, name) else slot
         if call_id and call_id in self._by_id:
             return self._by_id[call_id]
         last = self._slots[-1] if self._slots else None
-        return None if last is None or _begins(last, call_id, name) else last
+        return None if last is None or _begins_call(last, call_id, name) else last
 
     def _open(self, index: Any, call_id: str) -> _Slot:
         slot = _Slot(len(self._slots), call_id)
@@ -147,7 +147,7 @@ class CallTable:
         return slot
 
 
-def _begins(slot: _Slot, call_id: str, name: str) -> bool:
+def _begins_call(slot: _Slot, call_id: str, name: str) -> bool:
     """Return whether a fragment addressed to `slot` begins a new call."""
     if not name or (call_id and call_id == slot.id):
         return False

@@ -37,10 +37,10 @@ class Details:
                     fragment.get("id") if fragment.get("data") else None,
                 )
                 # servers send anything here; an object or a list becomes text to be part of a key
-                self._merge(
+                self._merge_fragment(
                     tuple(to_text(v) if isinstance(v, dict | list) else v for v in key), fragment
                 )
-                texts.append(_readable(fragment))
+                texts.append(_find_text(fragment))
         return "".join(texts)
 
     def take(self) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ class Details:
             item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))
         ]
 
-    def _merge(self, key: tuple[Any, ...], fragment: dict[str, Any]) -> None:
+    def _merge_fragment(self, key: tuple[Any, ...], fragment: dict[str, Any]) -> None:
         item = self._items.setdefault(key, {})
         for name, value in fragment.items():
             if name in _JOINED and isinstance(value, str) and isinstance(item.get(name), str):
@@ -59,6 +59,6 @@ class Details:
                 item[name] = value
 
 
-def _readable(fragment: dict[str, Any]) -> str:
+def _find_text(fragment: dict[str, Any]) -> str:
     texts = (fragment.get(name) for name in ("text", "summary"))
     return next((text for text in texts if text and isinstance(text, str)), "")

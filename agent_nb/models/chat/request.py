@@ -72,7 +72,7 @@ def encode(
     if "stop" in settings:
         body["stop"] = list_stops(settings["stop"])
     if "reasoning" in settings:
-        body |= _reasoning(settings["reasoning"], router=router)
+        body |= _encode_reasoning(settings["reasoning"], router=router)
     if request.output is not None:
         schema = output_format(request.output)
         body["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
@@ -102,7 +102,7 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _reasoning(value: Any, *, router: bool) -> dict[str, Any]:
+def _encode_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
     if not router:
         return {"reasoning_effort": read_effort(value)}
     if isinstance(value, int) and not isinstance(value, bool):
@@ -114,7 +114,7 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
     """Yield the messages of the API; see the rules for results and their pictures."""
     for message in history:
         if message.role == "assistant":
-            yield _assistant(message)
+            yield _encode_assistant(message)
             continue
         other_blocks: list[Block] = []
         pictures: list[Block] = []
@@ -163,7 +163,7 @@ def _piece(block: Block) -> dict[str, Any] | None:
     return None
 
 
-def _assistant(message: Message) -> dict[str, Any]:
+def _encode_assistant(message: Message) -> dict[str, Any]:
     """Return a message of the model, with its reasoning if it calls tools."""
     calls = [block for block in message.blocks if isinstance(block, CallBlock)]
     encoded: dict[str, Any] = {

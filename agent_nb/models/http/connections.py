@@ -59,7 +59,7 @@ class Connections:
         finally:
             self._free.append((transport, self._loop.time()))
             if self._timer is None and len(self._all) > 1 and not self._loop.is_closed():
-                self._timer = self._loop.call_later(KEEP, self._sweep)
+                self._timer = self._loop.call_later(KEEP, self._close_idle)
 
     async def aclose(self) -> None:
         """Close all transports."""
@@ -74,7 +74,7 @@ class Connections:
         self._all.add(transport)
         return transport
 
-    def _sweep(self) -> None:
+    def _close_idle(self) -> None:
         """Close the transports that have been free for long; look again later if some remain."""
         self._timer = None
         cutoff = self._loop.time() - KEEP
@@ -88,7 +88,7 @@ class Connections:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
         if len(self._all) > 1:
-            self._timer = self._loop.call_later(KEEP, self._sweep)
+            self._timer = self._loop.call_later(KEEP, self._close_idle)
 
 
 async def _close_with_loop(transports: set[Transport]) -> AsyncGenerator[None, None]:

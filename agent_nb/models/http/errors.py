@@ -192,7 +192,7 @@ def make_refusal(
     long_wait = (
         f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
     )
-    message = f"{brief}{quotation}. {long_wait or _remedy(status, code, headers, peer)}"
+    message = f"{brief}{quotation}. {long_wait or _choose_remedy(status, code, headers, peer)}"
     return ModelError(
         blot_out_secrets(message.strip(), peer.secrets),
         status=status,
@@ -284,7 +284,7 @@ def key_hint(peer: Peer) -> str:
     return f"{hint} {peer.withheld}." if peer.withheld else hint
 
 
-def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
+def _choose_remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
     if code in ("no_tools", "no_images"):
         return ""
     if code == overflow.CODE:

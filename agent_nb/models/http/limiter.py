@@ -93,7 +93,7 @@ class Limiter:
             with self._lock:
                 self.places.leave(ticket, self._clock())
                 self._bells.pop(ticket, None)
-                self._ring()
+                self._wake_next()
 
     def change(self, rpm: int, concurrency: int) -> None:
         """Replace the limits of the configuration."""
@@ -118,7 +118,7 @@ class Limiter:
         """Note that the answer to a ticket's request begins."""
         with self._lock:
             self.places.note_answer(ticket, self._clock(), good=status < 300)
-            self._ring()
+            self._wake_next()
 
     def note_refusal(self, ticket: int, fault: ModelError) -> None:
         """Close the endpoint if the fault says that it is busy; mark a shared or a final fault."""
@@ -138,9 +138,9 @@ class Limiter:
         limits = zip(self._configured, *self._tightenings, strict=True)
         rpm, concurrency = (min(filter(None, each), default=0) for each in limits)
         self.places.rpm, self.places.concurrency = rpm, concurrency
-        self._ring()
+        self._wake_next()
 
-    def _ring(self) -> None:
+    def _wake_next(self) -> None:
         """Wake the request whose turn it is, if it waits."""
         turn = self.places.whose_turn(self._clock()) if self._bells else None
         if turn is not None and (bell := self._bells.get(turn)) is not None:
@@ -152,7 +152,7 @@ class Limiter:
             self.places.leave(self.lost_tickets.popleft(), now)
         seconds = self.places.enter(ticket, now)
         if not seconds:
-            self._ring()
+            self._wake_next()
         return seconds
 
     async def _wait_to_enter(self, ticket: int, seconds: float) -> None:

@@ -190,7 +190,7 @@ class Remote(Unpicklable):
             return sorted(await self._list_names())
         except ModelError as fault:
             if fault.status in (401, 403):
-                advice = key_hint(self._peer(None))
+                advice = key_hint(self._make_peer(None))
             elif fault.code in ("no_key", "offline"):
                 raise
             else:
@@ -247,7 +247,8 @@ class Remote(Unpicklable):
         key = Key.find(self._key_of, self._variables)
         if key is None and self._needs_key:
             raise ModelError(
-                f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key"
+                f"There is no key for {self.label}. {key_hint(self._make_peer(None))}",
+                code="no_key",
             )
         return key
 
@@ -258,7 +259,7 @@ class Remote(Unpicklable):
         """
         return Key.find_withheld_offer(self._key_of, self._variables)
 
-    def _peer(self, key: Key | None) -> Peer:
+    def _make_peer(self, key: Key | None) -> Peer:
         offer = self.withheld() if key is None else None
         return Peer(
             provider=self._key_of,
@@ -303,7 +304,7 @@ class Remote(Unpicklable):
             path=self.path,
             body=encoded,
             headers=self._headers(key),
-            peer=self._peer(key),
+            peer=self._make_peer(key),
             tools=bool(body.get("tools")),
             images=any(mark in encoded for mark in _IMAGES),
         )

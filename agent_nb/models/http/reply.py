@@ -44,17 +44,17 @@ class Reply:
         Raises ModelError if it breaks off, cannot be decoded or stalls beyond the time limit.
         """
         encoding = self.headers.get("content-encoding", "")
-        return self._decoded(encoding) if encoding else self._raw()
+        return self._decoded(encoding) if encoding else self._read_raw()
 
     async def _decoded(self, encoding: str) -> AsyncGenerator[bytes, None]:
         try:
-            async with aclosing(decompress_body(self._raw(), encoding)) as pieces:
+            async with aclosing(decompress_body(self._read_raw(), encoding)) as pieces:
                 async for piece in pieces:
                     yield piece
         except WireError as error:
             raise ModelError(f"{self._host}: {error}", code="garbage") from None
 
-    async def _raw(self) -> AsyncGenerator[bytes, None]:
+    async def _read_raw(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as the server sent it."""
         next_piece = aiter(self._response.stream).__anext__
         limit = max(0.0, self._deadline - anyio.current_time())

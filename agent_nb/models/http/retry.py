@@ -103,21 +103,24 @@ def retry_after(
     now = time.time() if now is None else now
     try:
         if "retry-after-ms" in headers:
-            return max(0.0, _finite(headers["retry-after-ms"]) / 1000)
+            return max(0.0, _parse_finite(headers["retry-after-ms"]) / 1000)
         value = headers.get("retry-after", "").strip()
         if value:
             seconds = re.fullmatch(r"-?\d+(\.\d+)?", value)
             return max(
-                0.0, _finite(value) if seconds else parsedate_to_datetime(value).timestamp() - now
+                0.0,
+                _parse_finite(value) if seconds else parsedate_to_datetime(value).timestamp() - now,
             )
     except (ValueError, TypeError, OverflowError):
         pass
-    resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
+    resets = [
+        wait for name in headers if (wait := _read_reset(name.lower(), headers, now)) is not None
+    ]
     sentence = _ASKED.search(text)
     return max(resets) if resets else _duration(sentence[1] or sentence[2]) if sentence else None
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     """Return a finite number. Raises ValueError."""
     number = float(text)
     if not math.isfinite(number):
@@ -125,7 +128,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
+def _read_reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
     """Return the seconds until an exhausted limit is reset, if `name` is the header of one."""
     if (
         "ratelimit" not in name
@@ -137,7 +140,7 @@ def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
     try:
         if "T" in value:
             return max(0.0, datetime.fromisoformat(value).timestamp() - now)
-        number = _finite(value)
+        number = _parse_finite(value)
     except ValueError:
         return _duration(value)
     epoch = number / 1000 if number > 1e11 else number

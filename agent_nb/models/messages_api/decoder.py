@@ -70,7 +70,7 @@ class AnthropicDecoder(EventDecoder):
         message = event.get("message")
         message = message if isinstance(message, dict) else {}
         out.append(Head(self._status, to_text(message.get("model")), to_text(message.get("id"))))
-        self._use(message.get("usage"), out)
+        self._update_usage(message.get("usage"), out)
 
     def on_message(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a whole answer that was not streamed."""
@@ -113,7 +113,7 @@ class AnthropicDecoder(EventDecoder):
             return
         kind = to_text(delta.get("type"))
         if index not in self._open:
-            self.on_block_start({"index": index, "content_block": _implied(kind)}, out)
+            self.on_block_start({"index": index, "content_block": _make_implied_block(kind)}, out)
         read = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
         read(self, self._open[index], delta, self._name(index), out)
 
@@ -172,7 +172,7 @@ class AnthropicDecoder(EventDecoder):
         """Read the stop reason and the usage."""
         delta = event.get("delta")
         delta = delta if isinstance(delta, dict) else {}
-        self._use(event.get("usage"), out)
+        self._update_usage(event.get("usage"), out)
         for holder in (event, delta):
             out += [
                 Extra(PROVIDER, name, value)
@@ -238,7 +238,7 @@ class AnthropicDecoder(EventDecoder):
         if not broken and (kind != "text" or block.get("text")):
             self.content.append(block)
 
-    def _use(self, usage: Any, out: list[Part]) -> None:
+    def _update_usage(self, usage: Any, out: list[Part]) -> None:
         if not isinstance(usage, dict):
             return
         counts = {key: value for key, value in usage.items() if value is not None}
@@ -255,7 +255,7 @@ def _key(event: dict[str, Any]) -> Any:
     return index if isinstance(index, int | str) else 0
 
 
-def _implied(delta: str) -> dict[str, Any]:
+def _make_implied_block(delta: str) -> dict[str, Any]:
     """Return a block for a delta that came without a start."""
     if delta in ("thinking_delta", "signature_delta"):
         return {"type": "thinking", "thinking": ""}

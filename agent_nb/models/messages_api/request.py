@@ -69,7 +69,9 @@ def encode(
     if "stop" in settings:
         body["stop_sequences"] = list_stops(settings["stop"])
     if "reasoning" in settings:
-        body |= _thinking(settings["reasoning"], settings.get("max_tokens"), adaptive=adaptive)
+        body |= _encode_thinking(
+            settings["reasoning"], settings.get("max_tokens"), adaptive=adaptive
+        )
     if request.output is not None:
         form = {"type": "json_schema", "schema": make_strict(request.output.schema, ANTHROPIC)}
         body["output_config"] = {**body.get("output_config", {}), "format": form}
@@ -77,7 +79,7 @@ def encode(
     return body
 
 
-def _thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any]:
+def _encode_thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any]:
     tokens = read_budget(value)
     if not tokens:
         return {"thinking": {"type": "disabled"}}
@@ -157,13 +159,18 @@ def _thought(block: ThoughtBlock) -> dict[str, Any] | None:
 
 
 def _call(block: CallBlock) -> dict[str, Any]:
-    return {"type": "tool_use", "id": _id(block.call_id), "name": block.name, "input": block.args}
+    return {
+        "type": "tool_use",
+        "id": _clean_id(block.call_id),
+        "name": block.name,
+        "input": block.args,
+    }
 
 
 def _result(block: ResultBlock) -> dict[str, Any]:
     encoded: dict[str, Any] = {
         "type": "tool_result",
-        "tool_use_id": _id(block.call_id),
+        "tool_use_id": _clean_id(block.call_id),
         "content": [
             *([{"type": "text", "text": block.content}] if block.content.strip() else []),
             *map(_image, block.pictures),
@@ -181,7 +188,7 @@ def _image(block: ImageBlock) -> dict[str, Any]:
     }
 
 
-def _id(call_id: str) -> str:
+def _clean_id(call_id: str) -> str:
     """Return a call id in the characters that the API accepts."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 

@@ -112,7 +112,7 @@ class Items:
         if item is None or item.done or (call_id and item.call_id and call_id != item.call_id):
             item = self._new(kind, names)
         item.announce()
-        return self._learn(item, names)
+        return self._add_names(item, names)
 
     def piece(self, kind: str, names: list[Name]) -> Item:
         """Return the item that a piece belongs to."""
@@ -121,7 +121,7 @@ class Items:
             item = next(reversed(self.open(kind)), None)
             if item is not None and not item.announced and _ids(names) and _ids(item.names):
                 item = None
-        return self._learn(item or self._new(kind, names), names)
+        return self._add_names(item or self._new(kind, names), names)
 
     def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
         """Return the item that ends, or None if it never began; `tool` is the name of the call."""
@@ -135,7 +135,7 @@ class Items:
                 ),
                 None,
             )
-        return None if item is None else self._learn(item, names)
+        return None if item is None else self._add_names(item, names)
 
     def _new(self, kind: str, names: list[Name]) -> Item:
         index = next((value for name_type, value in names if name_type == "index"), len(self.all))
@@ -152,7 +152,7 @@ class Items:
             item.names.add(name)
         return item
 
-    def _learn(self, item: Item, names: list[Name]) -> Item:
+    def _add_names(self, item: Item, names: list[Name]) -> Item:
         """Note the new names of an item, and return it."""
         for name in names:
             if len(item.names) < _NAMES and name not in self._by_name:

@@ -153,7 +153,7 @@ def _item(block: Block) -> dict[str, Any] | None:
             "output": _output(block),
         }
     payload = block.payload_of(PROVIDER) if isinstance(block, OpaqueBlock) else None
-    return _resent(payload) if payload is not None else None
+    return _encode_resent(payload) if payload is not None else None
 
 
 def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
@@ -164,7 +164,7 @@ def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
     return [piece for part in parts for piece in _content(part, "user")]
 
 
-def _resent(item: dict[str, Any]) -> dict[str, Any] | None:
+def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
     if "type" not in item:
         return None
     if item["type"] != "reasoning":
