@@ -1,6 +1,9 @@
 """`anthropic/NAME`: models behind Anthropic's Messages API (ANTHROPIC_BASE_URL, or an endpoint of
 the configuration).
 
+Why not chat completions: they have no fields for signed thoughts, cache breakpoints and the blocks
+of server tools.
+
 Rules
 - A turn that the server pauses (`pause_turn`, for its own tools) is continued at once, up to
   `CONTINUES` times, and appears as one answer with the usage of all requests. A `Continued` part
@@ -136,7 +139,7 @@ def _is_seam(part: Part, number: int, most: int) -> bool:
 def provider(name: str, **options: Any) -> Anthropic:
     """Return the model `name` of Anthropic, of ANTHROPIC_BASE_URL or of `base_url`.
 
-    The options are those of `Service.options`. Raises UsageError if the URL is invalid.
+    `options`: see `Service.options`. Raises UsageError if the URL is invalid.
     """
     settings = SERVICE.options(**options)
     root = settings.base_url.rstrip("/").removesuffix("/messages").removesuffix("/v1")

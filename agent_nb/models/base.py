@@ -1,6 +1,7 @@
 """The contract of a model: a request in, batches of parts out.
 
-A provider module offers a factory as `provider`: `provider(name, **options) -> Model`.
+Why: the agent loop works with every provider alike, and other packages may add providers. A
+provider module offers a factory as `provider`: `provider(name, **options) -> Model`.
 
 Rules
 - `stream` yields one batch of parts for each chunk that arrived, so nothing is awaited per token.

@@ -32,7 +32,7 @@ from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
 _MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # see `base`
-# default models of providers; those of `config.KNOWN` have theirs there
+# default models of providers; `config.KNOWN` has those of the well-known endpoints
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"  # the embedded model
 _NO_MODEL = """There is no model to run. Choose one of these ways:

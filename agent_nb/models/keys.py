@@ -276,7 +276,7 @@ def _from_colab(name: str) -> str:
         return ""
     if name not in _colab:
         try:
-            from google.colab import userdata  # type: ignore[import-not-found, unused-ignore]  # there is no such package elsewhere
+            from google.colab import userdata  # type: ignore[import-not-found, unused-ignore]  # only Colab has this package
 
             _colab[name] = userdata.get(name) or ""
         except Exception:

@@ -1,5 +1,7 @@
 """Lists to choose a model from: the providers and configured endpoints, and the models of one.
 
+Why: completion, the doctor and `%agent` show what can be chosen, before any model is used.
+
 Rules
 - The list of providers uses no network and imports no plug-in of another package. A provider with
   a fault stays in the list and shows it.

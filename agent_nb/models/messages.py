@@ -1,11 +1,11 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
 `agent.history` builds messages from events; a dialect writes them in its own form; a model encodes
-them for its provider.
+them for its provider. These types are the common form that all three share.
 
 Rules: values are frozen. A decoder stores what only its own API understands under the name of that
-API (its `PROVIDER`); the fields and parameters `provider` hold this name. This file imports nothing
-of ours.
+API (its `PROVIDER`); the fields and parameters `provider` hold this name. This file imports no
+other file of the package.
 """
 
 from __future__ import annotations

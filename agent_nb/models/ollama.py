@@ -1,6 +1,8 @@
 """`ollama/NAME`: a model of a running Ollama server, through its OpenAI-compatible API. It needs no
 key and no setting.
 
+Why a provider of its own: Ollama has a variable for its address, in forms that only Ollama uses.
+
 Rules: OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL);
 `0.0.0.0`, an address to listen on but not to call, means this machine. Models that Ollama runs
 itself cost nothing; models that it forwards to its cloud have no known price.
@@ -43,7 +45,7 @@ def _read_host(host: str) -> str:
 
 
 def provider(name: str, **options: Any) -> OpenAIChat:
-    """Return the model `name` of Ollama; the options are those of `Service.options`."""
+    """Return the model `name` of Ollama; `options`: see `Service.options`."""
     url = base_url(os.environ.get("OLLAMA_HOST", ""))
     in_cloud = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
     settings = SERVICE.options(**{"needs_key": False, **options, "base_url": url})

@@ -93,6 +93,6 @@ class OpenAIChat(Remote):
 def provider(name: str, **options: Any) -> OpenAIChat:
     """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`.
 
-    The options are those of `Service.options`. Raises UsageError if the URL is invalid.
+    `options`: see `Service.options`. Raises UsageError if the URL is invalid.
     """
     return OpenAIChat(name, SERVICE.options(**options))

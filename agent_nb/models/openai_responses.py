@@ -1,6 +1,9 @@
 """`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
 (OPENAI_BASE_URL).
 
+Why in addition to `openai`: through this API a model gets its own reasoning back, encrypted, in the
+next turn.
+
 Rule: if a server refuses encrypted reasoning, summaries or pictures in results, the request is sent
 again without them, and the model object remembers that.
 """
@@ -40,7 +43,7 @@ class OpenAIResponses(Remote):
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
         super().__init__(model, options)
-        # what is asked for until the server refuses it
+        # requested until the server refuses it
         self._encrypted = True  # reasoning that can be sent back
         self._summary = True  # readable reasoning
         self._pictures = True  # pictures within results
@@ -78,6 +81,6 @@ class OpenAIResponses(Remote):
 def provider(name: str, **options: Any) -> OpenAIResponses:
     """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`.
 
-    The options are those of `Service.options`. Raises UsageError if the URL is invalid.
+    `options`: see `Service.options`. Raises UsageError if the URL is invalid.
     """
     return OpenAIResponses(name, SERVICE.options(**options))

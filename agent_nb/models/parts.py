@@ -1,11 +1,12 @@
 """What a model returns, one stream part at a time.
 
 A model decoder turns a chunk of bytes into parts; a dialect turns the text among them into finer
-parts; `agent.turn` turns parts into events. Parts have no id, time or run: those belong to events.
+parts; `agent.turn` turns parts into events. So the rest of the package sees one form of answer,
+whatever a provider sends. Parts have no id, time or run: those belong to events.
 
 Rules: frozen values; text is a delta (concatenate it), never an accumulation; empty deltas are not
-emitted. A provider's own block id travels as `block` where blocks interleave ("" for the only one
-of its kind). This file imports nothing of ours.
+emitted. Where blocks interleave, `block` is the provider's id of the block ("" if there is only one
+of its kind). This file imports no other file of the package.
 """
 
 from __future__ import annotations

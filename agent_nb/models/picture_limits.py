@@ -1,4 +1,4 @@
-"""Fit a picture to what a model takes: no larger than needed to see what is on it.
+"""Fit a picture to a model: no larger than the model needs to recognise its content.
 
 Why: models scale pictures down themselves, bill by their size, and refuse large ones.
 

@@ -1,5 +1,7 @@
 """The parts of a script as typed values: turns, calls, errors, usage, and cases of prompts.
 
+Why apart from `scripted`: the reader of script files (`script_file`) needs them too.
+
 Rules: values are frozen. An unknown key of a turn is an error, so that a mistyped key is noticed.
 """
 

@@ -64,9 +64,9 @@ class _OneToken(msgspec.Struct, frozen=True):
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     """How the requests to one model are priced.
 
-    `prices`: those of the configuration. `provider`: the id of the provider in genai-prices ("" for
-    hosts that are not official), `model` the provider's name of the model. `reports`: the provider
-    reports the cost of every answer.
+    `prices`: from the configuration, or None. `provider`: the id of the provider in genai-prices
+    ("" for hosts that are not official); `model`: the provider's name for the model. `reports`: the
+    provider reports the cost of every answer.
     """
 
     model: str = ""

@@ -133,7 +133,7 @@ def _messages(run: Sequence[Event]) -> Iterator[list[Any]]:
 
 
 def _hidden(value: Any, hide: Hide) -> Any:
-    """Return a JSON value without the home folder; what is not JSON becomes text."""
+    """Return a JSON value without the home folder; other values become text."""
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, Mapping):

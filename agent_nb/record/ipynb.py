@@ -1,5 +1,8 @@
 """A notebook file as JSON: read with errors that say what is wrong, written whole or not at all.
 
+Why one reader: notebooks come from many tools and out of merges, and all code must take a damaged
+one alike.
+
 Rules
 - All other code reads cells, outputs and sources through this file; its readers tolerate any JSON.
 - No Jupyter package is imported; a notebook is a plain dict.

@@ -5,8 +5,8 @@ stay with their cell. `NotebookRuns.lift` moves them on every save: the hook of 
 our runner and `jupyter agent-nb pack` call it.
 
 Rules
-- `lift` is idempotent. It does not touch a notebook that holds nothing of ours, or whose metadata a
-  newer version wrote.
+- `lift` is idempotent. It does not touch a notebook without records, or with metadata that a newer
+  version wrote.
 - Records of the file on disk are kept (`previous`): a front end's stale copy must not erase a run.
   Each cell keeps its newest three executions; no record displaces one that this user has signed
   (`ranking`).

@@ -1,5 +1,4 @@
-"""All calls that a record can run again: those of its log, of its sub-agents, and of the records
-inside it.
+"""List all calls that a record can run again: by the run, its sub-agents and the records inside it.
 
 Why one place: a signature must allow exactly the calls that were listed before it was made. All
 code that lists, counts, trusts or replays recorded calls uses this file

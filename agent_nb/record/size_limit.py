@@ -1,4 +1,4 @@
-"""The size limit of a record: what is cut from a run that is too large, and the mark that shows it.
+"""The size limit of a record: how a run that is too large is cut, and how each cut is marked.
 
 Why: a notebook with a record of many megabytes opens, saves and merges slowly.
 

@@ -34,7 +34,7 @@ CUT = "The stream broke off before the answer was complete."
 class FrameDecoder(ABC):
     """Decodes one response from its frames; `status` is its HTTP status.
 
-    `done`: the answer is over; `failed`: its one fault was emitted. The methods append parts to
+    `done`: the answer has ended; `failed`: its one fault was emitted. The methods append parts to
     `out`.
     """
 

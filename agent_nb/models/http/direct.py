@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import httpx
 
 EXPIRY = 5.0  # seconds; servers close free connections soon too
-WRITING = 60.0  # seconds that the server may take in what is sent
+WRITING = 60.0  # seconds that the server may take to accept what is sent
 
 
 class Direct:

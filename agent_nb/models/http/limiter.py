@@ -194,7 +194,7 @@ class Limiter:
         """Wait for a slot at a model without a limiter of its own, if a map limits it.
 
         A model with its own limiter waits by itself, within the block. Either way `report` gets a
-        text when a wait exceeds `VISIBLE` seconds, and "" when the wait is over.
+        text when a wait exceeds `VISIBLE` seconds, and "" when the wait ends.
         """
         with report_waits(report):
             limiter = _by_name.get(str(getattr(model, "name", "")))

@@ -74,10 +74,10 @@ class RemoteOptions:
     """How a model behind HTTP is reached, and what its endpoint says of it.
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
-    `label`), `variables` where that key may be, `needs_key` whether it is required. `prices` are
-    those of the endpoint, `cache` whether requests mark what the provider may cache, `vision`
-    whether the model sees pictures (None: unknown), `rpm` and `concurrency` its limits
-    (`limiter`). `dialect`: "" for that of the provider's class; `context`: tokens, 0 if unknown.
+    `label`), `variables` names where that key may be, `needs_key` says whether it is required.
+    `prices`, `rpm` and `concurrency` (`limiter`) are set by the endpoint. `cache`: whether requests
+    mark what the provider may cache. `vision`: whether the model sees pictures (None: unknown).
+    `dialect`: "" stands for the default of the provider's class. `context`: tokens, 0 if unknown.
     """
 
     base_url: str

@@ -33,7 +33,7 @@ _PRELUDE = (Head, Usage, Extra)
 
 
 class StreamDecoder(Protocol):
-    """A provider's decoder: the contract of `base.Decoder`, and whether the answer is over."""
+    """A provider's decoder: the contract of `base.Decoder`, and whether the answer has ended."""
 
     done: bool
 

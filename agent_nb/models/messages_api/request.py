@@ -1,5 +1,7 @@
 """Encode a request for Anthropic's Messages API.
 
+Why apart from `chat.request`: this API has its own blocks, and its own rules for their order.
+
 Rules
 - System messages become `system`. Consecutive messages of one role are merged, and tool results
   come first in their message, as the API demands.

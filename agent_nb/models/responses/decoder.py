@@ -173,33 +173,23 @@ class ResponsesDecoder(EventDecoder):
 
     def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Pass on the parts of the whole response that were not streamed."""
-        nothing_streamed = not self._items.all  # nothing was streamed
+        no_items = not self._items.all  # nothing was streamed
         # how many calls were not streamed; here servers give streamed calls other names
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):
             kind, names = (
                 to_text(item.get("type")),
-                names_of({"output_index": index} if nothing_streamed else {}, item),
+                names_of({"output_index": index} if no_items else {}, item),
             )
-            entry = (
-                None
-                if nothing_streamed
-                else self._items.end(kind, names, to_text(item.get("name")))
-            )
+            entry = None if no_items else self._items.end(kind, names, to_text(item.get("name")))
             # the streamed item, else a new one for content that is missing
             if entry is None and (
-                nothing_streamed
-                or (kind == MESSAGE and no_message)
-                or (kind == CALL and missing > 0)
+                no_items or (kind == MESSAGE and no_message) or (kind == CALL and missing > 0)
             ):
                 entry = self._items.begin(kind, names)
                 missing -= kind == CALL
-            if (
-                entry is not None
-                and not entry.done
-                and (nothing_streamed or kind in (MESSAGE, CALL))
-            ):
+            if entry is not None and not entry.done and (no_items or kind in (MESSAGE, CALL)):
                 self._complete_item(item, entry, out)
 
     def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:

@@ -1,5 +1,7 @@
 """Encode a request for the Responses API.
 
+Why apart from `chat.request`: this API takes a flat list of items instead of messages.
+
 Rules
 - The server must not store the conversation (`store: false`), so each request holds all of it,
   encrypted reasoning included.
