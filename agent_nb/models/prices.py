@@ -1,6 +1,6 @@
 """Flat prices of tokens in US dollars, as the configuration states them.
 
-Why: providers report tokens, users think in dollars, and a budget needs a price before it is spent.
+Why: providers report tokens, users think in dollars, and a budget needs prices in advance.
 
 Rules
 - A cost is computed once, when the usage of a request is known, and recorded. A replay computes no

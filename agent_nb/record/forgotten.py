@@ -39,7 +39,7 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
 
 
 def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
-    """Return the runs without those that have one of these marks."""
+    """Return the runs, except those with one of these marks."""
     if not marks:
         return runs
     return {

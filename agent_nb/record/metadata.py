@@ -93,9 +93,9 @@ def build_metadata(
         "gone": gone,
         FORGOTTEN: forgotten,
     }
-    rest = {k: v for k, v in as_dict(mine).items() if k not in optional}
+    unknown_fields = {k: v for k, v in as_dict(mine).items() if k not in optional}
     return {
-        **rest,
+        **unknown_fields,
         "version": METADATA_VERSION,
         "runs": bare,
         **{k: v for k, v in optional.items() if v},

@@ -135,9 +135,9 @@ class NotebookRuns:
 
         `previous` is our metadata as the file on disk has it (None: no file, or no value).
         """
-        nb, mine = self._nb, self._ours
+        nb, current = self._nb, self._ours
         if (
-            has_newer_format(mine)
+            has_newer_format(current)
             or has_newer_format(previous)
             or not isinstance(nb.get("cells"), list)
         ):
@@ -146,11 +146,11 @@ class NotebookRuns:
         cells = list_cells(nb_with_ids)
         present = {cell_id(c) for c in cells}
         unmerged = _set_aside(nb, take=True)
-        forgotten = take_forgotten(nb, previous, mine)
+        forgotten = take_forgotten(nb, previous, current)
         # a front end that still holds the runs of a deleted cell must not restore them
         loaded = {
             cell: runs_of_cell
-            for cell, runs_of_cell in reassign_runs(cells, stored_runs(mine)).items()
+            for cell, runs_of_cell in reassign_runs(cells, stored_runs(current)).items()
             if cell in present or not isinstance(previous, dict)
         }
         on_disk = reassign_runs(cells, stored_runs(previous))
@@ -160,16 +160,16 @@ class NotebookRuns:
         runs = _merged(runs, find_copied_runs(nb_with_ids, runs))
         runs = _merged(runs, inherit_runs(cells, runs))
         runs = _without_leaving(runs, find_leaving_runs(cells, runs))
-        gone = _gone(runs, present, mine, previous)
+        gone = _gone(runs, present, current, previous)
         runs = {
             cell: runs_of_cell
             for cell, runs_of_cell in runs.items()
             if runs_of_cell and gone.get(cell, 0) < 2
         }
-        if not runs and not forgotten and mine is None:
+        if not runs and not forgotten and current is None:
             return False
         still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
-        self._write(build_metadata(runs, still_gone, forgotten, mine, previous))
+        self._write(build_metadata(runs, still_gone, forgotten, current, previous))
         write_references(nb_with_ids, runs)
         return True
 
@@ -257,10 +257,12 @@ class NotebookRuns:
         sides = [as_dict(ours), as_dict(theirs)]
         marks = (mark for side in sides for mark in as_list(side.get(FORGOTTEN)))
         forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
-        rest = {k: v for k, v in sides[0].items() if k not in ("payloads", Signatures.KEY)}
+        unknown_fields = {
+            k: v for k, v in sides[0].items() if k not in ("payloads", Signatures.KEY)
+        }
         optional = {Signatures.KEY: Signatures.merge(*sides), FORGOTTEN: forgotten}
         merged = {
-            **rest,
+            **unknown_fields,
             "version": METADATA_VERSION,
             "runs": runs,
             **{name: value for name, value in optional.items() if value},
@@ -269,9 +271,9 @@ class NotebookRuns:
 
     def _replace_runs(self, runs: Runs) -> None:
         """Replace the runs in our metadata; the other fields stay."""
-        mine = as_dict(self._ours)
-        gone, forgotten = mine.get("gone") or {}, mine.get(FORGOTTEN) or []
-        self._write(build_metadata(runs, gone, forgotten, mine, None))
+        current = as_dict(self._ours)
+        gone, forgotten = current.get("gone") or {}, current.get(FORGOTTEN) or []
+        self._write(build_metadata(runs, gone, forgotten, current, None))
 
     def _write(self, ours: dict[str, Any]) -> None:
         self._ours = self._metadata[METADATA_KEY] = ours

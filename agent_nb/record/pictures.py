@@ -149,7 +149,7 @@ def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureCompari
     except ImportError:
         return PictureComparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
-        files = [base64.b64decode(one) for one in (recorded, fresh)]
+        files = [base64.b64decode(picture) for picture in (recorded, fresh)]
         # checked before anything is opened; a format that cannot be measured is checked afterwards
         sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
         if max(sizes, default=0) > LARGEST:

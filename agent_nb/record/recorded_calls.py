@@ -8,7 +8,7 @@ Rules
 - A call can run again if it began, and ended `ok` or with an error. It runs with the arguments that
   were approved, else with the model's.
 - The log of an agent contains the calls of its sub-agents. Rows of maps have records of their own,
-  which may contain further ones; they are read in the order of their keys, on every machine.
+  which may contain further ones; they are always read in the order of their keys.
 - A record that contains more than `MOST` records, or more than `DEEPEST` levels of them, is refused
   (UsageError), because what cannot be listed must not be signed.
 """

@@ -111,7 +111,7 @@ def _shared(one: str, other: str) -> int:
 def _from_difference(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
     """Return the lines from shortly before the first difference, and whether lines were skipped.
 
-    Aligning takes quadratic time, so only `MOST` lines are compared; equal ones would be wasted.
+    Aligning takes quadratic time, so only `MOST` lines are compared, and no equal beginning.
     """
     pairs = enumerate(zip_longest(before, after))
     first = next((n for n, (old, new) in pairs if old != new), 0)

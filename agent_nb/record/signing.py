@@ -8,8 +8,8 @@ Rules
 - HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
 - `is_own_record` decides whether a record is the user's: the signature, the hash and the payloads
-  must all be right. It takes whole records (`Payloads.attach`). The others check a part:
-  `names_signer` the signature of the stored hash, `signed_by` the signature of the
+  must all be right. It takes whole records (`Payloads.attach`). The other functions check a
+  part: `names_signer` the signature of the stored hash, `signed_by` the signature of the
   computed hash, `hash_fits` that both hashes are equal, `is_intact` also the payloads.
 - Only `user_key` and `key_problem` use the disk; they make the secret if it is missing, as Jupyter
   does. If that fails, `user_key` returns b"".

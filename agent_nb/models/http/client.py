@@ -5,8 +5,8 @@ A `transport` reaches one server; `connections` holds the transports of an event
 
 Rules
 - A client left open is closed when its event loop ends.
-- Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE if set; TLS
-  errors name these.
+- Certificates are checked against the first of SSL_CERT_FILE, REQUESTS_CA_BUNDLE and SSL_CERT_DIR
+  that is set, else against those of httpx; TLS errors name the variables.
 - There are three time limits, in seconds: to connect, to the first byte of the answer, and between
   two bytes. No request waits for a free connection.
 - Compression is not requested; compressed answers are decoded in pieces all the same

@@ -6,7 +6,7 @@ without a search, and a map has no pool size to set: a connection is made when n
 
 Rules
 - Each connection is a transport (`transport`). A request takes the free one that was used last, or
-  a new one. So no request waits for a connection, and runs one after another share one.
+  a new one. So no request waits for a connection, and successive runs share one.
 - A transport that stays free for `KEEP` seconds is closed, except the last one; all are closed when
   the event loop ends.
 - The limit of open files is raised as needed (`open_files`).

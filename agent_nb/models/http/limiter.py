@@ -1,7 +1,7 @@
 """Requests per minute and requests at once, one limiter per endpoint and process.
 
-Why: each cell has an event loop and each agent a connection of its own, but a provider counts all
-their requests together. Without a shared limiter, ten sub-agents that start at once get ten
+Why: each cell has its own event loop and each agent its own connections, but a provider counts
+all their requests together. Without a shared limiter, ten sub-agents that start at once get ten
 refusals. With it, one refusal of a row makes the other rows of a map wait.
 
 Rules

@@ -1,7 +1,7 @@
 """Turn an exception of httpx into a ModelError that says what the user should check.
 
-Why: "All connection attempts failed" helps nobody. A proxy, a certificate, the limit of open files
-and a server that is not running each have their own remedy.
+Why: "All connection attempts failed" does not help. A proxy, a certificate, the limit of open files
+and a server that does not run each need another remedy.
 
 Rules: no message holds a secret; `retryable` is set where a second attempt may succeed.
 """

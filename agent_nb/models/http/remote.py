@@ -6,7 +6,7 @@ class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
 Rules
 - The key is looked up for each request, so one set later is found; a missing key where one is
   required is a ModelError `no_key`.
-- One connection per model object; the object holds no state of a stream.
+- Each model object has its own connections (`Http`), and holds no state of a stream.
 - If a server refuses a field that the user did not ask for, the request is sent again without it,
   and the object remembers that.
 - If a server refuses the schema of an answer, ModelError has the code `no_schema`. The object does

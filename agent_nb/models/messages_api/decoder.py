@@ -6,9 +6,9 @@ unknown kind is kept whole.
 Rules
 - A block's index is its block id (with a prefix in a continued turn); every text and thought block
   is closed explicitly.
-- Signatures and redacted thoughts travel as `opaque`, all other kinds of blocks as Resend: the next
-  request sends them back unchanged. `content` is the whole turn in the API's form, which a request
-  after `pause_turn` must send back.
+- Signatures and redacted thoughts travel as `opaque`, blocks of server tools and unknown kinds as
+  Resend: the next request sends them back unchanged. `content` is the whole turn in the API's form,
+  which a request after `pause_turn` must send back.
 - Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. The
   provider's input tokens exclude those read from its cache or written to it; `Usage.input` includes
   them.
