@@ -116,6 +116,7 @@ class Anthropic(Remote):
         return self._send(request, body_of, decoder_of)
 
     def _adapt(self, fault: ModelError) -> bool:
+        """Send an effort, or no breakpoints, if the fault says so; return whether to send again."""
         message = f"{fault} {fault.raw}"
         if not self._adaptive and "adaptive" in message:
             self._adaptive = True

@@ -129,17 +129,17 @@ def make_model(name: str, *, folder: str | Path | None = None) -> Model:
     Raises UsageError for an unknown provider, or if the provider refuses the name.
     """
     check_model_name(name)
-    head, _, rest = name.strip().partition("/")
+    prefix, _, model_name = name.strip().partition("/")
     # an endpoint without a base_url sets options of a built-in provider
-    endpoint = config.Config.load().endpoints.get(head)
-    if (endpoint is None or not endpoint.base_url) and head in list_plugins("models"):
+    endpoint = config.Config.load().endpoints.get(prefix)
+    if (endpoint is None or not endpoint.base_url) and prefix in list_plugins("models"):
         options = {} if endpoint is None else _options(endpoint)
-        with blame_plugin("models", head):
-            model: Model = load_plugin("models", head)(rest, folder=folder, **options)
+        with blame_plugin("models", prefix):
+            model: Model = load_plugin("models", prefix)(model_name, folder=folder, **options)
             for member in _MEMBERS:  # an incomplete model of a plug-in fails here, not in a run
                 getattr(model, member)
         return model
-    return _model_at(endpoint or config.KNOWN[head], head, rest)
+    return _model_at(endpoint or config.KNOWN[prefix], prefix, model_name)
 
 
 def check_model_name(name: str) -> None:
@@ -151,12 +151,12 @@ def check_model_name(name: str) -> None:
         for each in names:
             check_model_name(each)
         return
-    head, slash, rest = name.strip().partition("/")
-    if not slash or not rest:
+    provider, slash, model = name.strip().partition("/")
+    if not slash or not model:
         raise UsageError(
-            f"{name!r} is not a model name: write provider/name, for example {_example(head)}. Known: {', '.join(list_prefixes())}."
+            f"{name!r} is not a model name: write provider/name, for example {_example(provider)}. Known: {', '.join(list_prefixes())}."
         )
-    check_provider(head)
+    check_provider(provider)
 
 
 def check_provider(name: str) -> None:

@@ -133,6 +133,7 @@ class Server:
         self.loading.report("idle", 0.0, "")
 
     def _load(self) -> None:
+        """Start the server in this thread; a fault is kept for `wait`."""
         name = self.path.name
         try:
             self._read_ahead()
@@ -301,6 +302,7 @@ def _find_weights() -> Path:
 
 
 def _find_gguf(name: str, folder: str | Path | None) -> Path:
+    """Return the path of a GGUF file. Raises UsageError if it is missing or of another kind."""
     path = Path(name).expanduser()
     if not path.exists() and folder is not None:
         path = Path(folder) / path

@@ -65,6 +65,7 @@ class OpenAIResponses(Remote):
         )
 
     def _adapt(self, fault: ModelError) -> bool:
+        """Stop requesting what the fault refuses; return whether to send again."""
         message = f"{fault} {fault.raw}"
         if self._encrypted and re.search(r"encrypted|\binclude\b", message, re.IGNORECASE):
             self._encrypted = False

@@ -124,6 +124,7 @@ def _parse(path: Path, text: str) -> tuple[Any, dict[int, str]]:
 
 
 def _parse_yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
+    """Return the content of a YAML script, and the line of each turn as text."""
     import yaml  # here, since most runs read no script
 
     try:

@@ -112,6 +112,7 @@ def compare_figure_data(
 
 
 def _other_artists(old: list[str], new: list[str]) -> str:
+    """Return in words how the artists of two figures differ by their names."""
     removed = next((name for name in old if name not in new), "")
     added = next((name for name in new if name not in old), "")
     if removed and added:
@@ -126,6 +127,7 @@ def _other_artists(old: list[str], new: list[str]) -> str:
 
 
 def _differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
+    """Yield in words how two artists of one name differ."""
     if before.label != now.label and not same_text(before.label, now.label):
         yield f"its label was {_quoted(before.label)}, is {_quoted(now.label)}"
     for name in {**before.texts, **now.texts}:

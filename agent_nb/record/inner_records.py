@@ -110,10 +110,10 @@ def _find_common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
 
 def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """Return `whole` without the fields that `shared` has, at any depth."""
-    left: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     for key, value in whole.items():
         if key not in shared:
-            left[key] = value
+            remaining[key] = value
         elif isinstance(value, Mapping) and (rest := _without(value, shared[key])):
-            left[key] = rest
-    return left
+            remaining[key] = rest
+    return remaining

@@ -71,6 +71,7 @@ def read_notebook(path: str | Path, name: str = "") -> dict[str, Any]:
 
 
 def _read_json(path: str | Path, name: str = "") -> Any:
+    """Return the JSON of a file. Raises OSError, ValueError and MergeConflictError."""
     text = Path(path).read_bytes().decode("utf-8-sig")
     # msgspec, which is fast, refuses NaN and lone surrogates: `json` reads these below
     with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):

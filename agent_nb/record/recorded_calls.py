@@ -141,12 +141,12 @@ class LogCalls:
 
     def around(self, span: str) -> list[Call]:
         """Return the calls of the sub-agents around `span`, outermost first."""
-        around: list[Call] = []
+        agents: list[Call] = []
         # a forged log may name spans in a circle
-        while span and (call := self._calls_by_id.get(span)) is not None and call not in around:
-            around.insert(0, call)
+        while span and (call := self._calls_by_id.get(span)) is not None and call not in agents:
+            agents.insert(0, call)
             span = call.span
-        return around
+        return agents
 
     def list_repeatable(self) -> list[RecordedCall]:
         """Return the calls that can run again, sub-agents included, in start order."""

@@ -41,6 +41,7 @@ def call_part(name: str, raw: str, *, call_id: str = "", index: int = 0, broken:
 
 
 def _arguments(raw: str) -> tuple[dict[str, Any], str]:
+    """Return (arguments, ""), or ({}, what is wrong) if the text is not a JSON object."""
     if not raw.strip():
         return {}, ""
     try:

@@ -81,6 +81,7 @@ class Body:
         return buffered
 
     def _hold(self, data: bytes) -> list[Frame]:
+        """Keep a piece of a JSON body until `close`; give up above `LARGEST` bytes."""
         assert self._json is not None
         self._size += len(data)
         if self._size > LARGEST:

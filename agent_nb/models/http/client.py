@@ -89,6 +89,7 @@ class Http:
     async def _exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes = b""
     ) -> AsyncGenerator[Reply, None]:
+        """Send a request and yield its reply; close the response when the block ends."""
         connections = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
         with connections.lend() as transport:
@@ -125,6 +126,7 @@ class Http:
     async def _send(
         self, transport: Transport, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Response:
+        """Send a request and return its response; every fault is a ModelError."""
         seconds = self.timeouts.first_byte
         all_headers = {**_ALWAYS, **headers}
         try:

@@ -82,6 +82,7 @@ class FrameDecoder(ABC):
         """Emit what was held back, before a fault."""
 
     def _error(self, error: Any, out: list[Part]) -> None:
+        """Fail with an error that the server reported within the stream."""
         message = error_words(error) or "The server reported an error and did not say which."
         raw = error if isinstance(error, str) else to_json(error)
         if overflow.too_long(f"{message} {error_kind(error)}"):

@@ -70,6 +70,7 @@ class Direct:
     async def _exchange(
         self, request: httpcore.Request
     ) -> tuple[httpcore.Response, httpcore.AsyncHTTP11Connection]:
+        """Send a request on the kept connection, or on a new one if that is not available."""
         import httpcore
 
         connection = self._connection

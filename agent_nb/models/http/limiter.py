@@ -156,6 +156,7 @@ class Limiter:
         return seconds
 
     async def _wait_to_enter(self, ticket: int, seconds: float) -> None:
+        """Ask again until the ticket enters; report the wait once it lasts `VISIBLE` seconds."""
         began, shown, report = self._clock(), False, _report.get()
         bell = self._bells[ticket]
         with mark_wait():

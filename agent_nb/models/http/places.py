@@ -56,8 +56,8 @@ class Lane(msgspec.Struct):
 
     def is_forgettable(self, now: float) -> bool:
         """Return whether no request uses it and its last refusal is forgotten."""
-        late = max(self.closed_at, self.shut_until) + MEMORY
-        return not self.waiting and not self.inside and now >= late
+        forget_at = max(self.closed_at, self.shut_until) + MEMORY
+        return not self.waiting and not self.inside and now >= forget_at
 
 
 class Places:

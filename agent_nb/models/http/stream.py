@@ -123,6 +123,7 @@ async def stream_answer(
 
 
 async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence[Part], None]:
+    """Yield the parts of a reply; raise its fault after them."""
     gate = Gate()
     broken: ModelError | None = None
     async with aclosing(reply.chunks()) as chunks:

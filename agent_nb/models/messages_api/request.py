@@ -82,6 +82,7 @@ def encode(
 
 
 def _encode_thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any]:
+    """Return the fields for a reasoning setting; `limit` is the user's `max_tokens`, or None."""
     tokens = read_budget(value)
     if not tokens:
         return {"thinking": {"type": "disabled"}}

@@ -138,6 +138,7 @@ class Items:
         return None if item is None else self._add_names(item, names)
 
     def _new(self, kind: str, names: list[Name]) -> Item:
+        """Add an item with these names; the server's index of it names its blocks."""
         index = next((value for name_type, value in names if name_type == "index"), len(self.all))
         block = str(index)
         # unique, though servers repeat an index

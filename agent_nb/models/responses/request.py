@@ -141,6 +141,7 @@ def _content(block: Block, role: str) -> list[dict[str, Any]]:
 
 
 def _item(block: Block) -> dict[str, Any] | None:
+    """Return the input item of a call, a result or a resent item; None for other blocks."""
     if isinstance(block, CallBlock):
         return {
             "type": "function_call",
@@ -167,6 +168,7 @@ def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
 
 
 def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
+    """Return an item to send back, None if the server could not read it again."""
     if "type" not in item:
         return None
     if item["type"] != "reasoning":
