@@ -1,7 +1,7 @@
-"""Many prompts: an agent asked for each row of a table, and how well its answers do.
+"""Maps and evaluations: one prompt for each row of a table, and scores of the answers.
 
-Read `map/stream` first: a map from its first row to its table. `agent` is the public `Agent`, with
-maps and evaluations.
+Read `map/stream` first: a map from its first row to its table. `agent` holds the public `Agent`,
+which adds both to `PromptAgent`.
 
 Order: recorded_runs, store < map < eval < agent
 """

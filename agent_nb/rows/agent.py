@@ -1,9 +1,9 @@
 """The public `Agent`: a `PromptAgent` that also asks the rows of a table and scores the answers.
 
-Why in a room above `agent`: runs, replays and workers know prompts only, and need no tables.
+Why in a room above `agent`: runs, replays and workers handle single prompts and need no tables.
 
-Rule: the modules of a map or an evaluation are imported when one is made, so that a cell with one
-prompt does not wait for them. So `typing.get_type_hints` gives Any for what these methods return.
+Rule: a method imports the modules of maps or evaluations when it is called, so that a cell with one
+prompt does not wait for them. For this reason `typing.get_type_hints` reports Any as return type.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Agent(PromptAgent):
     ) -> Evaluation:
         """Ask `prompt` for each row of `data`, as `map` does, and score the answers.
 
-            found = await agent.eval(df, "Classify {{ text }}", score="label")
+            evaluation = await agent.eval(df, "Classify {{ text }}", score="label")
 
         `score`: a function `(answer, row)` that gives a number or bool (see `eval.scoring`), the
         name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a

@@ -3,9 +3,10 @@
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules
-- Order as in `NotebookRuns.list_all`. A run found in several places counts once; since ids of
-  imported runs are not ours, its record's hash must be the same too.
-- The runs of the rows of a map are read when they are used (`map.known_rows.row_runs`).
+- Runs are in the order of `NotebookRuns.list_all`. Copies of a run count once. Copies have the same
+  id and the same record hash: the id alone is not unique, as other systems name imported runs.
+- `Runs.rows` holds the runs of map rows that records contain; `map.known_rows.row_runs` reads those
+  in a store, when they are used.
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
 
@@ -56,10 +57,10 @@ class Runs(Sequence[Run]):
 
     @property
     def rows(self) -> Runs:
-        """The runs of the rows that are in the records of maps, with cell and notebook of each.
+        """The runs of map rows, from the records of the maps, each with its cell and notebook.
 
-        The rows of one map are in the order in which they began. The rows of a larger map are in
-        its store: see `runs` of the map.
+        The rows of one map are in the order in which they began. The record of a large map holds no
+        rows; they are in its store, and `MapStream.runs` reads them.
         """
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)

@@ -1,11 +1,13 @@
-"""What asks the rows of a map: here, or in the workers of a cluster.
+"""Askers: they ask the rows of a map in this process, or through the workers of a cluster.
+
+Why apart from the driver: it schedules and stores rows alike, wherever they are asked.
 
 Rules
-- An asker returns a result for every row, whatever happened to it; only a cancellation is raised.
-- It stores nothing: a row is finished when the driver has stored it.
-- `LocalRows` asks here. What the rows share (`assembly.Basis`) is made once.
-- A row whose answer broke off in the middle is asked again, as a run of its own: nobody has read
-  the beginning of its answer yet. It is not if a tool has run, which may not be repeated.
+- An asker returns a result for every row, failed ones included; it raises a cancellation only.
+- An asker stores nothing: the driver stores the results.
+- `LocalRows` asks in this process. The rows share one `assembly.Basis`.
+- A row whose answer broke off in the middle is asked again, in a new run: nobody has read the first
+  part of its answer yet. After a tool call it is not, because a tool may not be safe to run twice.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ AGAIN = (1.0, 4.0)  # seconds before each further attempt, after an answer that 
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What came of a row, and the unsigned record of its run (None: it never began)."""
+    """The result of a row, and the unsigned record of its run (None: no run began)."""
 
     result: RowResult
     record: Record | None = None
@@ -44,7 +46,7 @@ class RowAsker(Protocol):
     """Asks rows of one map, several at once."""
 
     async def ask(self, row: Row) -> Answered:
-        """Ask one row and return what came of it; a cancellation stops its run."""
+        """Ask one row and return its result; a cancellation stops its run."""
 
     async def aclose(self) -> Any:
         """Release what the asker holds: connections, futures."""
@@ -53,7 +55,7 @@ class RowAsker(Protocol):
 class LocalRows:
     """Asks rows in this event loop: each is a run with a log of its own.
 
-    A row whose task is cancelled is returned as interrupted, so that what it has cost is counted.
+    A cancelled row is returned as interrupted, so that the map counts its cost.
     """
 
     def __init__(
@@ -64,10 +66,10 @@ class LocalRows:
         rpm: int | None = None,
         notes: Sequence[events.State] = (),
     ) -> None:
-        """`rpm`: see `limit`.
+        """`rpm`: see `limit`. `notes`: states that each run logs at its start.
 
-        `notes`: what each run logs at its start. The tools of the `basis` may be more than those of
-        the `agent`, which are inputs of the runs.
+        The `basis` may have more tools than the `agent`, those of MCP servers; the inputs of the
+        runs name the agent's only.
         """
         self._shared_inputs = agent.given_of(basis.redaction, "", (), ())
         self._basis = basis
@@ -76,7 +78,7 @@ class LocalRows:
         self.limit(rpm)
 
     def limit(self, rpm: int | None) -> None:
-        """Hold the endpoints to these requests per minute while this is open (None: no change)."""
+        """Limit the endpoints to `rpm` requests a minute until `aclose` (None: no added limit)."""
         limits = ExitStack()
         limits.enter_context(
             Limiter.limit_endpoints([model for model, _ in self._basis.models], rpm=rpm)
@@ -95,13 +97,13 @@ class LocalRows:
             try:
                 await Limiter.wait_before_retry(pause)
             except asyncio.CancelledError:
-                return answered  # so that what it has cost is counted
+                return answered  # with the cost so far
         return (await self._ask_once(row, overhead))[0]
 
     async def _ask_once(
         self, row: Row, overhead: Overhead
     ) -> tuple[Answered, Sequence[events.Event]]:
-        """Ask a row once; return what came of it, and the events of its run."""
+        """Ask a row once; return its result, and the events of its run."""
         log = EventLog()
         user = events.User(
             content=row.prompt, attachments=without_text(row.attachments), origin="user"
@@ -115,7 +117,7 @@ class LocalRows:
             )
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
-        except Exception as fault:  # whatever it is, the other rows are asked
+        except Exception as fault:  # any fault: the other rows are still asked
             return Answered(failed_result(row, fault)), log
         try:
             with watch_waits(clock):
@@ -130,7 +132,7 @@ class LocalRows:
         return Answered(result, run_record(log, beside=msgspec.to_builtins(overhead))), log
 
     async def aclose(self) -> None:
-        """Give up the limits; the connections are the agent's."""
+        """Lift the limits; the connections stay open, because the agent owns them."""
         self._limits.close()
 
 
@@ -142,7 +144,7 @@ def broke_off(log: Sequence[events.Event]) -> bool:
     if any(isinstance(event, events.Execute) for event in log):
         return False
     texts = (events.Think, events.Respond, events.Call)
-    return any(  # a turn counts when it is over, so the fault of one bears the number before it
+    return any(  # turns count when they end: a fault inside one bears the previous turn's number
         isinstance(event, texts)
         and (event.turn > fault.turn or (event.turn == fault.turn and event.incomplete))
         for event in log
@@ -150,5 +152,5 @@ def broke_off(log: Sequence[events.Event]) -> bool:
 
 
 async def _answer_nothing(question: Question) -> Decision | None:
-    """Answer a question of a row: nobody can be asked."""
+    """Leave a question of a row undecided: nobody watches the rows of a map."""
     return None

@@ -1,15 +1,15 @@
 """The limits that hold over a whole map: tokens and dollars.
 
 Rules
-- Rows do not begin while those under way may use up what is left. What a row uses is an estimate
-  until rows are over, then their average.
-- An estimate may be wrong, and short answers come first: at most `FEW` more rows are under way than
-  have ended with a known use. The rows under way are all that is paid for beyond the limit.
+- A row begins only if the limit has room for it and for all rows under way. The expected use of a
+  row is an estimate at first, and the average of the finished rows later.
+- The estimate may be wrong, and short answers finish first. So at most `FEW` rows more are under
+  way than have finished with a known use. Only rows under way can exceed the limit.
 - A row that used nothing, such as a refused one, does not count in the average.
-- Only rows that are asked count: what the store or a record answers cost an earlier execution.
+- Rows from the store or a record are free: an earlier execution paid for them.
 
-Why apart from `limits.Meter`: that one counts within a run; here the rows of a map add up, whatever
-asks them. Turns, tool calls and seconds hold for each row.
+Why apart from `limits.Meter`: a meter counts within one run; a budget adds up the rows of a map,
+wherever they are asked. The limits of turns, tool calls and seconds hold for each row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEW = 10  # rows under way before any has shown what it uses
 class Budget:
     """Counts what the rows of a map use: `used` tokens and `spent` dollars of the limits.
 
-    A limit of 0 or None is none.
+    0 or None: no limit.
     """
 
     def __init__(self, tokens: int = 0, cost: float | None = None) -> None:
@@ -32,15 +32,15 @@ class Budget:
         self.cost = cost
         self.used = 0
         self.spent = 0.0
-        self._rows = 0  # that used something
-        self._expected = (0.0, 0.0)  # tokens and dollars of a row, by estimate
+        self._rows = 0  # rows that used tokens or dollars
+        self._expected = (0.0, 0.0)  # estimated tokens and dollars of one row
 
     def expect(self, tokens: float, cost: float | None) -> None:
-        """Take an estimate of what one row uses; it counts until a row is over."""
+        """Set the estimated use of one row, which counts until a row is over."""
         self._expected = (tokens, cost or 0.0)
 
     def fits(self, asking: int) -> bool:
-        """Return whether one more row may begin while `asking` are under way; one always may."""
+        """Return whether a row may begin while `asking` are under way; the first always may."""
         if not asking or not (self.tokens or self.cost):
             return True
         if asking >= FEW + self._rows:
@@ -69,9 +69,9 @@ class Budget:
 def exceeded_limit(
     rows: int, tokens: float, cost: float | None, *, tokens_limit: int, cost_limit: float | None
 ) -> str:
-    """Return in words which limit of a map its `rows` exceed, and after how many of them.
+    """Return in words which limit ends a map of `rows`, and after how many of them; "": none.
 
-    `tokens`, `cost`: what all of them take, as far as one knows. "": they fit.
+    `tokens`, `cost`: the estimated use of all rows.
     """
     table = (
         (tokens_limit, tokens, f"{tokens_limit:,} tokens", f"{round(tokens):,}"),

@@ -1,17 +1,18 @@
-"""Drives a map: asks its rows, N at a time, and writes the log of the map.
+"""Drives a map: asks its rows, several at a time, and writes the log of the map.
 
-Why in place of `agent.loop`: a map is a run as any other for cards, journal, hub, record and Stop;
-only what happens between `run_start` and `end` differs.
+It replaces `agent.loop`. Why so: cards, journal, hub, record and Stop treat a map as any run; only
+the events between `run_start` and `end` differ.
 
 Rules
 - There are `concurrency` workers; each takes the next row when its last one is over.
-- A row has one result. It counts, and readers see it, only when it is stored (`row_queue`).
-- `on_error="raise"`: the first row that fails ends the map; the rows that are over stay.
-- A limit over the whole map that is used up before the last row is over ends it: rows under way end
-  as `limit`, the others stay pending.
+- A row has one result. It counts, and readers see it, once the queue delivers it: if there is a
+  store, after it is stored (`row_queue`).
+- `on_error="raise"`: the first row that fails ends the map; finished rows keep their results.
+- When a limit over all rows is used up, the map ends: rows under way get the status `limit`, the
+  others stay `pending`.
 - A map whose first rows all fail alike ends with that error (`repeated_failure`).
-- The rows of a map that is stopped end as `interrupted`. However it ends, its log holds the counts
-  and, if they are few, the records of the rows.
+- When a map is stopped, the rows under way get the status `interrupted`. However it ends, its log
+  holds the counts and, for a small map, the records of the rows.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ from .row import Row, RowResult
 from .row_result import failed_result, recorded_result
 
 Warn = Callable[[str], None]  # writes a remark into the log
-Say = Callable[[str], None]  # shows what is waited for ("": nothing)
+Say = Callable[[str], None]  # shows what the map waits for ("": nothing)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a map does: `rows` in the order in which they are asked.
+    """The work of one map: its `rows` in the order in which they are asked, and its functions.
 
     `budget` holds over all rows. `start` returns the fields of `run_start`; `user` holds the
-    template. `plan` takes the rows that are left to ask and returns what is known before the first
-    request; `asker` opens what asks them, reports what it waits for, and raises UsageError where
-    nothing may be asked. `read_pictures` returns a row with the data of its pictures. `store` opens
-    where rows are kept (None: nowhere); it receives what takes its warnings. `trust`: records of
-    others that count (see `find_stored_rows`). `known`: trusted records of rows by key. `play`: see
-    `PlayRow`. `unplayable`: see `MapLog`.
+    template. `plan` takes the rows left to ask and returns the facts to log before the first
+    request. `asker` makes the asker of these rows; it reports what it waits for, and raises
+    UsageError where no row may be asked. `read_pictures` returns a row with the data of its
+    pictures. `store` opens the store of the rows (None: no store) and passes warnings to its
+    argument. `trust`: which records of others count (see `find_stored_rows`). `known`: trusted
+    records of rows by key. `play`: see `PlayRow`. `unplayable`: see `MapLog`.
     """
 
     rows: Sequence[Row]
@@ -94,13 +95,13 @@ class MapDriver:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Cancelled | None = None
-        self._halted = False  # stopped, or ended by an error: no row begins any more
+        self._halted = False  # stopped, or ended by an error: no further row begins
         self._asking = 0  # rows under way
-        self._left = 0  # rows that are to be asked and are not over
+        self._left = 0  # rows to ask that are not over
         self._repeated = RepeatedFailure()
         self._slot_freed = asyncio.Event()
         self._error: events.Error | None = None
-        self._to_play: dict[int, Record] = {}  # of rows that are to be played, by index
+        self._to_play: dict[int, Record] = {}  # records of rows to replay, by index
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the map; the first reason counts."""
@@ -138,7 +139,7 @@ class MapDriver:
         return None
 
     async def _write_final_state(self) -> None:
-        """Write what is made of the results into the log, if all rows are over."""
+        """Compute the final state from the results and log it, unless the map was stopped."""
         finish = self._finish
         if finish is None or self._halted:
             return
@@ -203,7 +204,7 @@ class MapDriver:
             await asyncio.wait([ticking])
 
     async def _open_asker(self, left: Sequence[Row]) -> RowAsker | None:
-        """Return what asks the rows; None if the map was stopped meanwhile."""
+        """Return the asker of the rows that are left; None if the map was stopped meanwhile."""
         askers: list[RowAsker] = []
 
         async def opens() -> None:
@@ -213,7 +214,7 @@ class MapDriver:
         return askers[0] if askers else None
 
     async def _play_known(self) -> None:
-        """Play the rows that were found and touch the kernel, in the order of the data."""
+        """Replay the known rows whose tools touch the kernel, in the order of the data."""
         recorded, self._to_play = sorted(self._to_play.items()), {}
         for index, record in recorded:
             assert self._job.play is not None
@@ -253,7 +254,7 @@ class MapDriver:
         """Ask one row after the other until the queue has no more, or the task is cancelled."""
         task = asyncio.current_task()
         assert task is not None
-        # an asker may return the row of a task that was cancelled
+        # an asker may turn a cancellation into an interrupted result: then ask no further row
         while not task.cancelling() and (row := await self._next(queue)) is not None:
             self._log.begin()
             try:
@@ -261,7 +262,7 @@ class MapDriver:
             except asyncio.CancelledError:
                 self._finish_row(queue, row, Answered(row.result("interrupted", kind="user")))
                 raise
-            except Exception as fault:  # of this row: the others are asked
+            except Exception as fault:  # this row fails; the others are still asked
                 answered = Answered(failed_result(row, fault))
             self._finish_row(queue, row, answered)
 
@@ -284,7 +285,7 @@ class MapDriver:
         self._slot_freed.set()
 
     def _finish_row(self, queue: RowQueue, row: Row, answered: Answered) -> None:
-        """Take what came of a row that was asked; end the map if that is a reason to."""
+        """Put the result of a row into the queue; end the map if the result calls for it."""
         self._free_slot()
         self._left -= 1
         result = self._explain_cut(answered.result)
@@ -302,7 +303,10 @@ class MapDriver:
             self._halt()
 
     def _explain_cut(self, result: RowResult) -> RowResult:
-        """Return a result; one that was cut names the limit of the map, and is not stored."""
+        """Return the result; mark an interrupted one as not to be stored.
+
+        If a limit of the map interrupted it, the result names that limit.
+        """
         if result.status != "interrupted":
             return result
         stop = self._stop
@@ -311,7 +315,7 @@ class MapDriver:
         return msgspec.structs.replace(result, run="", **why)
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
-        """Count a result that is stored, and give it to the readers."""
+        """Count a result and give it to the readers; it is stored, if there is a store."""
         index = row.position * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)

@@ -1,19 +1,19 @@
-"""What a map will take, before its first request: tokens and dollars.
+"""Estimates the tokens and dollars of a map before its first request.
 
     estimate_map(rows, basis).words     about 120,000 tokens in and 40,000 out, about $0.06 …
 
-Why: a thousand rows cost a thousand times as much as the prompt that was tried.
+Why: a thousand rows cost a thousand times as much as the one prompt that a user tries first.
 
 Rules
-- Nothing is asked. Tokens are counted as everywhere here (`history.estimate_tokens`): the prompt
-  and pictures of a row, and what each request repeats: instructions, tools, the answer's schema.
-- Up to `SAMPLE` rows are counted, of more as many are drawn, the same in every execution.
-- The tokens of an answer are a guess: `ANSWER`, for a typed answer by the number of its fields,
-  never more than `max_tokens`. `basis` says which.
-- One request a row: tool calls, thoughts and repeated requests come on top, a provider's cache
-  makes it cheaper.
-- The price is that of the first model, by row, because prices may depend on the size of a request.
-  An unknown price is None.
+- It sends no request. It counts tokens as a run does (`history.estimate_tokens`): the prompt and
+  pictures of a row, and what each request repeats: instructions, tools, the answer's schema.
+- Of more than `SAMPLE` rows it counts a random sample, the same in every execution.
+- The tokens of an answer are a guess: `ANSWER` for text; for a typed answer a number that grows
+  with its fields; at most `max_tokens`. `basis` says which.
+- It assumes one request for each row. Tool calls, thoughts and repeated requests cost more; a
+  provider's cache makes requests cheaper.
+- It takes the price of the first model, row by row, because prices may depend on the size of a
+  request. An unknown price is None.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BASE, FIELD = 20, 15  # tokens of a typed answer without fields, and of each of 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of all rows, sent (`input`) and `written`, and their cost in dollars (None: unknown).
 
-    `basis`: in words, what the figures rest on. `limit`: in words, the limit that they exceed ("":
+    `basis`: the assumptions, in words. `limit`: the limit that the figures exceed, in words ("":
     none).
     """
 
@@ -51,37 +51,41 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The estimate as people read it."""
+        """The estimate as a sentence for people."""
         cost = "at an unknown price" if self.cost is None else f"about {about_dollars(self.cost)}"
         size = f"about {self.input:,} tokens in and {self.written:,} out, {cost} ({self.basis})"
         return f"{size}. {self.limit}" if self.limit else size
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The estimate for the log; `basis` and `limit` only if they say something."""
+        """The estimate for the log, without empty texts."""
         texts = {"basis": self.basis, "limit": self.limit}
         figures = {"input": self.input, "written": self.written, "cost": self.cost}
         return {**figures, **{name: words for name, words in texts.items() if words}}
 
 
 def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
-    """Return what the live runs of `rows` will take; `limits`: those of the whole map."""
+    """Return the estimate for live runs of `rows`; `limits`: those of the whole map."""
     count = len(rows)
     if not count:
         return Estimate(rows=0, input=0, written=0, cost=0.0)
     agent, (model, _) = basis.agent, basis.models[0]
-    drawn = rows if count <= SAMPLE else random.Random(0).sample(rows, SAMPLE)  # noqa: S311
-    own = sum(basis.estimate_prompt_tokens(row.prompt, len(row.attachments)) for row in drawn)
-    sent = basis.estimate_repeated_tokens() + own / len(drawn)
-    answer, guess = _guess_answer(agent.output, agent.settings)
-    each = Tariff.of(model).cost(Counts(input=round(sent), output=answer))
-    part = f", counted in {len(drawn):,} of {count:,} rows" if len(drawn) < count else ""
+    sampled_rows = rows if count <= SAMPLE else random.Random(0).sample(rows, SAMPLE)  # noqa: S311
+    prompt_tokens = sum(
+        basis.estimate_prompt_tokens(row.prompt, len(row.attachments)) for row in sampled_rows
+    )
+    input_tokens = basis.estimate_repeated_tokens() + prompt_tokens / len(sampled_rows)
+    answer_tokens, guess = _guess_answer(agent.output, agent.settings)
+    row_cost = Tariff.of(model).cost(Counts(input=round(input_tokens), output=answer_tokens))
+    sampling_note = (
+        f", counted in {len(sampled_rows):,} of {count:,} rows" if len(sampled_rows) < count else ""
+    )
     result = Estimate(
         rows=count,
-        input=round(sent * count),
-        written=answer * count,
-        cost=None if each is None else each * count,
-        basis=f"{guess}, one request a row{part}",
+        input=round(input_tokens * count),
+        written=answer_tokens * count,
+        cost=None if row_cost is None else row_cost * count,
+        basis=f"{guess}, one request a row{sampling_note}",
     )
     limits = limits or Limits(tokens=0)
     exceeded = exceeded_limit(

@@ -1,10 +1,11 @@
-"""What is computed from the results of a map before its log ends, so that its record keeps it.
+"""The final state of a map: computed from its results before its log ends, and so recorded.
 
-Why here: an evaluation scores the answers, and a map knows nothing of scores.
+Why: an evaluation adds its scores to the record in this way, and maps need not know about scores.
 
 Rules
 - It is computed when all rows are over; not for a map that was stopped, or that failed.
-- A replay computes it anew from the recorded results, and compares it where a test asks for that.
+- A replay in a test computes it anew from the recorded results and compares the two; any other
+  replay only plays the recorded state.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class FinalState(msgspec.Struct, frozen=True):
 
 
 class FinishedPlayer:
-    """Plays a recorded map; where a test asks for it, computes and compares its final state before.
+    """Plays a recorded map. In a test, it first computes the final state and compares it.
 
-    `finish` computes the state from the recorded results; `tape`: the recorded events, None if
-    nothing is compared.
+    `finish` computes the state from the recorded results. `tape`: the recorded events (None: do not
+    compare).
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class FinishedPlayer:
     async def run(self) -> None:
         """Play to the end."""
         if self._tape is not None:
-            finished = await self._finish()
-            self._checked = finished.compare(_recorded(self._tape, finished.kind), finished.payload)
+            fresh_state = await self._finish()
+            self._checked = fresh_state.compare(
+                _recorded(self._tape, fresh_state.kind), fresh_state.payload
+            )
         await self._player.run()
 
     def cancel(self, why: Cancelled) -> None:
@@ -69,5 +72,5 @@ class FinishedPlayer:
 
 def _recorded(tape: Sequence[Event], kind: str) -> Any:
     """Return the recorded payload of a kind, None if there is none."""
-    own = (e for e in tape if isinstance(e, State) and e.kind == kind and not e.span)
-    return next((event.payload for event in own), None)
+    states = (e for e in tape if isinstance(e, State) and e.kind == kind and not e.span)
+    return next((event.payload for event in states), None)

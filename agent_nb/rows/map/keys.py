@@ -1,6 +1,6 @@
 """The keys of rows: the same question has the same key in every execution.
 
-Why: a map that was stopped, or whose data grew, asks only what it has no answer to.
+Why: when a stopped map runs again, or its data grew, only rows without an answer are asked.
 
 Rules
 - A key is made of the inputs of the row's run (`record.fingerprint`: prompt, attachments, model,

@@ -7,8 +7,9 @@
     error or interrupt, end
 
 Rules
-- Whatever happens, the counts stand in the log and `end` is its last event.
-- The caller gives the clock. A snapshot is written when a row has ended, else once a second.
+- However the map ends, its log holds the counts, and `end` is its last event.
+- The caller provides the clock. Snapshots of the counts go out when rows have ended, at most one
+  every `TICK` seconds, else one every `QUIET` seconds.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from .row import Row, RowResult
 from .sample import Sample
 from .tally import Tally
 
-TICK = 0.2  # s between two snapshots at least
-QUIET = 1.0  # s after which one without news shows that the map goes on
+TICK = 0.2  # s, the least time between two snapshots
+QUIET = 1.0  # s without a finished row, after which a snapshot shows that the map still runs
 PLAN = "map.plan"  # the kind of the state that says what is asked
 
 
 class MapLog:
-    """The log of one map. `clock` returns seconds, `sleep` waits for some.
+    """The log of one map. `clock` returns seconds; `sleep` waits for a number of seconds.
 
-    `budget`: the limits over all rows. `unplayable`: the remark on a map whose log cannot hold the
-    records of its rows ("": none).
+    `budget`: the limits over all rows. `unplayable`: the remark to log if the map is too large for
+    the records of its rows ("": none).
     """
 
     def __init__(
@@ -56,25 +57,25 @@ class MapLog:
         self._sample = Sample(len(rows))
 
     def start(self, fields: Callable[[], Mapping[str, Any]], user: events.User) -> None:
-        """Write what begins a map; if the `fields` of `run_start` raise, without them."""
-        known: Mapping[str, Any] = {"agent": "map"}
+        """Write `run_start` and the prompt; without the other `fields` if computing them raises."""
+        start_fields: Mapping[str, Any] = {"agent": "map"}
         try:
-            known = fields()
+            start_fields = fields()
         finally:
-            self._log.append(events.RunStart(**known))
+            self._log.append(events.RunStart(**start_fields))
             self._log.append(user)
 
     def plan(self, payload: Mapping[str, Any]) -> None:
-        """Write what is known before the first request, with how many rows were found."""
-        known = {"found": self._tally.done}
-        self._log.append(events.State(kind=PLAN, payload={**payload, **known}))
+        """Write the facts known before the first request, and how many rows were found."""
+        counts = {"found": self._tally.done}
+        self._log.append(events.State(kind=PLAN, payload={**payload, **counts}))
 
     def warn(self, message: str, code: str = "store") -> None:
         """Write a remark that does not end the map."""
         self._log.append(events.Error(code=code, message=message, retryable=True))
 
     def say(self, status: str) -> None:
-        """Show what is waited for, live only; "": nothing."""
+        """Show what the map waits for ("": nothing); not recorded."""
         self._log.append(events.Delta(of="status", text=status))
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""The options of a map: rows at once, requests per minute, what an error does, how many rows.
+"""The options of a map: concurrency, rate limit, handling of errors, number of rows and repeats.
 
 Rule: a map calls `checked` when it is made, so that a wrong value is reported before any request.
 """

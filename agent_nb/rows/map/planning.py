@@ -1,15 +1,14 @@
-"""Plan a map: its rows with their prompts and keys, its inputs, and what is refused at once.
+"""Plans a map before its first request: rows with prompts and keys, inputs, checks.
 
-Why before the first request: a wrong column, a tool that needs approval or an unknown model must
-not show after half of the rows are paid for.
+Why so early: a wrong column, a tool that needs approval or an unknown model must fail before any
+row is paid for.
 
 Rules
-- Prompts are filled in and redacted here, once; what differs between rows is the prompt and its
-  attachments.
-- The model is not needed to plan, so that a record answers without it; `check` looks it up unless
-  nothing runs live.
-- A limit of tokens that was set, and one of dollars, hold over all rows; the default limit of
-  tokens holds for each row, as turns, calls and seconds do.
+- Prompts are filled in and redacted here, once. Rows differ in prompt and attachments only.
+- Planning needs no model, so that a recorded map plays without one. `check` looks the model up,
+  unless nothing runs live here.
+- A token limit that the user set, and a limit in dollars, hold over all rows. The default token
+  limit holds for each row, as do the limits of turns, calls and seconds.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ TOKENS = "tokens"  # the name of the limit
 NAMED = 10  # rows that an error names
 COLUMNS = 100  # columns whose names are logged
 UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
-MAP = "map"  # of the inputs: the digest of all rows; of `run_start`: what is known of the map
+MAP = "map"  # a setting: in the inputs the digest of all rows, in `run_start` size and options
 
 
 class MapPlan(msgspec.Struct, frozen=True):
-    """A map that is planned: the data, what to do (`job`), its inputs, and what removes secrets.
+    """The plan of a map: the data, the work (`job`), the inputs, and the redaction of secrets.
 
-    `check` raises UsageError for what must not be asked; a record is played without it. `absent`:
-    the name of the store that the user chose, if that file was not there ("": it was).
+    `check` raises UsageError if the map must not run live; playing a record needs no check.
+    `absent`: the path of the user's store if that file does not exist, else "".
     """
 
     data: Rows
@@ -76,7 +75,7 @@ def plan_map(
     store: Store = None,
     client: Any = None,
 ) -> MapPlan:
-    """Return the plan of a map. Raises UsageError for what cannot be asked.
+    """Return the plan of a map. Raises UsageError for unusable options, data or prompt.
 
     `client`: the Dask client through which the rows are asked (`cluster`); None: here.
     """
@@ -87,10 +86,10 @@ def plan_map(
     redaction = agent.redaction()
     shared_inputs = agent.given_of(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
-    filled = filling.fill_all(shared_inputs, options.repeats)
+    filled_rows = filling.fill_all(shared_inputs, options.repeats)
     redacted = redaction.value(prompt)
     id_ = map_id(shared_inputs.digests, redacted)
-    settings = {**shared_inputs.settings, MAP: map_digest([row.key for row in filled])}
+    settings = {**shared_inputs.settings, MAP: map_digest([row.key for row in filled_rows])}
     inputs = msgspec.structs.replace(shared_inputs, prompt=redacted, settings=settings)
 
     @cache
@@ -102,11 +101,11 @@ def plan_map(
     async def open_here(say: Say) -> RowAsker:
         if not agent.tools.late:
             return LocalRows(agent, basis(), rpm=options.rpm)
-        whole, listed = await agent.with_servers(redaction, say)
+        extended_agent, server_notes = await agent.with_servers(redaction, say)
         say("")
-        shared = Basis.of(whole, redaction)
-        check_map_tools(whole.tools, shared.policy, options.concurrency)
-        return LocalRows(agent, shared, rpm=options.rpm, notes=listed)
+        shared = Basis.of(extended_agent, redaction)
+        check_map_tools(extended_agent.tools, shared.policy, options.concurrency)
+        return LocalRows(agent, shared, rpm=options.rpm, notes=server_notes)
 
     @cache
     def find_cluster() -> Callable[[], RowAsker] | None:
@@ -119,14 +118,14 @@ def plan_map(
         make = find_cluster()
         return await open_here(say) if make is None else make()
 
-    live = bool(filled) and (not read_launch().why_not_live or agent.choice.is_script())
+    live = bool(filled_rows) and (not read_launch().why_not_live or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
     budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
     job = Job(
-        rows=filled,
+        rows=filled_rows,
         options=options,
         budget=budget,
-        start=_make_start(shared, inputs, options, len(filled), describe_store(id_, store)),
+        start=_make_start(shared, inputs, options, len(filled_rows), describe_store(id_, store)),
         user=events.User(content=redacted, origin="user"),
         plan=_make_plan(
             _facts(rows, options, redaction, "" if client is None else "dask"), shared, budget
@@ -179,13 +178,13 @@ def _describe_unrecorded(left: Sequence[Row]) -> str:
     """Return why rows without a record cannot be asked here, where nothing runs live."""
     places = [str(row.position) for row in islice(left, NAMED)]
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-    one = len(left) == 1
-    subject = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
+    single = len(left) == 1
+    subject = f"{'Row' if single else 'Rows'} {', '.join(places)}{more} {'has' if single else 'have'} no record here."
     return f"{subject} {read_launch().why_not_live}"
 
 
 def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:
-    """Return what is known of a map without its model; names of columns are redacted."""
+    """Return the facts of a map that need no model; names of columns are redacted."""
     return {
         "rows": len(rows),
         "repeats": options.repeats,
@@ -199,7 +198,7 @@ def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) ->
 def _make_plan(
     facts: Mapping[str, Any], basis: Callable[[], Basis] | None, budget: Budget
 ) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
-    """Return a function of the rows left to ask: what is known before the first request."""
+    """Return a function that takes the rows left to ask and returns facts and estimate to log."""
     limits = Limits(tokens=budget.tokens, cost=budget.cost)
 
     def plan(left: Sequence[Row]) -> Mapping[str, Any]:

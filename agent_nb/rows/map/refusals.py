@@ -1,12 +1,12 @@
-"""What a map refuses before its first request.
+"""Refuses tools that a map cannot call, before its first request.
 
 Why: nobody watches row 417 to answer its question, and two rows that change the kernel at the same
 time leave it in a state that a replay cannot repeat.
 
 Rules
-- A tool that the policy would ask about, whatever its arguments, needs a policy that decides.
-- Tools that read or change the kernel's variables, run in its main thread or add cells need one row
-  at a time. Tools of sub-agents count too.
+- A tool is refused if the policy asks about every call of it, whatever the arguments.
+- Tools that read or change the kernel's variables, run in its main thread or add cells are refused
+  unless rows are asked one at a time. Tools of sub-agents count too.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from ...tools import ADD_CELL, KERNEL_PERMISSIONS, Policy, Tool
 
 def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
     """Raise UsageError for tools that a map of `concurrency` rows at once cannot call."""
-    known = list(_with_subagent_tools(tools))
-    if asking := [tool.name for tool in known if _always_asks(tool, policy)]:
+    all_tools = list(_with_subagent_tools(tools))
+    if asking := [tool.name for tool in all_tools if _always_asks(tool, policy)]:
         raise UsageError(
             f"Nobody can be asked about the calls of a map, and {policy.name} asks about {_join_names(asking)}."
             " Allow them with approve='auto' (--approve auto), or decide by a policy file"
             " (--approve POLICY.yaml). Nothing was sent."
         )
-    inside = [t.name for t in known if t.uses_kernel or t.thread == "main" or t.name == ADD_CELL]
-    if inside and concurrency > 1:
-        verb = "lives" if len(inside) == 1 else "live"
+    kernel_tools = [
+        t.name for t in all_tools if t.uses_kernel or t.thread == "main" or t.name == ADD_CELL
+    ]
+    if kernel_tools and concurrency > 1:
+        verb = "lives" if len(kernel_tools) == 1 else "live"
         raise UsageError(
-            f"{_join_names(inside)} {verb} in the kernel, where only one row at a time may call tools:"
+            f"{_join_names(kernel_tools)} {verb} in the kernel, where only one row at a time may call tools:"
             " give concurrency=1, or leave the tools out. Nothing was sent."
         )
 

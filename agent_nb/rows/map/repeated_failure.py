@@ -1,7 +1,7 @@
 """Ends a map whose first rows all fail alike: a wrong key or model name fails a thousand times.
 
-Rules: only before the first row that ends `ok`. Errors are alike if code and message are the same.
-A map of fewer rows ends by itself.
+Rules: it ends the map only if the first `ENOUGH` rows have the same error, code and message alike.
+Once a row differs, it never does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class RepeatedFailure:
     def __init__(self) -> None:
         self._first: tuple[str, str] | None = None
         self._count = 0
-        self._differs = False  # a row ended well, or with another error: nothing to do any more
+        self._differs = False  # a row ended well, or with another error: never end the map
 
     def add(self, result: RowResult) -> str:
-        """Take a row that was asked; return why the map should end, or ""."""
+        """Count the result of a row; return why the map should end, or ""."""
         if self._differs or result.status == "interrupted":
             return ""
         error = (result.kind, result.error)

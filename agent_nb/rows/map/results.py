@@ -1,8 +1,10 @@
-"""The results of a map while it goes on: by position, and in the order in which they came.
+"""The results of a map in progress: by position, and in the order in which rows finish.
+
+Why both: a frame needs the order of the data, a loop over the map yields rows as they finish.
 
 Rules
-- A row that is not over has the result `pending`. Each row gets one result, once.
-- A reader first gets the results so far, however late it begins.
+- A row that is not over has the result `pending`. Each row gets its result once.
+- A reader gets the results so far first, however late it begins.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from .row import RowResult
 
 
 class Results(Sequence[RowResult]):
-    """The results, ordered by position and repeat; `pending`: the one that each row begins with."""
+    """The results, ordered by position and repeat; `pending`: the initial result of each row."""
 
     def __init__(self, pending: Iterable[RowResult]) -> None:
         self._results = list(pending)
-        self._order: list[int] = []  # indexes of the rows that are over, as they came
+        self._order: list[int] = []  # indexes of the finished rows, in the order of finishing
         self._over = bytearray(len(self._results))  # 1: the row is over
         self._closed = False
         self._waiting: set[asyncio.Future[None]] = set()
@@ -40,7 +42,7 @@ class Results(Sequence[RowResult]):
         return len(self._order)
 
     def put(self, index: int, result: RowResult) -> bool:
-        """Take the result of a row; return False if it has one already."""
+        """Set the result of a row; return False if it has one already."""
         if self._over[index]:
             return False
         self._over[index] = 1
@@ -50,12 +52,12 @@ class Results(Sequence[RowResult]):
         return True
 
     def close(self) -> None:
-        """Let the readers end: no more results come."""
+        """End the readers: no more results come."""
         self._closed = True
         self._wake()
 
     async def finished(self) -> AsyncIterator[tuple[int, RowResult]]:
-        """Yield index and result of each row as it comes, those so far first."""
+        """Yield index and result of each finished row, first those so far, then each as it ends."""
         at = 0
         while True:
             while at < len(self._order):

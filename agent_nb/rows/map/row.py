@@ -1,7 +1,7 @@
-"""One row of a map: what is asked about it, and what came of it.
+"""One row of a map: its prompt (`Row`), and its result (`RowResult`).
 
-Rules: frozen, and small: a result holds no event, so that a hundred thousand fit. The events
-of a row are in its record.
+Rules: both are frozen and small. A result holds no events, so that a hundred thousand results fit
+into memory; the events of a row are in its record.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 0
 
     def result(self, status: Status = "pending", **fields: Any) -> RowResult:
-        """Return a result of this row that is not read from a run; `fields`: see `RowResult`."""
+        """Return a result of this row that comes from no run; `fields`: see `RowResult`."""
         return RowResult(position=self.position, key=self.key, status=status, **fields)
 
 
 class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of one row.
+    """The result of one row.
 
-    `answer` is its text, `output` the JSON of a typed answer. `kind` is the code of the error,
-    `error` its message. `input` and `written` count tokens, `cost` is in dollars (None: unknown),
-    `seconds` is the time of the run without waiting for its turn. `attempts` counts how often it
-    was asked. `origin`: whether it was asked now, or found in the store or in the notebook's
-    record.
+    `answer` is the text, `output` the JSON of a typed answer. `kind` is the code of the error,
+    `error` its message. `input` and `written` count tokens, `cost` is in dollars (None: unknown).
+    `seconds` is the time of the run without waits for its turn. `attempts` counts how often the row
+    was asked. `origin`: asked now (`live`), or found in the store or in the notebook's record.
     """
 
     position: int
@@ -62,6 +61,6 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def failure(self) -> str:
-        """What kind of failure it is: the HTTP status of the provider's refusal, else `kind`."""
+        """The kind of failure: the HTTP status of the provider's refusal, else `kind`."""
         refused = _STATUS.search(self.error) if self.kind == "provider" else None
         return refused[1] if refused else self.kind or self.status

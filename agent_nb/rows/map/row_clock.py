@@ -1,7 +1,7 @@
-"""The clock of a row's time limit: it stands still while the row waits for its turn.
+"""The clock of a row's time limit: it stops while the row waits for a rate limit or a slot.
 
-Rules: waits may nest or overlap, as those of sub-agents do; the clock goes on when the last is
-over. Times are seconds of `now`.
+Rules: waits may nest or overlap, as those of sub-agents do; the clock goes on when the last wait
+ends. All times are seconds of the clock `now`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RowClock:
         self._since = self._left = 0.0
 
     def __call__(self, begins: bool) -> None:
-        """Note that a wait begins, or that it ends."""
+        """Stop the clock when the first wait begins; start it again when the last one ends."""
         now = self._now()
         self._waits += 1 if begins else -1
         if begins and self._waits == 1:

@@ -1,9 +1,9 @@
 """The result of a row, read from the events of its run.
 
 Rules
-- A live run, a record of the store and one of the notebook give the same result.
-- What a row took besides its last run is in its record (`Overhead`). How often all kernels asked it
-  is not: the caller passes it as `attempts`.
+- A live run, its record in a store and its record in a notebook give the same result.
+- The record also holds the waits of the last run and the use of earlier runs (`Overhead`). It does
+  not hold how often all kernels asked the row; the caller passes that as `attempts`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 
 
 class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What does not count as time of a row's last run, and what its earlier runs took.
+    """The waits of a row's last run, and the use of its earlier runs; `beside` in a record.
 
-    A record has it as `beside`. `waited`: seconds of the last run in which the row waited for its
-    turn. `broken`: how many runs broke off before; `input`, `written` (tokens) and `cost` (dollars,
-    None: unknown) are those of these runs.
+    `waited`: seconds in which the last run waited for its turn. `broken`: how many earlier runs
+    broke off; `input`, `written` (tokens) and `cost` (dollars, None: unknown) are their use.
     """
 
     waited: float = 0.0
@@ -41,13 +40,13 @@ class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
     def add_broken(self, result: RowResult) -> Overhead:
         """Return the overhead after one more run, which broke off with this `result`.
 
-        The tokens and cost of a result include those of the runs before.
+        Tokens and cost of a result already include those of the earlier runs.
         """
         return Overhead(0.0, self.broken + 1, result.input, result.written, result.cost)
 
 
 def read_overhead(record: Record) -> Overhead:
-    """Return the overhead in a record; an empty one if it is malformed, as a stranger's may be."""
+    """Return the overhead in a record; an empty one if it is malformed: records are untrusted."""
     try:
         beside = msgspec.convert(record.get("beside", {}), Overhead, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
@@ -125,7 +124,7 @@ def typed_output(result: RowResult, kind: OutputType | None) -> Any:
         return None
     try:
         return kind.validate(result.output).value
-    except InvalidOutput:  # the record is of another type: its JSON is all there is
+    except InvalidOutput:  # the record holds an answer of another type: return its JSON
         return result.output
 
 

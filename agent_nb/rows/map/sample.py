@@ -1,8 +1,9 @@
-"""What the log of a map keeps of its rows: a few lines to show, and the records of a small map.
+"""The part of a map's rows that its log keeps: a few lines to show, and records of a small map.
 
-Rules: bounded, however many rows there are. The records are kept for up to `ROWS` rows whose state
-in the log has up to `BYTES` of JSON; beyond that there are none, and the rows replay from their
-store.
+Why: the log becomes a record in the notebook, and must stay small however many rows there are.
+
+Rules: the records are kept for up to `ROWS` rows, if they take up to `BYTES` of JSON in the log. A
+larger map keeps none, and its rows replay from their store.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Sample:
         self._records: dict[str, Record] = {}
 
     def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:
-        """Take a row that is over; return its line."""
+        """Add a finished row; return its line."""
         line = RowLine(
             row.position,
             result.status,
@@ -62,7 +63,7 @@ class Sample:
 
     @property
     def lines(self) -> dict[str, Any]:
-        """The first and the last rows that are over, and some that failed, under `sample`."""
+        """The first and last finished rows, and some that failed, under `sample`."""
         lines = sorted({**dict(self._first_and_last()), **self._failed}.items())
         return {"sample": [msgspec.to_builtins(line) for _, line in lines]}
 

@@ -3,11 +3,10 @@
 Why a `Stream`: cells, cards, the journal, the hub and Stop treat a map as they treat a run.
 
 Rules
-- What is done is kept: `results` and `frame` hold it while the map goes on, after Stop and after an
-  error.
-- Awaiting gives the frame even if rows failed. With `on_error="raise"` it raises RunFailed for the
-  first of them.
-- Leaving a loop over it does not stop it; `cancel`, `stop`, `aclose` and an interrupt do.
+- `results` and `frame` hold the finished rows while the map runs, after Stop and after an error.
+- Awaiting returns the frame even if rows failed. With `on_error="raise"` it raises RunFailed for
+  the first failed row.
+- A map goes on when a loop over it ends early; `cancel`, `stop`, `aclose` and an interrupt stop it.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ UNKEPT = (
 class MapStream(Stream):
     """One map. `results` holds the results by position and repeat. `absent`: see `MapPlan`.
 
-    `play` makes the player of a record. `output`: the type of the answers. `request`: what was
-    asked, if a notebook may record the map or play a record in its place. `finish`
+    `play` makes the player of a record. `output`: the type of the answers. `request`: the map's
+    request, with which a notebook may record it or play a record instead (None: neither). `finish`
     computes the final state of the log.
     """
 
@@ -118,7 +117,7 @@ class MapStream(Stream):
 
     @property
     def given(self) -> RunInputs:
-        """The inputs of the map, as records are matched with them."""
+        """The inputs of the map, by which its record is found."""
         return self._plan.inputs
 
     def ready(self) -> MapStream:
@@ -144,9 +143,9 @@ class MapStream(Stream):
     def take_earlier_rows(
         self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False
     ) -> None:
-        """Take rows from the logs of earlier maps, the most relevant first, instead of asking them.
+        """Use the rows in the logs of earlier maps, best log first, instead of asking them.
 
-        Call it before the map begins. `trust`: records of others in the store that count (True:
+        Call it before the map begins. `trust`: which records of others in the store count (True:
         all; else those with these hashes).
         """
         self._job = msgspec.structs.replace(self._job, known=read_earlier_rows(logs), trust=trust)
@@ -171,8 +170,8 @@ class MapStream(Stream):
         """Return the rows that neither the logs of earlier maps nor the store have."""
         known = read_earlier_rows(logs)
         left = [row for row in self._job.rows if row.key not in known]
-        have = {each.row.key for each in self._stored(left)}
-        return [row for row in left if row.key not in have]
+        stored_keys = {each.row.key for each in self._stored(left)}
+        return [row for row in left if row.key not in stored_keys]
 
     def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
         """Return the stored rows for a record that is played, those of strangers too."""
@@ -194,14 +193,14 @@ class MapStream(Stream):
         return self._plan.job.rows
 
     def pictures(self, row: Row) -> Sequence[Mapping[str, Any]]:
-        """Return the pictures of a row, read again if there were too many to be held."""
+        """Return the pictures of a row; read them again if the map has too many to keep."""
         return self._plan.job.read_pictures(row).attachments
 
     @property
     def runs(self) -> Runs:
-        """The runs of the rows that are over, in order; each is read when it is wanted.
+        """The runs of the finished rows, in order; each is read when it is used.
 
-        `problems` says so if they are kept nowhere.
+        `problems` says so if neither log nor store holds them.
         """
         over = [result.key for result in self.results if result.run]
         logged = InnerRecords.of_log(self.log)
@@ -233,7 +232,7 @@ class MapStream(Stream):
             self.results.close()
 
     def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
-        """Take the rows of a log; `stored`: also those that it leaves to the store."""
+        """Add the results of the rows in a log; `stored`: also of those in the store."""
         for index, result in read_recorded_results(log, self._job.rows):
             self.results.put(index, result)
         if stored:
@@ -246,7 +245,7 @@ class MapStream(Stream):
         return driver.played if isinstance(driver, MapPlayer | FinishedPlayer) else super().played
 
     def _put_stored(self) -> None:
-        """Take the rows of a large map, whose record leaves them to the store."""
+        """Add the results of a large map's rows, which are in the store and not in the record."""
         left = {row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run}
         for each in self._stored([self._job.rows[n] for n in left.values()]):
             self.results.put(left[each.row.key], each.result)
@@ -257,7 +256,7 @@ class MapStream(Stream):
         return self.frame
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        """Yield each row as it finishes, those so far first.
+        """Yield each row as it finishes, after those that have finished already.
 
         Raises RunFailed and AgentStopped as awaiting does.
         """
@@ -293,7 +292,7 @@ class MapStream(Stream):
         return coming.result()
 
     async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
-        """Return the next result, None after the last; of a map that is stopped, after its end."""
+        """Return the next result, None after the last; if the map is stopped, wait for its end."""
         result = await anext(finished, None)
         if self._stop_cause is not None and self._task is not None:
             await asyncio.wait([self._task])

@@ -1,12 +1,12 @@
 """The counts of a map in progress: how many rows, how fast, what it costs, what failed.
 
 Rules
-- It reads no clock: the time comes in with each row. The rate counts the rows that were asked and
-  ended within the last `WINDOW` seconds, so that it follows a limit that slows the map down.
+- It reads no clock: the caller passes the time. The rate counts the asked rows that ended within
+  the last `WINDOW` seconds, so that it soon shows when a rate limit slows the map down.
 - Rows found in the store or in a record count as done, but neither for the rate nor for the cost.
-- `cost` is the sum of the known costs (None: no row's is known). `forecast` takes each row of
-  unknown cost, and each row that is left, to cost what the rows of known cost do on average.
-- Rate, forecast and expected limit are unknown until `ENOUGH` rows that were asked are over.
+- `cost` is the sum of the known costs (None: none is known). `forecast` assumes the average known
+  cost for each row of unknown cost and for each row that is left.
+- Rate, forecast and expected limit are unknown until `ENOUGH` asked rows are over.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .row import RowResult
 
 WINDOW = 20.0  # s
 ENOUGH = 3  # rows
-STOPPED = "stopped"  # in `failures`: the rows that the end of the map cut off
+STOPPED = "stopped"  # the kind in `failures` of rows that the end of the map interrupted
 LAST = 5  # rows that a snapshot shows
 
 
 class RowLine(msgspec.Struct, frozen=True):
     """A row as the card shows it: the beginnings of its prompt and its answer.
 
-    It is recorded; `name=` gives the names of its fields there.
+    `name=` keeps the field names that older records have.
     """
 
     position: int = msgspec.field(name="place")
@@ -44,8 +44,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `known` of them
     were in the store or the record. `asking` are under way. `rate` is in rows per second, `left` in
-    seconds, `cost` and `forecast` (the whole map's) in dollars; None: unknown. `limit`: in words,
-    the limit that will end the map, as its rows show ("": none; None: they do not show it yet).
+    seconds, `cost` and `forecast` (of the whole map) in dollars; None: unknown. `limit`: in words,
+    the limit that the map is expected to reach ("": none; None: not known yet).
     """
 
     total: int
@@ -95,7 +95,7 @@ class Tally:
             self._written += result.written
             if result.cost is not None:
                 self._cost = (self._cost or 0.0) + result.cost
-            # one that used nothing, such as a refused one, cost nothing
+            # a row that used no tokens, such as a refused one, cost nothing
             self._priced += result.cost is not None or not (result.input or result.written)
         else:
             self._known += 1
@@ -142,9 +142,9 @@ class Tally:
         )
 
     def _expect_limit(self, rest: int) -> str:
-        """Return in words the limit that will end the map if `rest` more rows use as much each.
+        """Return in words the limit that the map reaches if `rest` more rows use the average.
 
-        As in `Budget`, which ends it, a row of unknown cost counts as free.
+        A row of unknown cost counts as free, as it does in `Budget`, which enforces the limit.
         """
         rows, budget = self._answered + rest, self._budget
         return exceeded_limit(
