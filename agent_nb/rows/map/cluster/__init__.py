@@ -1,5 +1,5 @@
-"""Rows asked by the workers of a Dask cluster: what travels, who asks it, and what comes back.
+"""Asks the rows of a map on the workers of a Dask cluster.
 
-Read `dask_rows` first (the client); `messages` and `spec` are what travels, `worker` is the other
-side.
+Read `dask_rows` first (the client's side). `messages` and `spec` define what travels; `worker` is
+the worker's side.
 """

@@ -1,17 +1,18 @@
-"""Rows asked by the workers of a Dask cluster. The only file that imports `distributed`.
+"""Asks rows on the workers of a Dask cluster. The only file that imports `distributed`.
+
 
 Rules
-- One future a row and attempt, held to one worker. Its task leaves the worker's pool of threads at
-  once (`secede`), so that a worker with two threads asks as many rows at once as its share allows.
-- Workers may come and go: they are looked for every `LOOK` seconds, and the shares follow. A row
-  whose worker went away is asked again by another one, `MOST` times at most. While there is no
-  worker, an empty task waits for one, so that a cluster that adapts starts one.
-- A worker gets rows when it has said that it has this package, in this version: a worker that reads
-  a function it cannot import loses its connection to the scheduler.
-- Just before a row is asked, its worker reports it to the scheduler and waits until the scheduler
-  has it (`log_event`, one topic a map). So each time that a row may have been asked is counted,
-  even if its worker is killed in that moment.
-- Everything runs in the event loop of the client, whichever loop the map runs in; a `Client` may be
+- Each attempt at a row is one future, bound to one worker. Its task leaves the worker's thread pool
+  at once (`secede`), so that a worker with two threads can ask as many rows as its share allows.
+- Workers may come and go: the client looks for them every `LOOK` seconds, and the shares follow.
+  When a worker is lost, another one asks its rows, up to `MOST` attempts each. While there is no
+  worker, an empty task waits for one, so that an adaptive cluster starts one.
+- A worker gets rows only after it reports this version of the package: a worker that cannot import
+  the task's function would lose its connection to the scheduler.
+- Just before a worker asks a row, it reports this to the scheduler and waits until that has the
+  report (`log_event`, one topic for each map). So an attempt counts even if the worker is killed
+  in that moment.
+- All work runs in the event loop of the client, whichever loop the map runs in; a `Client` may be
   synchronous or asynchronous.
 """
 
@@ -44,19 +45,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOOK = 0.5  # s between two looks for workers
-MOST = 5  # attempts of a row whose workers go away
-PATIENCE = 10.0  # s without an answer of the scheduler after which the rows end
-# What a worker is asked for: the name that all versions have, whichever modules they consist of.
+MOST = 5  # attempts at a row whose workers go away
+PATIENCE = 10.0  # s without an answer of the scheduler after which the rows fail
+# the name that a worker imports to report its version; every version of the package has it
 VERSION = "agent_nb:__version__"
-ANSWERS = (str, ImportError, AttributeError)  # to it; anything else is a broken connection
+ANSWERS = (str, ImportError, AttributeError)  # valid reports; anything else: a broken connection
 
 
 def distribute_rows(
     agent: Configuration, client: Any, options: MapOptions, redaction: Redaction
 ) -> Callable[[], RowAsker]:
-    """Return what makes the asker of one execution of a map through `client`.
+    """Return a function that makes the asker of one execution of a map through `client`.
 
-    Raises UsageError for what is not a Dask client, and for an agent that cannot travel.
+    Raises UsageError if `client` is not a Dask client, or the agent cannot travel.
     """
     spec = spec_of(agent, redaction)
     module = sys.modules.get("distributed")  # not imported: then no object is its Client
@@ -94,7 +95,7 @@ class DaskRows:
         self._moved = asyncio.Event()  # set for a moment when workers came or went
         self._freed = asyncio.Event()  # a worker may ask one more row
         self._looking: asyncio.Task[None] | None = None
-        self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of rows that were cancelled
+        self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of cancelled rows
         self._stopping: asyncio.Task[None] | None = None
         self._unfit: dict[str, str] = {}  # why a worker gets no rows; "" for those that do
         self._request: Future[int] | None = None  # the empty task that waits for a first worker
@@ -111,12 +112,15 @@ class DaskRows:
             return self._failed(row, "worker_lost", _lost(fault))
 
     async def aclose(self) -> None:
-        """Stop what still runs and leave the cluster as it was; the client stays open."""
+        """Stop the rows under way and free the workers; the client stays open."""
         with suppress(Exception):  # the client was closed
             await self._in_client_loop(self._close())
 
     async def _in_client_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await a coroutine there. Raises RuntimeError if that loop ends, which asyncio misses."""
+        """Await a coroutine in the client's loop.
+
+        Raises RuntimeError if that loop ends: asyncio alone would wait forever.
+        """
         loop = self._client.loop.asyncio_loop
         if not loop.is_running():
             work.close()
@@ -158,7 +162,7 @@ class DaskRows:
         return self._failed(row, "worker_lost", error)
 
     async def _free_worker(self) -> str:
-        """Return the worker for a row, as soon as one may ask; "" if the cluster is gone."""
+        """Return a worker as soon as it may ask one more row; "" if no row can be asked."""
         while not self._down:
             if name := self._shares.take():
                 return name
@@ -183,7 +187,7 @@ class DaskRows:
         leaving = asyncio.create_task(self._gone(name))
         try:
             await asyncio.wait({getting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:  # of this row; one of `getting` is the worker's answer
+        except asyncio.CancelledError:  # this row's; one from the cluster stays in `getting`
             self._dropped.append((name, ticket))
             self._stopping = self._stopping or asyncio.create_task(self._stop())
             raise
@@ -191,7 +195,7 @@ class DaskRows:
             return _outcome(getting) if getting.done() else None
         finally:
             leaving.cancel()
-            future.release()  # ends `getting`; a cancellation would reach what others gather
+            future.release()  # ends `getting`; cancelling it would also cancel other rows' gathers
             getting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _gone(self, name: str) -> None:
@@ -219,7 +223,7 @@ class DaskRows:
             before = self._shares.issue
             self._shares.update(fit, answered)
             if self._down or self._shares.issue != before:
-                self._moved.set()  # wakes those who wait now
+                self._moved.set()  # wakes the tasks that wait now
                 self._moved.clear()
                 self._freed.set()
             await asyncio.sleep(LOOK)
@@ -247,7 +251,7 @@ class DaskRows:
         return [name for name in workers if self._unfit.get(name) == ""]
 
     async def _stop(self) -> None:
-        """Stop the runs of the rows that were cancelled in this round of the event loop."""
+        """Stop the runs of all rows that were cancelled in this round of the event loop."""
         await asyncio.sleep(0)
         dropped, self._dropped, self._stopping = self._dropped, [], None
         names = {name for name, _ in dropped if name in self._shares}
@@ -274,12 +278,12 @@ class DaskRows:
 
 
 def _count(begun: Counter[str], event: tuple[float, str]) -> None:
-    """Count that a row begins; not a method, as the client keeps its handlers."""
+    """Count that a row begins; a function, because the client keeps its handlers alive."""
     begun[event[1].partition(" ")[2]] += 1
 
 
 def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
-    """Return what a task returned or raised, None if its worker died."""
+    """Return the result of a task, or the exception that it raised; None if its worker died."""
     from distributed import KilledWorker
 
     try:

@@ -1,14 +1,14 @@
-"""What client and worker send each other about one row, as JSON bytes, and the client's side of it.
+"""The messages of client and worker about one row, as JSON, and the client's side of them.
 
-Why JSON: a pickle runs code where it is read, and carries whatever it refers to.
+Why JSON: a pickle runs code where it is read, and carries every object that it refers to.
 
 Rules
-- The version is read alone at first: a message of another version gives a clear error, whatever
+- The version is read first, on its own: a message of another version gives a clear error, whatever
   else it holds.
-- Nothing is sent that the client's redaction has not seen, and nothing that comes back is kept
-  before it has: a worker does not know the secrets of the client.
-- A typed answer is checked once more, against the type itself: the worker may know its schema only.
-  An answer that the type refuses makes the row an error, in its record too.
+- The client redacts every message that it sends, and every answer before it keeps it: a worker
+  does not know the secrets of the client.
+- The client checks a typed answer again, against the type itself: the worker may know the schema
+  only. If the type refuses the answer, the row becomes an error, in its record too.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ T = TypeVar("T")
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One row to ask. `map`: names this execution of a map, `ticket` this attempt of the row.
+    """One row to ask. `map` names this execution of a map, `ticket` this attempt at the row.
 
-    `rpm`: requests per minute of this worker (0: no limit); `issue` counts the changes of shares,
-    so that a late message changes nothing back.
+    `rpm`: requests per minute of this worker (0: no limit). `issue` counts the changes of shares,
+    so that a late message does not restore an old share.
     """
 
     version: str = __version__
@@ -48,7 +48,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Returned(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a row: its result, and the unsigned record of its run, if one began."""
+    """The result of a row, and the unsigned record of its run (None: no run began)."""
 
     version: str = __version__
     result: RowResult
@@ -84,7 +84,7 @@ class MapMessages:
         return msgspec.json.encode(Work(**names, spec=self._spec, row=row, rpm=rpm, issue=issue))
 
     def read(self, row: Row, message: bytes, attempts: int) -> Answered:
-        """Return what came of a row that was asked `attempts` times. Raises nothing."""
+        """Return the answer to a row that was asked `attempts` times. Raises nothing."""
         try:
             returned = read_message(message, Returned)
         except VersionSkew as skew:
@@ -93,9 +93,9 @@ class MapMessages:
         except msgspec.DecodeError as fault:
             error = f"A worker did not return a result: {fault}."
             return Answered(row.result("error", kind="worker", error=error, attempts=attempts))
-        plain = self._redaction.value(msgspec.to_builtins(returned.result))
-        plain |= {"position": row.position, "key": row.key, "attempts": attempts}
-        result, record = msgspec.convert(plain, RowResult), returned.record
+        fields = self._redaction.value(msgspec.to_builtins(returned.result))
+        fields |= {"position": row.position, "key": row.key, "attempts": attempts}
+        result, record = msgspec.convert(fields, RowResult), returned.record
         if record is not None:
             result, record = self._check(result, record)
         if result.kind == "no_key":
@@ -104,7 +104,7 @@ class MapMessages:
         return Answered(result, record)
 
     def _check(self, result: RowResult, record: Record) -> tuple[RowResult, Record]:
-        """Return both with the typed answer as the type itself writes it; redact the record."""
+        """Check the typed answer against its type, and redact the record; return both anew."""
         received = events_of(record)
         log = [event_from(self._redaction.payload(to_builtins(event))) for event in received]
         if self._output is not None and result.status == "ok":
@@ -122,7 +122,7 @@ class MapMessages:
                 if text != result.answer:
                     log = [_change_answer(event, content=text, chunks="") for event in log]
                 result = msgspec.structs.replace(result, output=loads(text), answer=text)
-        if log != received:  # else the record stays as the worker packed it
+        if log != received:  # an unchanged record stays as the worker packed it
             record = run_record(EventLog.of_events(log), beside=record.get("beside"))
         return result, record
 

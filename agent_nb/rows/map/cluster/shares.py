@@ -1,13 +1,13 @@
-"""The rows and the requests per minute of a map, split over its workers.
+"""Splits the concurrency and the requests per minute of a map over its workers.
 
 Why: a limit counts over the whole map, and workers do not know of each other.
 
 Rules
-- Even shares; the first workers get what is left over. A worker whose share is 0 gets no rows. The
-  next row goes to the worker that has most of its share of rows free.
-- A share of requests per minute moves to another worker only when the first cannot have used it
-  within `WINDOW` seconds any more. So a worker that takes the place of a lost one waits, and the
-  sum never exceeds the limit in any window.
+- Shares are even; the first workers get the remainder. A worker whose share is 0 gets no rows. The
+  next row goes to the worker with most free places for rows.
+- A reduced share of requests per minute becomes free for another worker only after `WINDOW`
+  seconds, because the first worker may have used it just before. So a worker that replaces a lost
+  one waits, and the sum exceeds the limit in no window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WINDOW = 60.0  # s over which requests per minute count
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one worker may do: `rows` at once, `rpm` requests per minute (0: no limit)."""
+    """The share of one worker: `rows` at once, `rpm` requests per minute (0: no limit)."""
 
     rows: int
     rpm: int = 0
@@ -34,7 +34,7 @@ class Shares:
         self.issue = 0
         self._rows, self._rpm = rows, rpm
         self._now: dict[str, Share] = {}
-        self._reduced: list[tuple[float, str, int]] = []  # when, whose, the rpm until then
+        self._reduced: list[tuple[float, str, int]] = []  # (time, worker, its rpm until then)
         self._load: Counter[str] = Counter()  # rows under way
 
     def __getitem__(self, worker: str) -> Share:
@@ -57,9 +57,12 @@ class Shares:
         self._load[worker] -= 1
 
     def update(self, workers: Iterable[str], now: float) -> None:
-        """Split anew over the workers that are there at the time `now`, in seconds."""
-        there = dict.fromkeys(workers)
-        names = [*(n for n in self._now if n in there), *(n for n in there if n not in self._now)]
+        """Split anew over the `workers` that exist at the time `now`, in seconds."""
+        present = dict.fromkeys(workers)
+        names = [
+            *(n for n in self._now if n in present),
+            *(n for n in present if n not in self._now),
+        ]
         rates = self._grant(names, _split(self._rpm, len(names)), now)
         rows = _split(self._rows, len(names))
         fresh = {name: Share(*each) for name, *each in zip(names, rows, rates, strict=True)}
@@ -72,17 +75,17 @@ class Shares:
         self.issue += 1
 
     def _grant(self, names: list[str], wanted: list[int], now: float) -> list[int]:
-        """Return what the workers may use at once of the requests per minute they should have."""
+        """Return, for each worker, how many of the `wanted` requests per minute it may use now."""
         self._reduced = [each for each in self._reduced if now - each[0] < WINDOW]
-        peaks = {name: share.rpm for name, share in self._now.items()}  # most within the window
+        peaks = {name: share.rpm for name, share in self._now.items()}  # highest within the window
         for _, name, rpm in self._reduced:
             peaks[name] = max(peaks.get(name, 0), rpm)
         free = self._rpm - sum(peaks.values())
         granted = []
         for name, want in zip(names, wanted, strict=True):
-            more = min(max(want - peaks.get(name, 0), 0), max(free, 0))
-            free -= more
-            granted.append(min(want, peaks.get(name, 0) + more))
+            extra = min(max(want - peaks.get(name, 0), 0), max(free, 0))
+            free -= extra
+            granted.append(min(want, peaks.get(name, 0) + extra))
         return granted
 
 

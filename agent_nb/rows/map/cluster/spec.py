@@ -1,15 +1,16 @@
-"""What travels to workers: the plain values of an agent, from which a worker makes its own.
+"""The plain values of an agent that travel to workers; each worker makes its own agent of them.
 
-Why: an agent holds keys, connections and whatever its functions refer to. A scheduler logs, stores
-and forwards what it is given.
+Why not the agent itself: it holds keys, connections and all objects that its functions refer to,
+and a scheduler logs, stores and forwards every message.
 
 Rules
-- Plain values only, as JSON. Secrets are redacted; workers read keys from their own environment.
-- Tools and types travel by name (`tool_reference`); a type that no module has travels as its JSON
-  schema, and the answer becomes a value of the type here.
-- A model is asked at the same address by every worker: a worker whose environment names another
-  server for it refuses the rows, and sends nothing there.
-- What cannot travel is a UsageError before the first request.
+- Only plain values travel, as JSON. Secrets are redacted; workers read keys from their own
+  environment.
+- Tools and types travel by name (`tool_reference`). A type that no module defines travels as its
+  JSON schema; the client turns the answer into a value of the type.
+- Every worker asks a model at the same address. A worker whose environment names another server
+  for the model refuses the rows, and sends nothing there.
+- An agent that cannot travel is a UsageError before the first request.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VALUES = ("system", "approve", "limits", "settings", "name", "memory", "thought_
 
 
 class OutputSpec(msgspec.Struct, frozen=True):
-    """A type of answers: its name, its schema, and `module:name` if a module has it."""
+    """A type of answers: its name, its schema, and `module:name` if a module defines it."""
 
     name: str
     schema: dict[str, Any]
@@ -42,7 +43,7 @@ class OutputSpec(msgspec.Struct, frozen=True):
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The values of one agent; `options` are arguments of `Configuration`.
 
-    `addresses`: where its models are asked, "" for one without.
+    `addresses`: those of its models, "" for a model without one.
     """
 
     model: str
@@ -53,7 +54,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
-    """Return what travels of an agent. Raises UsageError for what cannot."""
+    """Return the spec of an agent. Raises UsageError for an agent that cannot travel."""
     model = agent.choice.portable()
     if agent.approve not in POLICIES:
         raise UsageError(
@@ -76,7 +77,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
 
 
 def agent_of(spec: AgentSpec) -> Configuration:
-    """Return the agent in this process. Raises UsageError for what this process lacks."""
+    """Make the agent in this process. Raises UsageError for a tool or folder missing here."""
     tools, folder = [find_tool(reference) for reference in spec.tools], spec.options["folder"]
     if not os.path.isdir(folder):
         raise UsageError(
@@ -100,15 +101,15 @@ def _addresses(agent: Configuration) -> tuple[str, ...]:
 def _describe_type(output: OutputType) -> OutputSpec:
     module, name = (getattr(output.kind, a, "") for a in ("__module__", "__qualname__"))
     importable = module in sys.modules and module != "__main__"
-    same = importable and vars(sys.modules[module]).get(name) is output.kind
-    return OutputSpec(output.name, output.schema, f"{module}:{name}" if same else "")
+    is_same = importable and vars(sys.modules[module]).get(name) is output.kind
+    return OutputSpec(output.name, output.schema, f"{module}:{name}" if is_same else "")
 
 
 def _type_of(output: OutputSpec) -> OutputType:
     """Return the type, from its module if this process has the same one, else from its schema."""
     module, _, name = output.where.partition(":")
     if module:
-        with suppress(Exception):  # whatever the import of a module raises
+        with suppress(Exception):  # importing a module may raise anything
             kind = OutputType(import_attribute(module, name))
             if kind.schema == output.schema:
                 return kind

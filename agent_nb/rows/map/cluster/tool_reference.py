@@ -1,15 +1,15 @@
-"""Tools by name: how a worker of another process finds the tools of a map.
+"""References to tools by name, with which the worker in another process finds the tools of a map.
 
 Why names: a pickled function carries what it refers to, and a notebook's functions refer to the
 notebook, its keys included.
 
 Rules
 - A tool travels as the name of a built-in or installed tool, or as `module:name` of a function or
-  Tool at the top level of a module that can be imported. Everything else is a UsageError that says
-  what to do: functions of the notebook, lambdas, closures, bound methods, agents, MCP servers,
-  tools that live in the kernel.
-- The worker compares the description of what it found with a digest, so that another version of a
-  module is an error and not another tool.
+  Tool at the top level of an importable module. Everything else is a UsageError that says what to
+  do: functions of the notebook, lambdas, closures, bound methods, agents, MCP servers, tools that
+  live in the kernel.
+- The worker compares the description of the tool that it finds with a digest. So another version
+  of a module is an error, and never a different tool without notice.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ....record import digest_value
 from ....tools import Tool, Toolset, as_tool
 
 INSTALLED = "tool"  # in place of a module: the name of a built-in or installed tool
-#: What must agree, beside function and description, for two tools to be the same.
+#: Fields that the same tool has alike, beside its function and its description.
 _FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
 _KERNEL = ("python", "variables", "add_cell")
 
 
 class ToolReference(msgspec.Struct, frozen=True):
-    """A tool called `name`, found at `where`; `digest` is that of its description."""
+    """A tool called `name`, which a worker finds at `where`; `digest`: of its description."""
 
     name: str
     where: str
@@ -61,7 +61,7 @@ def find_tool(reference: ToolReference) -> Tool:
         )
     except AgentError as fault:
         raise UsageError(f"The tool {reference.name!r} cannot be made: {fault}") from None
-    except Exception as fault:  # whatever the import of a module raises
+    except Exception as fault:  # importing a module may raise anything
         raise UsageError(
             f"The tool {reference.name!r} cannot be imported here ({type(fault).__name__}: {fault})."
             f" Install {module} on every worker, or send it: client.upload_file('{module.partition('.')[0]}.py')."
@@ -94,8 +94,8 @@ def _locate(tool: Tool) -> str:
         why = "is a function of the notebook"
     elif "<" in name or "." in name or not name:
         why = "is not a function at the top level of a module"
-    elif found := next((each for each in names if _makes(members.get(each), tool)), ""):
-        return f"{module}:{found}"
+    elif name_in_module := next((each for each in names if _makes(members.get(each), tool)), ""):
+        return f"{module}:{name_in_module}"
     else:
         why = f"is not what {module}.{name} is"
     raise UsageError(
@@ -105,7 +105,7 @@ def _locate(tool: Tool) -> str:
 
 
 def _makes(value: Any, tool: Tool) -> bool:
-    """Return whether a value of a module becomes the same tool, its name apart."""
+    """Return whether a value of a module becomes the same tool, perhaps with another name."""
     try:
         other = as_tool(value)
     except AgentError:
@@ -124,5 +124,5 @@ def _digest(tool: Tool) -> str:
 
 @mark_foreign
 def import_attribute(module: str, name: str) -> Any:
-    """Return what a module of the user has, wherever this process finds that module."""
+    """Return an attribute of a module, which may be the user's own code."""
     return getattr(importlib.import_module(module), name)

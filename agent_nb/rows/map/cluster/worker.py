@@ -1,14 +1,14 @@
-"""What runs in a worker: it asks the rows that it is sent, in one event loop for the process.
+"""The worker's side: asks the rows that a client sends, in one event loop for the whole process.
 
 Why one loop: Dask calls `ask_row` in many threads, but connections, the limiter of an endpoint
 and the tools of an agent live in an event loop, where a thousand rows wait as cheaply as one.
 
 Rules
 - Keys come from the worker's own environment.
-- `ask_row` returns a result for every row and raises nothing. A row that is stopped is returned as
-  interrupted.
-- The loop ends with the last map (`forget_map`). Where a client goes away without that, the `KEPT`
-  latest maps without rows under way keep their connections.
+- `ask_row` returns a result for every row; a stopped row is returned as interrupted. It raises only
+  for bytes that are not a message.
+- The loop ends with the last map (`forget_map`). If a client goes away without that call, its map
+  keeps its connections until `KEPT` newer maps are idle.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..row_result import failed_result
 from .messages import Returned, VersionSkew, Work, read_message
 from .spec import AgentSpec, agent_of
 
-KEPT = 4
+KEPT = 4  # idle maps that keep their connections
 Begun = Callable[[str], Awaitable[None]]  # reports the ticket of a row that is about to be asked
 
 
 class WorkerMap:
     """One map in this process; all but `spec` is used in the event loop alone.
 
-    The first row makes the agent. What the agent lacks here is the error of each row.
+    The first row makes the agent. If that fails in this process, each row ends with the error.
     """
 
     def __init__(self, spec: AgentSpec) -> None:
@@ -53,7 +53,7 @@ class WorkerMap:
             return await task
         except asyncio.CancelledError:
             return Answered(work.row.result("interrupted", kind="user", attempts=1))
-        except Exception as fault:  # whatever it is, it is the row's
+        except Exception as fault:  # any fault becomes the error of the row
             return Answered(failed_result(work.row, fault))
         finally:
             del self.tasks[work.ticket]
@@ -71,7 +71,7 @@ class WorkerMap:
         return await self._rows.ask(work.row)
 
     def stop(self, tickets: Collection[str]) -> None:
-        """Stop rows."""
+        """Stop the rows with these tickets."""
         for ticket in self.tasks.keys() & tickets:
             self.tasks[ticket].cancel()
 
@@ -90,7 +90,7 @@ class ProcessWorker:
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.maps: dict[str, WorkerMap] = {}  # the one that asked last is the last
+        self.maps: dict[str, WorkerMap] = {}  # in the order of their latest row
         self.lock = threading.Lock()
 
     def ask(self, work: Work, begun: Begun | None) -> Answered:
@@ -118,7 +118,7 @@ def _start_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-_workers: dict[int, ProcessWorker] = {}  # by process: one that was forked has one of its own
+_workers: dict[int, ProcessWorker] = {}  # by process id: a forked process makes its own
 
 
 def process_worker() -> ProcessWorker:
@@ -127,7 +127,7 @@ def process_worker() -> ProcessWorker:
 
 
 def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
-    """Ask the row of a message and return what came of it, as a message; see `WorkerMap.ask`."""
+    """Ask the row of a message and return its result as a message; see `WorkerMap.ask`."""
     try:
         answered = process_worker().ask(read_message(message, Work), begun)
     except VersionSkew as skew:
@@ -159,7 +159,7 @@ def forget_map(name: str) -> None:
         here.loop = None if last else loop
 
     async def close() -> None:
-        with suppress(Exception):  # a connection that does not close
+        with suppress(Exception):  # a connection may fail to close
             await closing.aclose()
         if last:
             loop.call_soon(loop.stop)

@@ -1,1 +1,1 @@
-"""Rows that are known, from a store or the log of a map: read, written, replayed, forgotten."""
+"""Rows with a result from an earlier map, in a store or a log: found, replayed, forgotten."""

@@ -1,11 +1,13 @@
-"""The stores of maps in the state folder: lists them, and removes the rows of a map from its store.
+"""Lists the stores of maps in the state folder, and removes the rows of a map from its store.
+
+Why: finished rows hold the user's data and stay on disk until the user removes them.
 
 Rules
-- A run of a map names its store in the settings of its `run_start`: the map's id, and the path if
-  the user chose one. Only a run that the caller vouches for may say which rows are removed.
-- A file in the state folder that holds no rows and no claims any more is deleted; a file that the
-  user placed stays.
-- A file that cannot be read is listed without rows, and never removed.
+- The run of a map names its store in the settings of `run_start`: the map's id, and the path if the
+  user chose one. Callers check that they trust the run before they remove the rows that it names.
+- An emptied file in the state folder, without rows and claims, is deleted; a file that the user
+  placed elsewhere stays.
+- An unreadable file is listed without rows, and never removed.
 """
 
 from __future__ import annotations
@@ -70,15 +72,15 @@ class StoreSummary(msgspec.Struct, frozen=True):
 
 
 def describe_store(id_: str, store: Store) -> dict[str, str]:
-    """Return the store of a map as `run_start` says it in its settings; see `locate_map`."""
+    """Return the settings of `run_start` that name the store of a map, for `locate_map`."""
     return {"id": id_, **({"store": str(store)} if is_named(store) else {})}
 
 
 def locate_map(log: Iterable[Event]) -> MapLocation | None:
     """Return where the rows of a recorded map are stored; None if the log is not that of a map."""
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), RunStart())
-    setting = start.settings.get(MAP)
-    fields = setting if isinstance(setting, Mapping) else {}
+    map_setting = start.settings.get(MAP)
+    fields = map_setting if isinstance(map_setting, Mapping) else {}
     id_ = str(fields.get("id", ""))
     return MapLocation(id_, str(fields.get("store", ""))) if _ID(id_) else None
 

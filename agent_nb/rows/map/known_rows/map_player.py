@@ -1,14 +1,14 @@
-"""Plays the record of a map, and before it the rows that touch the kernel.
+"""Plays the record of a map, after the rows whose tools touch the kernel.
 
-Why: the events of a row are not those of the map. A row that set a variable must set it again, as
-the replay of any run does; the other rows are only read.
+Why: the events of a map do not include those of its rows. A row that set a variable must set it
+again, as the replay of any run does; the other rows are only read.
 
 Rules
-- The rows are played in the order of the data, each as a run (`agent.replay`); the trust in the
-  record of the map is the trust in its rows.
-- Of a map that is asked, the rows that were found are played before the others are asked; a
-  difference is a remark in its log.
-- The first difference of a row is the drift of the map. A map is never resumed after a drift.
+- Rows are played in the order of the data, each as a run (`agent.replay`). A row is trusted as the
+  record of its map is.
+- In a live map, known rows are played before the others are asked; a difference from their record
+  is a remark in the log of the map.
+- The first drift of a row is the drift of the map. A map is never resumed after a drift.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ....record import InnerRecords, Record, user_key
 from ....wire import Redaction
 from ..row import Row
 
-#: Plays the record of a row as far as it is trusted; returns in words how it differs now, or "".
+#: Plays the record of a row as far as it is trusted; returns its drift in words, or "".
 PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
@@ -61,22 +61,22 @@ class MapPlayer:
     @property
     def played(self) -> Played:
         """The outcome so far."""
-        whole, rows = self._whole.played, [row.played for row in self._rows]
-        drifts = [each.drift for each in (whole, *rows) if each.drift is not None]
-        checks = [each.checked for each in (whole, *rows) if each.checked is not None]
+        of_map, rows = self._whole.played, [row.played for row in self._rows]
+        drifts = [each.drift for each in (of_map, *rows) if each.drift is not None]
+        checks = [each.checked for each in (of_map, *rows) if each.checked is not None]
         return msgspec.structs.replace(
-            whole, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
+            of_map, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
         )
 
 
-#: Makes the player of a map's record; a test says how strictly the replay is compared.
+#: Makes the player of a map's record; a test passes how strictly to compare the replay.
 PlayTape = Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]
 
 
 def prepare_map_player(
     agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
 ) -> PlayTape:
-    """Return what makes the player of a record of the map of `rows`."""
+    """Return a function that makes the player of a record of the map of `rows`."""
 
     def play(
         tape: Tape, strictness: ReplayStrictness | None
@@ -99,9 +99,9 @@ def prepare_map_player(
 
 
 def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | None:
-    """Return what plays a row that was found; None if no tool of the agent touches the kernel.
+    """Return a function that plays a known row; None if no tool of the agent touches the kernel.
 
-    Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.
+    Where nothing runs live, rows that others signed count too; their calls run only if trusted.
     """
     if not any(t.agent is not None or Tape.must_rerun(t) for t in agent.tools):
         return None
@@ -125,7 +125,7 @@ def _row_tape(record: Record, whole: Tape) -> Tape:
 
 
 def combine_checks(checks: Sequence[Checked]) -> Checked | None:
-    """Return the outcome of several checks; None without one."""
+    """Return the outcome of several checks as one; None if there are no checks."""
     if not checks:
         return None
     return Checked(

@@ -1,4 +1,7 @@
-"""What the log of a recorded map says of its rows."""
+"""Reads the log of a recorded map: the records and results of its rows, and how many failed.
+
+Rule: the log may be a stranger's; counts that are missing or not numbers read as 0.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ COUNTS = "map"  # the kind of the state that holds the counts, and of its deltas
 
 
 def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
-    """Return the records of the rows in the logs of several maps, by key; the first log counts."""
+    """Return the records of the rows in the logs of several maps, by key; earlier logs win."""
     rows: dict[str, Record] = {}
     for log in logs:
         rows = {**InnerRecords.of_log(log), **rows}
@@ -21,12 +24,12 @@ def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
 
 
 def count_unanswered_rows(log: Sequence[Event]) -> int:
-    """Return how many rows of a recorded map were never over; 0 where its counts do not say."""
+    """Return how many rows of a recorded map never finished; 0 if its counts are missing."""
     return _subtract_counts(log, "total", "done")
 
 
 def count_failed_rows(log: Sequence[Event]) -> int:
-    """Return how many rows of a recorded map ended without an answer; 0 if it does not say."""
+    """Return how many rows of a recorded map ended without an answer; 0 if counts are missing."""
     return _subtract_counts(log, "done", "ok")
 
 
@@ -35,8 +38,8 @@ def _subtract_counts(log: Sequence[Event], all_: str, some: str) -> int:
         (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
     )
     figures = counts if isinstance(counts, Mapping) else {}
-    whole, part = figures.get(all_), figures.get(some)
-    return whole - part if type(whole) is int and type(part) is int else 0
+    larger, smaller = figures.get(all_), figures.get(some)
+    return larger - smaller if type(larger) is int and type(smaller) is int else 0
 
 
 def read_recorded_results(

@@ -1,14 +1,14 @@
-"""Hands out the rows of a map and takes back what came of them; `StoreRowQueue` stores it.
+"""Hands out the rows of a map and receives their results; `StoreRowQueue` stores them too.
 
-Why apart from the driver: which rows are still to be asked depends on what other kernels do with
-the same store, and a row counts only when it is kept.
+Why apart from the driver: other kernels may ask rows of the same store, so which rows are left
+changes while the map runs, and a result counts only once it is stored.
 
 Rules
-- A row is handed out once. With a store it is claimed first; rows that are another kernel's are
-  waited for, and taken from the store or asked here once its lease has run out.
-- `put_result` never waits. A row is delivered when it is stored, in the order in which it came.
-- The store is used by one thread, in batches: what is there to put and to claim goes into one
-  visit, so that a slow disk makes larger batches, not a longer queue.
+- A row is handed out once. With a store it is claimed first. The queue waits for a row that another
+  kernel has claimed, and takes its result from the store, or hands it out when that claim expires.
+- `put_result` never waits. A row is delivered when it is stored, in the order of `put_result`.
+- One thread uses the store, in batches: all results to store and all rows to claim share one visit,
+  so that a slow disk makes larger batches and not a longer queue.
 - `deliver_rows` needs no event loop: a map whose loop was shut down keeps its rows. If the
   store fails, the rows are delivered all the same, and the fault is raised.
 """
@@ -61,14 +61,14 @@ class RowQueue(Protocol):
         """Receive the result of a row that was asked."""
 
     async def serve(self) -> None:
-        """Do what `next_row` and `put_result` wait for, until cancelled."""
+        """Do the work behind `next_row` and `put_result`, until cancelled."""
 
     def deliver_rows(self) -> None:
-        """Store and deliver the rows that are over, and give up the others."""
+        """Store and deliver the finished rows, and give up the others."""
 
 
 class PlainRowQueue:
-    """A queue without a store: a row that is over is delivered at once."""
+    """A queue without a store: a finished row is delivered at once."""
 
     def __init__(self, rows: Sequence[Row], deliver: Deliver) -> None:
         self._left = deque(rows)
@@ -100,8 +100,8 @@ class PlainRowQueue:
 class StoreRowQueue:
     """A queue with a store.
 
-    `trust`: records of others that count (see `find_stored_rows`). `say` receives in words what is
-    waited for, "" when that is over. `sleep` waits for seconds.
+    `trust`: which records of others count (see `find_stored_rows`). `say` receives in words what
+    the map waits for, "" when the wait is over. `sleep` waits for a number of seconds.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class StoreRowQueue:
     ) -> None:
         self._left = deque(rows)
         self._deliver, self._store, self._trust, self._sleep = deliver, store, trust, sleep
-        self._attempts: dict[str, int] = {}  # of rows that are stored and not yet delivered
+        self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
         self._ready: deque[Row] = deque()  # claimed
         self._handed_out: dict[str, Row] = {}  # handed out, by key
         self._claimed_elsewhere: dict[str, Row] = {}  # claimed by other kernels
@@ -149,10 +149,10 @@ class StoreRowQueue:
         """Return the next row, claimed; wait while another kernel asks the last ones."""
         if not (self._ready or self._more_may_come):
             return None
-        wanting: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(wanting)
+        waiter: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         self._bell.set()
-        return await wanting
+        return await waiter
 
     def put_result(self, outcome: RowOutcome) -> None:
         """Take a row; it is delivered when it is stored."""
@@ -160,7 +160,7 @@ class StoreRowQueue:
         self._bell.set()
 
     async def serve(self) -> None:
-        """Store what is over, claim what is wanted, renew the claims, look for other kernels'."""
+        """Store results, claim rows, renew claims, and look for the rows of other kernels."""
         watching = asyncio.ensure_future(self._watch())
         try:
             while True:
@@ -172,18 +172,18 @@ class StoreRowQueue:
             await asyncio.wait([watching])
 
     def deliver_rows(self) -> None:
-        """Store and deliver the rows that are over, release the others, and close the store."""
-        keeping, finished = self._being_stored, self._finished
+        """Store and deliver the finished rows, release the others, and close the store."""
+        being_stored, finished = self._being_stored, self._finished
         self._being_stored, self._finished = [], []
         try:
-            self._run_after_visit(self._store_and_close, keeping, finished)
+            self._run_after_visit(self._store_and_close, being_stored, finished)
         finally:
-            for outcome in (*keeping, *finished):
+            for outcome in (*being_stored, *finished):
                 self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
             self._thread.shutdown(wait=False)
 
     def _run_after_visit(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Call `work` in the thread of the store, after what that thread is still doing."""
+        """Call `work` in the thread of the store, after its current visit."""
         try:
             ended = self._thread.submit(work, *arguments)
         except RuntimeError:  # the interpreter is shutting down
@@ -202,7 +202,7 @@ class StoreRowQueue:
             self._store.close()
 
     async def _exchange(self) -> None:
-        """Visit the store once: store what is over, and claim a row for each that is wanted."""
+        """Visit the store once: store finished rows, and claim a row for each waiting worker."""
         self._being_stored, self._finished = self._finished, []
         self._waiters = deque(each for each in self._waiters if not each.done())
         count = min(max(len(self._waiters) - len(self._ready), 0), len(self._left))
@@ -219,7 +219,10 @@ class StoreRowQueue:
 
     @property
     def _more_may_come(self) -> bool:
-        """Whether rows may become ready, or are to be stored before the last worker ends."""
+        """Whether more rows may become ready, or results are still to be stored.
+
+        Workers wait until both are settled, because the map ends with the last worker.
+        """
         known = (
             self._left,
             self._being_claimed,
@@ -230,20 +233,20 @@ class StoreRowQueue:
         return any(known)
 
     def _hand_out(self) -> None:
-        """Give the rows that are ready to those who wait, and None if no more can come."""
+        """Give ready rows to the workers that wait, or None if no more rows can come."""
         while self._waiters and (self._ready or not self._more_may_come):
-            wanting = self._waiters.popleft()
-            if wanting.done():
+            waiter = self._waiters.popleft()
+            if waiter.done():
                 continue
             row = self._ready.popleft() if self._ready else None
             if row is not None:
                 self._handed_out[row.key] = row
-            wanting.set_result(row)
+            waiter.set_result(row)
         if self._waiters and (self._left or self._finished):
             self._bell.set()
 
     def _store_and_claim(self, finished: Sequence[RowOutcome], keys: Sequence[str]) -> set[str]:
-        """Store what is over and claim what is wanted in one transaction: the disk syncs each."""
+        """Store and claim in one transaction, because each transaction syncs the disk."""
         if not finished and not keys:
             return set()
         with self._store.visit():
@@ -266,7 +269,7 @@ class StoreRowQueue:
             self._handed_out.pop(outcome.row.key, None)
 
     def _with_attempts(self, outcome: RowOutcome) -> RowResult:
-        """Return a result with how often the row was asked by all kernels."""
+        """Return a result with the number of attempts by all kernels."""
         times = self._attempts.pop(outcome.row.key, outcome.result.attempts)
         return msgspec.structs.replace(outcome.result, attempts=times)
 
@@ -283,18 +286,20 @@ class StoreRowQueue:
             self._report_waiting()
 
     def _report_waiting(self) -> None:
-        """Say for how many rows of other kernels the workers wait, if that has changed."""
+        """Report for how many rows of other kernels the workers wait, if the number changed."""
         count = len(self._claimed_elsewhere) if self._waiters else 0
-        rows = f"{count:,} row{'' if count == 1 else 's'}"
+        counted_rows = f"{count:,} row{'' if count == 1 else 's'}"
         status = (
-            f"waiting for {rows} that another kernel asks, or asked when it ended" if count else ""
+            f"waiting for {counted_rows} that another kernel asks, or asked when it ended"
+            if count
+            else ""
         )
         if status != self._status:
             self._status = status
             self._say(status)
 
     async def _look_elsewhere(self) -> None:
-        """Take the rows of other kernels that are over, or that they have given up."""
+        """Take results of other kernels from the store, and claim rows that they have given up."""
         rows = list(self._claimed_elsewhere.values())[:FEW]
         usable, ours = await self._in_thread(self._read_and_claim, rows)
         for row in rows:
@@ -315,20 +320,20 @@ class StoreRowQueue:
         return usable, self._store.claim(wanted, LEASE)
 
     def _read_usable(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
-        """Return the rows that need not be asked."""
+        """Return the stored results that make asking needless, by key."""
         known = find_stored_rows(self._store, rows, trust=self._trust)
         return {each.row.key: (each.result, each.record) for each in known if each.usable}
 
     async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Use the store in its thread."""
+        """Call `work` in the thread of the store."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
 
 def _count_attempts(outcome: RowOutcome) -> int:
-    """Return how often this map asked a row; on a cluster a worker that dies leaves its rows."""
+    """Return how often this map asked a row: more than once if workers of a cluster died."""
     return max(outcome.result.attempts, 1)
 
 
 def _has_ended(outcome: RowOutcome) -> bool:
-    """Return whether the row's run came to an end of its own."""
+    """Return whether the row's run ended by itself and was not interrupted."""
     return outcome.record is not None and outcome.record.get("status") != "interrupted"

@@ -1,9 +1,9 @@
-"""The runs of the rows of a map, read from its log or its store when they are wanted.
+"""The runs of the rows of a map, read from its log or its store when they are used.
 
 Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
 
-Rules: nothing is kept. A row whose record is in neither place is left out. One whose record
-was removed meanwhile raises UsageError when it is read.
+Rules: runs are not cached. A row whose record was removed from the store meanwhile raises
+UsageError when it is read.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class RowRuns(Sequence[Run]):
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Run]:
-        left = iter(self._keys)
-        while some := list(islice(left, BATCH)):
-            records = self._read(some)
-            for key in some:
+        remaining_keys = iter(self._keys)
+        while batch := list(islice(remaining_keys, BATCH)):
+            records = self._read(batch)
+            for key in batch:
                 yield self._run(records, key)
 
     def _run(self, records: Mapping[str, Record], key: str) -> Run:

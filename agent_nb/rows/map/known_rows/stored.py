@@ -1,15 +1,15 @@
-"""The rows of a map that its store has: where the file is, and which rows count.
+"""Finds the stored rows of a map: which file is its store, and which rows in it count.
 
 Rules
-- The file is in the user's state folder under the map's id (what is asked, apart from the rows);
-  with `store=` it is where the user says, such as beside the notebook.
-- A row that this user signed counts, as does one that the user trusts. A stranger's row counts only
-  where nothing may run live: it then is what any record of a notebook is there.
-- Where nothing may run live, only a store that the user names is read, and none is written: the
+- The file is in the user's state folder, named by the map's id: a digest of the template and of
+  the inputs that all rows share. With `store=` it is where the user says.
+- A row counts if this user signed it or trusts it. Where nothing may run live, a stranger's intact
+  row counts too, as any record of a notebook does there.
+- Where nothing may run live, only a store that the user named is read, and none is written: the
   outcome must not depend on the machine.
-- If the state folder cannot be written, the map goes on without a store, and says so; a store that
-  the user names must be usable.
-- Nothing is asked and no code runs here.
+- If the state folder is not writable, the map warns and goes on without a store; a store that the
+  user named must be usable.
+- No code of a record runs here, and no model is asked.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ID = 24  # hexadecimal digits of a map's id
 
 
 class FoundRow(msgspec.Struct, frozen=True):
-    """A row of the store: what came of it, and the record of its run.
+    """A row of the store: its result, and the record of its run.
 
-    `usable`: it need not be asked; a row that failed, or that is not trusted, must be.
+    `usable`: the row need not be asked again; a failed or untrusted row must be.
     """
 
     row: Row
@@ -47,16 +47,16 @@ class FoundRow(msgspec.Struct, frozen=True):
 
 
 def stores_folder() -> Path:
-    """Return the folder of the stores that the user did not place; it may not exist yet."""
+    """Return the folder of stores without a path of the user's; it may not exist yet."""
     from platformdirs import user_state_dir
 
     return Path(user_state_dir("agent_nb", appauthor=False)) / "maps"
 
 
 def map_id(inputs: Mapping[str, str], template: str) -> str:
-    """Return the id of a map: of its `template` and of the inputs that all its rows share.
+    """Return the id of a map, a digest of its `template` and the inputs that all its rows share.
 
-    `inputs`: the digests of any run of its agent (`record.fingerprint`); the prompt's is left out.
+    `inputs`: the digests of any run of its agent (`record.fingerprint`), without the prompt's.
     """
     shared = {name: value for name, value in inputs.items() if name != "prompt"}
     return digest_value([template, shared], _ID)
@@ -120,16 +120,16 @@ def find_stored_rows(
     whether rows may be asked (default: if the store may be written).
     """
     asking = not store.read_only if live is None else live
-    left = iter(rows)
-    while some := list(islice(left, BATCH)):
-        stored = store.find([row.key for row in some])
-        for row in some:
+    remaining = iter(rows)
+    while batch := list(islice(remaining, BATCH)):
+        stored = store.find([row.key for row in batch])
+        for row in batch:
             if row.key in stored:
                 yield _judge_row(row, stored[row.key], trust, asking)
 
 
 def _judge_row(row: Row, stored: StoredRow, trust: bool | Collection[str], live: bool) -> FoundRow:
-    """Return a row of the store, with whether it counts; see the rules."""
+    """Return a row of the store, and whether it counts by the rules above."""
     record = stored.record
     result = recorded_result(record, row, attempts=stored.attempts, origin="store")
     ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))

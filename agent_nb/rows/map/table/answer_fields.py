@@ -1,13 +1,13 @@
 """The columns of a typed answer, read from its JSON schema: names and shapes.
 
-Why: a frame has the same columns and types whatever the rows answered, also if all failed.
+Why: a frame has the same columns and types whatever the rows answered, even if all rows failed.
 
 Rules
 - An object with fields has a column for each field, in the order of its type; a union of such
   objects has the fields of all. Every other answer is the column `answer`.
 - Values are plain JSON, as in `run.output_frame()`: a date is a text, a nested object a dict.
 - A field that may be null or missing has the shape of its values. Where values differ in kind
-  (`int | str`, a dict with any keys, a type that holds itself), the shape is `any`.
+  (`int | str`, a dict with any keys, a recursive type), the shape is `any`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _SCALARS: dict[type, Kind] = {
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The shape of JSON values: `item`: that of a list's items; `members`: a struct's, by name.
+    """The shape of JSON values. `item`: the shape of a list's items; `members`: of a struct's.
 
-    A `count` is an int that is never null; `any` are values without a common shape.
+    A `count` is an int that is never null; `any` stands for values without a common shape.
     """
 
     kind: Kind
@@ -54,9 +54,9 @@ TEXT = Shape("text")
 
 
 class Fields(msgspec.Struct, frozen=True):
-    """The columns of an answer by name; `whole`: the answer itself is the only one.
+    """The columns of an answer by name; `whole`: the answer itself is the only column.
 
-    `order`: the fields as the type has them; an answer may have them in another order.
+    `order`: the fields in the order of the type; an answer may have them in another order.
     """
 
     shapes: Mapping[str, Shape]
@@ -111,9 +111,9 @@ class _Reader:
             return self._resolve(name)
         if (options := _union(schema)) is not None:
             return _merge_shapes(map(self.shape, options))
-        listed = [schema["const"]] if "const" in schema else schema.get("enum")
-        if isinstance(listed, list):
-            return _merge_shapes(Shape(_SCALARS.get(type(value), "any")) for value in listed)
+        constants = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(constants, list):
+            return _merge_shapes(Shape(_SCALARS.get(type(value), "any")) for value in constants)
         kind = str(schema.get("type"))
         if kind == "array":
             item = self.shape(schema.get("items"))
@@ -135,12 +135,12 @@ class _Reader:
 
     def _resolve(self, name: str) -> Shape:
         if name not in self._known:
-            self._known[name] = ANY  # for a type that holds itself
+            self._known[name] = ANY  # ends the recursion of a type that refers to itself
             self._known[name] = self.shape(self._definitions.get(name))
         return self._known[name]
 
     def _union_members(self, schema: Any, above: frozenset[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the schemas of a union without references and null; else the schema itself."""
+        """Yield the members of a union, or the one schema: references resolved, null left out."""
         if not isinstance(schema, Mapping):
             yield {}
         elif (name := _reference_name(schema)) is not None:
@@ -164,7 +164,7 @@ def _union(schema: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _merge_shapes(shapes: Iterable[Shape]) -> Shape:
-    """Return the one shape that holds the values of all; null fits into each."""
+    """Return a shape that fits the values of all; null fits into every shape."""
     different = dict.fromkeys(shape for shape in shapes if shape.kind != "null")
     if {shape.kind for shape in different} == {"int", "float"}:
         return Shape("float")

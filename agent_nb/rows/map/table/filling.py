@@ -1,8 +1,10 @@
-"""The rows of a map with their prompts, pictures and keys, made before the first request.
+"""Makes the rows of a map, with prompts, pictures and keys, before the first request.
+
+Why all at once: an error in the last row shows before the first one is paid for.
 
 Rules
-- Prompts are filled in and redacted once. Rows hold pictures up to `HELD` characters in all; of the
-  others only the kind and the name are kept, and the data is read again when the row is asked.
+- Prompts are filled in and redacted once. The rows hold pictures of up to `HELD` characters in all;
+  further rows keep only kind and name of a picture, and its data is read when the row is asked.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ class Filling:
     def fill_all(self, shared_inputs: RunInputs, repeats: int) -> list[Row]:
         """Return the rows in the order in which they are asked.
 
-        `shared_inputs`: those of a run of this agent without a prompt. `repeats`: rows for each.
-        Raises UsageError for a row that cannot be filled in, and for an empty prompt.
+        `shared_inputs`: the inputs of a run of this agent without a prompt. `repeats`: how often
+        each row is asked. Raises UsageError for a prompt that cannot be filled in or is empty.
         """
         keys = Keys(shared_inputs.digests)
         filled_rows = []

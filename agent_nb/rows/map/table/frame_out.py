@@ -1,17 +1,17 @@
-"""The frame of a map's results: the data with the answers beside it.
+"""Makes the frame of a map's results: the data, with the answers in further columns.
 
     text                label     _run    _status  _error  _tokens  _cost   _seconds
     It works.           good      a1b2…   ok               120      0.0002  0.8
     It broke at once.             c3d4…   error    429 …   90               0.3
 
 Rules
-- The same kind as the data (a list of texts becomes one of dicts), row by row by position: the
-  original columns unchanged, then the fields of the answer or `answer`, then `COLUMNS`. With a
-  limit, the frame has the rows that were tried.
-- A column whose name is taken gets the prefix `out_`, and again while that is taken.
-- The columns and their types depend on the data and on the type of the answer only: a row that did
-  not end `ok` has no answer, a row that was not asked the status `pending`.
-- Repeats: one row for each, one after the other, numbered from 0 in `_repeat`.
+- The frame is of the same kind as the data (texts become dicts) and has its rows in their order.
+  First come the original columns, unchanged, then the fields of the answer or `answer`, then
+  `COLUMNS`. With a limit, it has only the rows within the limit.
+- A new column whose name is taken gets the prefix `out_`, as often as needed.
+- Columns and types depend only on the data and the type of the answer. A row that did not end `ok`
+  has no answer; a row that was not asked has the status `pending`.
+- Each repeat has a row of its own, one after the other, numbered from 0 in `_repeat`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .rows import Rows
 Column = tuple[Shape, list[Any]]  # the values of a column, from top to bottom
 PREFIX = "out_"
 REPEAT = "_repeat"
-# the columns after the answer: the kind of their values, and what gives them from a result
+# the columns after the answer: the kind of their values, and how to read them from a result
 COLUMNS: Mapping[str, tuple[Kind, Callable[[RowResult], Any]]] = {
     "_run": ("text", lambda r: r.run or None),
     "_status": ("text", lambda r: r.status),
@@ -52,8 +52,8 @@ def frame_out(
 ) -> Any:
     """Return the frame of `results`, which are in any order.
 
-    `output`: the type of the answers. `more`: columns at the right, in the order of the frame.
-    `why`: the reason for which rows were not asked, for their `_error`.
+    `output`: the type of the answers. `more`: further columns, in the order of the frame.
+    `why`: the reason why rows were not asked, for their `_error`.
     """
     ordered, positions = _in_order(results, len(rows))
     if why:
@@ -102,7 +102,7 @@ def _explain_pending(result: RowResult, why: str) -> RowResult:
 def _columns(
     results: Sequence[RowResult], repeats: Sequence[int] | None, output: OutputType | None
 ) -> list[tuple[str, Column]]:
-    """Return the columns of the results by the names that they should have."""
+    """Return the columns of the results, with the names that they get if those are free."""
     chosen = answer_columns(output)
     answers = [_answer_of(result, output) if result.status == "ok" else None for result in results]
     columns = [
@@ -120,7 +120,7 @@ def _answer_of(result: RowResult, output: OutputType | None) -> Any:
 
 
 def _number_repeats(positions: Sequence[int]) -> list[Any]:
-    """Return how often each position has come before."""
+    """Return for each position how often it occurs earlier in the list."""
     seen: dict[int, int] = {}
     numbers = []
     for position in positions:

@@ -1,12 +1,12 @@
-"""The columns of a map's results beside those of a pandas frame.
+"""Appends the columns of a map's results to a pandas frame.
 
 Rules
-- By position: the index, duplicates and levels included, is that of the frame, and its own columns
-  keep their types.
+- Rows match by position. The frame keeps its index, duplicates and levels included, and its own
+  columns keep their types.
 - The dtype of a new column follows from its kind: whole numbers are `Int64`, counts (never missing)
   `int64`, truth values `boolean`, numbers `float64`, texts as in `events.text_array`. A column of
-  another kind, or with a value that does not fit (a number beyond 64 bits), is one of objects.
-- A frame with levels of columns gets the new names at the first level, and "" at the others.
+  another kind, or with a value that does not fit (a number beyond 64 bits), has dtype object.
+- In a frame with several column levels, a new name stands at the first level, "" at the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def append_columns(
 
     selected = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
     arrays = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
-    # with the dtype: from an array of objects that are texts pandas would infer its string dtype
+    # an explicit dtype: pandas would turn an object array of texts into its string dtype
     series = {n: pd.Series(a, index=selected.index, dtype=a.dtype) for n, a in arrays.items()}
     added = pd.DataFrame(series, index=selected.index)
     levels = selected.columns.nlevels
@@ -65,7 +65,7 @@ def _number_array(kind: Kind, values: list[Any]) -> Any:
 
     dtype, types = _TYPES[kind]
     if not all(v is None or type(v) in types for v in values):
-        raise TypeError(kind)  # pandas would read numbers out of texts
+        raise TypeError(kind)  # pandas would convert texts to numbers
     return pd.array(values, dtype=dtype)
 
 

@@ -1,9 +1,9 @@
-"""The columns of a map's results beside those of a polars frame.
+"""Appends the columns of a map's results to a polars frame.
 
 Rules
-- Types do not depend on the answers: a nested answer is a Struct or a List where its schema says
-  what is in it, else JSON text. A column with a value that does not fit is JSON text too.
-- polars is not imported: the user's frame has brought it.
+- Types follow the schema of the answer: a nested value is a Struct or a List where the schema
+  describes its content, else JSON text. A column with a value that does not fit is JSON text too.
+- polars is not imported here: it is loaded already, because the user's frame comes from it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....events import replace_half_characters
 from ....wire import dumps
 from .answer_fields import Shape
 
-_TYPES = {  # of polars, by kind of shape
+_TYPES = {  # names of polars types, by kind of shape
     "int": "Int64",
     "count": "Int64",
     "float": "Float64",

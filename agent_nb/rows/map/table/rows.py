@@ -6,16 +6,16 @@
 Why: prompts, attachments and the frame of the answers read every kind of data alike.
 
 Rules
-- The data is never changed, and not copied: a row is a view that reads a value when it is used, so
-  that a hundred thousand rows cost no dicts. Columns that are added or rows that are
-  appended to the user's frame during the map change nothing here.
-- Dicts with different keys have the columns of all of them, in the order in which they first stand;
-  a key that a row lacks is None. A generator is read once, with a limit only as far as it says.
+- The data is never changed, and values are not copied: a row is a view that reads a value when it
+  is used, so that a hundred thousand rows need no dicts. Columns or rows that the user adds to the
+  frame during the map do not count.
+- Dicts with different keys have the columns of all of them, in the order of first appearance; a
+  key that a row lacks is None. A generator is read once, up to the limit.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
 - A missing value (None, NaN, NaT, NA) is None, and a value of NumPy or of a subclass of text or
   number becomes Python's own: `{{ }}` reads the same whatever the data came from.
-- A column is found by its name as text, then by the label itself (`row[0]`). A name that two
-  columns share belongs to none: reading it is an error.
+- A column is found by its name as text, then by the label itself (`row[0]`). Reading a name that
+  two columns share is an error.
 - pandas and polars are recognised by the names of their classes, never imported.
 """
 
@@ -54,7 +54,7 @@ class Rows:
         self.names = tuple(map(str, self.labels))
         self._read_column = column
         self._columns_read: dict[int, Any] = {}
-        # names as text win over labels (1 and "1"); of equal labels the first counts
+        # a name as text wins over a label (1 and "1"); of equal labels the first one wins
         self._column_of = {label: n for n, label in reversed(list(enumerate(self.labels)))}
         self._column_of |= {name: n for n, name in enumerate(self.names)}
         self._ambiguous = {name: count for name, count in Counter(self.names).items() if count > 1}
@@ -82,7 +82,7 @@ class Rows:
 
     @property
     def unique(self) -> Iterator[str]:
-        """The names that one column has."""
+        """The names that exactly one column has."""
         return (name for name in self.names if name not in self._ambiguous)
 
     def hint(self, name: str = "") -> str:

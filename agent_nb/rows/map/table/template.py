@@ -6,8 +6,8 @@
 Rules
 - `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
   A column `row` hides the row itself. Builtins stay what they are unless a column has their name.
-- An expression is compiled once, and evaluated once per row. It sees a copy of the names: a prompt
-  changes nothing in the notebook.
+- An expression is compiled once, and evaluated once per row. It sees a copy of the notebook's
+  names, so that it cannot assign to them.
 - Values are written as `interpolate` does, except that numbers, dates and the like are written as
   `str` does: `1.50`, not `Decimal('1.50')`.
 - Pictures: first those of `attachments`, then those of `{{ }}`. `attachments` is the name of a
@@ -67,7 +67,7 @@ class Template:
         self.text = text
         self._template = _parse(text)
         self._names = self._template.names - {_BUILTINS}
-        # only names that are there, with `self` as the mark of a missing one: None is a value
+        # only names that exist; `self` marks a missing one, because None may be a value
         self._namespace = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
