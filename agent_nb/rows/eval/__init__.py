@@ -1,1 +1,1 @@
-"""How good a prompt is, over rows and repeats, and whether another is better: `eval`, `compare`."""
+"""Scores a prompt over rows and repeats (`eval`), and compares two prompts (`compare`)."""

@@ -1,11 +1,11 @@
-"""The figures of a comparison: one prompt beside another over the same rows.
+"""The figures of a comparison of two prompts over the same rows.
 
-Why paired: rows differ in how hard they are. The difference within each row leaves that out, so
-that fewer rows show a difference that is there.
+Why paired: rows differ in how hard they are. The difference within each row removes that effect, so
+that fewer rows are enough to show a real difference.
 
 Rules
-- A row that has no score on one side is left out on both, and counted.
-- The answer is an interval of the mean difference, in words that claim no more than it does.
+- A row without a score on one side is left out on both, and counted as missing.
+- The verdict follows from the interval of the mean difference, and claims no more than that.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def spent(self) -> tuple[Spent, Spent]:
-        """What a and b cost, judges included."""
+        """The tokens and dollars of a and of b, judges included."""
         return (self.a.answering + self.a.judging, self.b.answering + self.b.judging)
 
     @property
     def notes(self) -> list[str]:
-        """What else differs between the two, in sentences."""
+        """Sentences on differences of the two that make them hard to compare."""
         a, b = self.a, self.b
         notes = []
         if a.scored_by != b.scored_by:

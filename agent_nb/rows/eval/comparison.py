@@ -1,4 +1,7 @@
-"""Whether one prompt does better than another over the same rows: `compare(a, b)`."""
+"""`compare(a, b)`: does one prompt score higher than another over the same rows?
+
+Rule: both are finished evaluations; comparing them asks no model.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class Comparison(Compared, frozen=True, kw_only=True, eq=False):
-    """How `b` does compared with `a`, row by row, and how certain that is.
+    """How much higher `b` scores than `a` over the same rows, and how certain that is.
 
-    `difference`, `interval`, `words` and `verdict` say it; `changes` counts the rows; `cost` and
-    `tokens` are differences too; `frame` holds the rows, `changed` those that changed.
+    `difference`, `interval`, `words` and `verdict` are the result. `changes` counts the rows by
+    change. `cost` and `tokens` are differences too. `frame` holds all rows, `changed` those that
+    got better or worse.
     """
 
     @property
@@ -59,10 +63,10 @@ def compare(
     on: str | Sequence[str] | None = None,
     level: float | None = None,
 ) -> Comparison:
-    """Return how `b` does compared with `a` over the same rows, paired by row.
+    """Return the comparison of `b` with `a` over the same rows, paired by row.
 
-    `on`: the columns that name a row; by default all its values do. `level`: of the interval; by
-    default that of `a`. Raises UsageError if the two are not evaluations of the same rows.
+    `on`: the columns that identify a row (default: all). `level`: of the interval (default: the
+    level of `a`). Raises UsageError if the two are not evaluations of the same rows.
     """
     for side, evaluation in (("a", a), ("b", b)):
         if not isinstance(evaluation, Evaluation):
@@ -70,10 +74,10 @@ def compare(
                 f"compare takes two evaluations; {side} is a {type(evaluation).__name__}. Write compare(await agent.eval(…), await other.eval(…))."
             )
     pairs = pair_rows(a, b, (on,) if isinstance(on, str) else on)
-    both = [p for p in pairs if p.difference is not None]
+    scored_pairs = [p for p in pairs if p.difference is not None]
     statistic = summarize_pairs(
-        [_known(p.a.score) for p in both],
-        [_known(p.b.score) for p in both],
+        [_known(p.a.score) for p in scored_pairs],
+        [_known(p.b.score) for p in scored_pairs],
         repeats=a.repeats if a.repeats == b.repeats else 1,
         level=check_level(a.level if level is None else level),
         bounded=a.bounded and b.bounded,

@@ -1,10 +1,10 @@
-"""`agent.eval`: ask every row `repeats` times, and score every answer.
+"""`agent.eval`: asks every row `repeats` times, and scores every answer.
 
 Rules
-- The answers are a map, and so are the judge's: recorded, replayed, stored and stopped like one.
-- What is wrong with the scoring is reported before the first request.
+- Asking is a map, and so is judging: both are recorded, replayed, stored and stopped as any map.
+- Errors in the options of the scoring are reported before the first request.
 - `seed` chooses the rows of a `sample`; nothing else is random. The same answers give the same
-  numbers, so a replay does too.
+  figures, in a replay too.
 """
 
 from __future__ import annotations
@@ -70,30 +70,30 @@ async def evaluate_prompt(
     limit: int | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""
+    """Ask `prompt` for the rows of `data` and return the evaluation; see `Agent.eval`."""
     check_level(setup.level)
     _check_options(options)
-    asking = MapOptions(
+    map_options = MapOptions(
         repeats=setup.repeats,
         **{n: options.pop(n) for n in _MAP_OPTIONS if n in options},
     ).checked()
     rows = sample_rows(rows_of(data, limit), setup.sample, setup.seed)
-    kind = agent.output if setup.output is None else OutputType(setup.output)
+    answer_type = agent.output if setup.output is None else OutputType(setup.output)
     judge_options = {name: options[name] for name in _JUDGE_OPTIONS if name in options}
     scorer = scorer_of(
         setup.score,
         rows,
-        output=kind,
+        output=answer_type,
         expected=setup.expected,
-        options=asking,
+        options=map_options,
         judge_options=judge_options,
         folder=agent.folder,
     )
-    scoring = Scoring(scorer, rows, kind)
+    scoring = Scoring(scorer, rows, answer_type)
     judged = isinstance(scorer, JudgeScore)
     finish = None if judged else scoring.finish
     stream = start_map(
-        agent, rows.data, prompt, asking, output=setup.output, finish=finish, **options
+        agent, rows.data, prompt, map_options, output=setup.output, finish=finish, **options
     )
     await stream
     candidates, scores = await scoring.score(stream)
@@ -109,19 +109,19 @@ async def evaluate_prompt(
         judged=judged,
         failed_as=setup.failed,
         judging=Spent(scores.tokens, scores.cost),
-        output=kind,
+        output=answer_type,
     )
 
 
 class Scoring:
-    """Scores the answers of one map, once: for its record, and for the evaluation."""
+    """Scores the answers of one map, once for both uses: its record, and the evaluation."""
 
     def __init__(self, scorer: Scorer, rows: Rows, output: OutputType | None) -> None:
         self._scorer, self._rows, self._output = scorer, rows, output
         self._outcome: tuple[list[Candidate], Scores] | None = None
 
     async def score(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
-        """Return the answers of a map that is over, and their scores."""
+        """Return the answers of a finished map, and their scores."""
         if self._outcome is None:
             candidates = candidates_of(
                 self._rows, stream.rows, stream.results, self._output, stream.pictures
@@ -130,7 +130,7 @@ class Scoring:
         return self._outcome
 
     async def finish(self, stream: MapStream) -> FinalState:
-        """Return the scores for the record of the map, whose rows are over."""
+        """Return the scores of a map, whose rows are over, as the state for its record."""
         candidates, scores = await self.score(stream)
         inputs = self._scorer.inputs(candidates) or {}
         payload = scores_payload(self._scorer.title, candidates, scores.each, inputs)
@@ -147,9 +147,9 @@ def scorer_of(
     judge_options: Mapping[str, Any],
     folder: str = ".",
 ) -> Scorer:
-    """Return what scores. Raises UsageError for what cannot.
+    """Return the scorer for the argument `score` of `Agent.eval`. Raises UsageError.
 
-    `options`, `judge_options`: those that a judge's map has too. `folder`: the notebook's.
+    `options`, `judge_options`: options that the judge's map shares. `folder`: the notebook's.
     """
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
@@ -166,7 +166,7 @@ def scorer_of(
 
 
 def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
-    """Return `sample` rows at random, in the order of the data; None, or few rows: all."""
+    """Return `sample` random rows, in the order of the data; all rows if None or not fewer."""
     if sample is None:
         return rows
     if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
@@ -197,7 +197,7 @@ def candidates_of(
 ) -> list[Candidate]:
     """Return the answers with their rows, in the order of the results.
 
-    `pictures` reads those of a row, which may be too many to be held.
+    `pictures` reads the pictures of a row when they are needed: all may be too many to keep.
     """
     return [
         Candidate(
@@ -225,9 +225,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
-    """Return a score for each candidate; an answer that failed keeps the error of its run."""
-    good = [c for c in candidates if c.result.status == "ok"]
-    scores = await scorer.score(good)
+    """Return a score for each candidate; a failed answer has its run's error and no score."""
+    answered = [c for c in candidates if c.result.status == "ok"]
+    scores = await scorer.score(answered)
     each = iter(scores.each)
     return Scores(
         [next(each) if c.result.status == "ok" else _unscored_answer(c) for c in candidates],

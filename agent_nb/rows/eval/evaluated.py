@@ -1,9 +1,9 @@
 """The figures of an evaluation: how well a prompt did over the rows of a table.
 
-Why apart from `evaluation`: frames, pages and plots are made of these; an evaluation shows itself
-by them.
+Why apart from `evaluation`: frames, pages and plots read these figures, and an `Evaluation` in turn
+makes frames, pages and plots.
 
-Rules: it is a value; every figure is computed from the scored rows, and nothing is asked.
+Rules: the figures never change; each is computed from the scored rows, and no model is asked.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Spent(msgspec.Struct, frozen=True):
 class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
 
-    `scored_by` says what scored, `judged` whether that was a judge. `answering` and `judging` are
-    what each cost. `data` are the rows.
+    `scored_by` names the scorer; `judged`: it is a judge. `answering` and `judging` are the tokens
+    and dollars of the answers and of the judge. `data` are the rows. `failed_as`: the score of an
+    answer that failed (None: left out).
     """
 
     name: str
@@ -52,7 +53,7 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @classmethod
     def of(cls, scored: Sequence[ScoredRow], **about: Any) -> Self:
-        """Return the figures of scored rows; `about`: its other fields."""
+        """Return the figures of scored rows; `about`: the other fields, by name."""
         known = [row.score for row in scored if row.score is not None]
         results = [result for row in scored for result in row.results]
         statistic = summarize_rows(
@@ -103,5 +104,5 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
 
 
 def _is_bounded(failed_as: float | None) -> bool:
-    """Return whether the score of failed rows leaves all scores within 0 to 1."""
+    """Return whether all scores stay within 0 to 1 if failed answers score `failed_as`."""
     return failed_as is None or 0 <= failed_as <= 1

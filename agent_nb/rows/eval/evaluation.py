@@ -1,4 +1,4 @@
-"""What `agent.eval` returns: the figures, which print, display, plot and become frames."""
+"""The result of `agent.eval`: figures that can be printed, displayed, plotted and put in frames."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Evaluation(Evaluated, frozen=True, kw_only=True, eq=False):
     """How well a prompt did over the rows of a table, and how certain that is.
 
-    `mean`, `interval` and `words` say it; `rows`, `failed`, `failures`, `tokens` and `cost` what it
-    is made of; `frame` and `answers` hold the rows and the answers.
+    `mean`, `interval` and `words` are the result. `rows`, `failed`, `failures`, `tokens` and `cost`
+    are the counts behind it. `frame` has a row for each row, `answers` one for each answer.
     """
 
     @property

@@ -1,12 +1,12 @@
 """Confidence intervals of means, of shares and of paired differences.
 
-Why our own: they need the quantile of one distribution, which does not deserve SciPy at run time.
-Tests compare every value with SciPy's and measure the coverage by simulation.
+Why without SciPy: the quantile of one distribution is too little for such a large dependency. Tests
+compare every value with SciPy's, and measure the coverage by simulation.
 
 Rules
 - Pure functions of the rows' scores; nothing is random, so the same scores give the same numbers.
-- A mean has Student's t interval. A share of single yes-or-no scores has Wilson's (1927), which
-  covers near 0 and 1 too, where t does not. The paired difference of two shares has Newcombe's
+- A mean has Student's t interval. A share of yes-or-no scores has Wilson's (1927), which keeps its
+  coverage near 0 and 1, where t does not. The paired difference of two shares has Newcombe's
   "square and add" (1998, method 10): two Wilson intervals, joined by the correlation of the pairs.
 - Fewer than `FEWEST` rows have no interval: their scores say too little about rows not seen.
 - Rows that differ by no more than the rounding of floats have no t interval: its width would be
@@ -27,8 +27,8 @@ from ...errors import UsageError
 FEWEST = 10  # rows
 LEVEL = 0.95
 _ROUNDING = 1e-12  # values closer than this share of the numbers they come from count as equal
-# Up to so many degrees of freedom t is found by summing (`t_inside`); beyond, the four terms of
-# `_expand_t` are exact to 1e-12.
+# the degrees of freedom up to which t is computed by summing (`t_inside`); beyond, the four terms
+# of `_expand_t` are exact to 1e-12
 _MOST_SUMMED = 1000
 
 
@@ -44,7 +44,7 @@ class Interval(msgspec.Struct, frozen=True):
         return self.low <= value <= self.high
 
     def within(self, low: float, high: float) -> Interval:
-        """Return the part of the interval that is possible."""
+        """Return the part of the interval between `low` and `high`."""
         return msgspec.structs.replace(self, low=max(self.low, low), high=min(self.high, high))
 
 
@@ -95,8 +95,8 @@ def newcombe_interval(
 ) -> Interval | None:
     """Return Newcombe's interval of the share of b minus that of a over the same rows.
 
-    Counts of rows by who scored 1. None for few rows. Source: R. G. Newcombe, Statistics in
-    Medicine 17 (1998), 2635-2650, method 10.
+    The arguments count the rows that score 1 on both sides, on one, on neither. None for few rows.
+    Source: R. G. Newcombe, Statistics in Medicine 17 (1998), 2635-2650, method 10.
     """
     rows = both + only_a + only_b + neither
     if rows < FEWEST:
@@ -134,7 +134,7 @@ def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
 
 
 def _join_distances(one: float, other: float, phi: float) -> float:
-    """Return the distance from a difference to its limit, of those of both shares."""
+    """Return the distance from a difference to its limit, joined from those of both shares."""
     return sqrt(max(one * one - 2 * phi * one * other + other * other, 0.0))
 
 
@@ -145,7 +145,7 @@ def _normal_quantile(level: float) -> float:
 
 @lru_cache(maxsize=256)
 def t_critical(level: float, degrees: int) -> float:
-    """Return the t that a share `level` of Student's distribution lies within, on both sides."""
+    """Return the t for which a share `level` of Student's distribution lies between -t and t."""
     if degrees > _MOST_SUMMED:
         return _expand_t(_normal_quantile(level), degrees)
     # double `high` until t lies below it, then halve the range until floats are neighbours

@@ -1,14 +1,14 @@
 """An agent as judge: it reads prompt, answer and expected answer, and gives a score and a reason.
 
-Why a map: what the judge says is recorded, replayed, limited and paid like any other row.
+Why a map: judgements are then recorded, replayed, limited and counted in cost as any rows are.
 
 Rules
 - The judge gives a number from 0 to 1, with a reason. Its own instructions (`system`) say what
-  counts. A judge with an output type of its own keeps it; the type has a field `score`.
-- What it reads was written by others. Each part stands between marks made of the parts themselves,
-  which an answer cannot forge, and the judge is asked to follow nothing in it.
+  counts. A judge with an output type of its own keeps it; the type must have a field `score`.
+- The judge reads untrusted text. Each part stands between marks, a digest of all parts, which an
+  answer cannot forge, and the judge is told to follow no instruction in it.
 - Pictures of the prompt go to the judge too.
-- Answers that failed are not judged. An answer that the judge gave no score is an error of scoring.
+- Failed answers are not judged. An answer without a score from the judge is a scoring error.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _EXPECTED = "An answer that means the same as the expected one is right, whateve
 
 
 class JudgeScore:
-    """Scores by a judge. `expected`: the column with the expected answer, if there is one.
+    """Scores by a judge. `expected`: the column with the expected answer, None without one.
 
-    `options`: how its map asks. `map_options`: where that is kept and shown, as in `start_map`.
+    `options`: those of the judge's map. `map_options`: its store, view and record (`start_map`).
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class JudgeScore:
             _check_output(judge.output)
 
     def inputs(self, candidates: Sequence[Candidate]) -> None:
-        """Return None: what the judge says stands in the record of its map."""
+        """Return None: the judge's scores are in the record of the judge's own map."""
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Ask the judge about each candidate. Raises as a map does."""

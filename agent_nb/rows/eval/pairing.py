@@ -1,8 +1,8 @@
-"""Which row of one evaluation is which of the other.
+"""Pairs each row of one evaluation with the same row of another.
 
 Rules
-- Rows are the same if their values are, whatever their order; equal rows are paired in order. With
-  `on`, rows are the same if these columns are.
+- Two rows are the same if all their values are equal, or with `on` the values in these columns.
+  Their order does not count; rows that occur several times are paired in order.
 - Both sides must have the same rows: a mean over different rows compares the rows, not the prompts.
 """
 
@@ -46,13 +46,13 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> str:
-    """Return a digest of a row's values, of all of them or of some columns."""
+    """Return a digest of a row's values, in all columns or in some."""
     names = [*values] if columns is None else columns
     return digest_value([[str(name), _plain(values[name])] for name in names], 32)
 
 
 def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:
-    """Return the rows of a, each with the same row of b. Raises UsageError."""
+    """Return each row of a with the same row of b. Raises UsageError if the rows differ."""
     _check_columns(a, on, "a")
     _check_columns(b, on, "b")
     left, right = _index_rows(a, on), _index_rows(b, on)

@@ -1,11 +1,11 @@
-"""Evaluations and comparisons as plots.
+"""Plots evaluations and comparisons with Matplotlib.
 
 Rules
 - Matplotlib is imported here alone, on first use. The figure follows the user's style; the three
   colours that carry meaning are legible on white and on black.
 - With `ax`, the plot is drawn there, and the caller owns its figure. Without, a new figure is made,
   as `frame.plot` does.
-- Nothing is random: points of equal scores are stacked, not scattered.
+- Nothing is random: rows with equal scores are counted in a bar, and not scattered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BETTER, WORSE, SAME = "#2f9e6e", "#d6524a", "#8a8f98"
 MAIN = "#3f86d8"  # the mean and its interval
-BINS = 20  # bars of a histogram; up to as many different scores have a bar each
+BINS = 20  # bars of a histogram; up to this many different scores, each has its own bar
 FEW = 60  # rows whose differences are drawn with gaps between them
 _FIGURE_WIDTH, _FIGURE_HEIGHT = 7.0, 3.4  # inches
 
@@ -89,7 +89,7 @@ def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
 
 
 def _draw_mean_difference(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
-    """Draw a mean difference right of the rows, with its interval, as a band below them too."""
+    """Draw a mean difference and its interval right of the rows, and as a band behind them."""
     at = rows * 1.06 + 0.5
     if interval is not None:
         ax.axhspan(interval.low, interval.high, color=MAIN, alpha=0.14, linewidth=0, zorder=0)
@@ -101,9 +101,9 @@ def _draw_mean_difference(ax: Axes, mean: float, interval: Interval | None, rows
 def _draw_levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
     """Draw a bar for each of a few scores, with the number of rows on it."""
     counts = [scores.count(level) for level in levels]
-    reach = (levels[-1] - levels[0]) or 1.0 if levels else 1.0
+    score_range = (levels[-1] - levels[0]) or 1.0 if levels else 1.0
     gaps = [after - before for before, after in pairwise(levels)]
-    width = min(0.8 * min(gaps, default=reach), 0.25 * reach)
+    width = min(0.8 * min(gaps, default=score_range), 0.25 * score_range)
     bars = ax.bar(levels, counts, width=width, color=SAME, alpha=0.55)
     ax.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=2, fontsize="small")
     if len(levels) <= BINS // 2:

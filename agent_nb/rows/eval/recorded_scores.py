@@ -1,15 +1,15 @@
-"""The scores of an evaluation in the record of its map, and how those of a replay differ.
+"""Records the scores of an evaluation with its map, and compares them with those of a replay.
 
-Why: the answers of a replay come from the record, and are scored anew. Without the recorded scores,
-another score function or expected value would change the figures unnoticed.
+Why: a replay takes the answers from the record and scores them anew. Without recorded scores, a
+changed score function or expected value would change the figures unnoticed.
 
 Rules
-- Each answer has its score, None without one. An evaluation of more than `MOST` answers keeps the
-  mean and a digest of the scores.
-- Another score or expected value is a change; other code of a function that gives the same scores
-  is a warning. A record without scores is not compared.
-- A judge's scores stand in the record of its own map.
-- A record may be a stranger's: a value of another type than expected counts as a difference.
+- Each answer has its score or None. Of more than `MOST` answers only the mean and a digest of the
+  scores are recorded.
+- A different score or expected value is a change. Changed code of a function that still gives the
+  same scores is a warning. A record without scores is not compared.
+- A judge's scores are in the record of the judge's map.
+- A record may be a stranger's: a value of an unexpected type counts as a difference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...view import count_noun
 from .intervals import exact_mean
 from .scores import Candidate, Score
 
-KIND = "map.scores"  # of the state that holds them
+KIND = "map.scores"  # the kind of the state that holds the scores
 MOST = 5_000  # answers whose scores are recorded one by one
 UNSEEN = "the scores of an evaluation are not compared: its record has none"
 
@@ -36,7 +36,7 @@ def scores_payload(
     scores: Sequence[Score],
     inputs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the scores as the payload of the state; `inputs`: what the scorer depends on."""
+    """Return the payload of the state; `inputs`: digests of the score's code or expected values."""
     values = [score.value for score in scores]
     known = [value for value in values if value is not None]
     head: dict[str, Any] = {"by": scored_by, **inputs}
@@ -68,8 +68,10 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Ch
         yield Change(text=f"{head}: its code, but no score", warning=True)
     if old.get("by") != new["by"]:
         yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
-    elif (labels := old.get("expected")) != new.get("expected"):
-        named = _name_answer(new, _find_unequal(_as_list(labels), _as_list(new.get("expected"))))
+    elif (recorded_labels := old.get("expected")) != new.get("expected"):
+        named = _name_answer(
+            new, _find_unequal(_as_list(recorded_labels), _as_list(new.get("expected")))
+        )
         yield Change(text=f"{head}: the expected value{named}")
 
 
@@ -81,11 +83,11 @@ def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     before, now = _as_list(old.get("scores")), new["scores"]
     if len(before) != len(now):
         return f"it has {count_noun(len(now), 'score')}, not {len(before)}"
-    other = _find_unequal(before, now)
-    if not other:
+    unequal = _find_unequal(before, now)
+    if not unequal:
         return ""
-    was, score = (_format_value(side[other[0]]) for side in (before, now))
-    return f"{count_noun(len(other), 'score')} of {len(now)}{_name_answer(new, other[:1])} ({was} → {score})"
+    old_score, new_score = (_format_value(side[unequal[0]]) for side in (before, now))
+    return f"{count_noun(len(unequal), 'score')} of {len(now)}{_name_answer(new, unequal[:1])} ({old_score} → {new_score})"
 
 
 def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
@@ -99,7 +101,7 @@ def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
 
 
 def _name_answer(new: Mapping[str, Any], at: Sequence[int]) -> str:
-    """Return the name of the first answer that differs."""
+    """Return words that name the first answer that differs; `at`: the positions of all of them."""
     rows = new.get("rows") or []
     if not at or at[0] >= len(rows):
         return ""

@@ -1,8 +1,8 @@
-"""Evaluations and comparisons as frames of the kind of the data.
+"""Makes frames of evaluations and comparisons, of the same kind as the data.
 
 Rules
-- The original columns, then what is new; a name that is taken gets the prefix `out_` (as in the
-  frame of a map). The columns depend on the data and the options, not on what failed.
+- The original columns come first, then the new ones; a new name that is taken gets the prefix
+  `out_`, as in the frame of a map. The columns depend on data and options, not on failures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .evaluated import Evaluated
 from .pairing import Pair
 from .scores import sum_costs
 
-#: Columns by name: the kind of their values, and what gives the value of one item.
+#: Columns by name: the kind of their values, and the function that reads the value of an item.
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {  # of a ScoredRow
     "score": ("float", lambda row: row.score),

@@ -1,12 +1,12 @@
 """The scores of answers, and of rows: each row counts once, however often it was asked.
 
-Why over rows: the repeats of one row are alike. Counted as rows of their own, they would make an
-interval look narrower than it is.
+Why over rows: the repeats of one row tend to agree. Counted as separate rows, they would make the
+interval too narrow.
 
 Rules
-- An answer has a score or an error, never both. Its error is that of its run, or of the scoring.
-- The score of a row is the mean of its answers that have one. Answers without one are left out, and
-  counted; or they score `failed`, if the user gave that.
+- An answer has a score or an error, never both. The error comes from its run or from the scoring.
+- The score of a row is the mean score of its answers. Answers without a score are left out and
+  counted, or they score `failed`, if the user set that.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..map.row import RowResult
 from .intervals import exact_mean
 
 SCORE = "scoring"  # the kind of error of an answer that could not be scored
-UNSCORED = " could not be scored: "  # stands in such an error between the row and the reason
+UNSCORED = " could not be scored: "  # in such an error, between the row and the reason
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer to be scored: its run's result, the row it is about, the prompt as it was asked.
+    """An answer to score: the result of its run, the values of its row, and its prompt.
 
-    `value` is the typed answer, else its text. `pictures` returns what went with the prompt.
+    `value` is the typed answer, else its text. `pictures` returns the pictures of the prompt.
     """
 
     position: int
@@ -50,7 +50,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """Scores in the order of the candidates, and what scoring cost.
+    """Scores in the order of the candidates, and the tokens and dollars of the scoring.
 
     `bounded`: no score can lie outside 0 to 1.
     """
@@ -74,8 +74,8 @@ class ScoredRow(msgspec.Struct, frozen=True):
     @property
     def score(self) -> float | None:
         """The score of the row; None if it has none."""
-        known = [self.failed if s.value is None else s.value for s in self.scores]
-        values = [v for v in known if v is not None]
+        scores_or_failed = [self.failed if s.value is None else s.value for s in self.scores]
+        values = [v for v in scores_or_failed if v is not None]
         return exact_mean(values) if values else None
 
     @property
@@ -91,11 +91,11 @@ class ScoredRow(msgspec.Struct, frozen=True):
 
 def count_failures(rows: Iterable[ScoredRow]) -> dict[str, int]:
     """Return how many answers have no score of their own, by kind, the most frequent first."""
-    counted = Counter(s.kind for row in rows for s in row.scores if s.value is None)
-    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+    counts = Counter(s.kind for row in rows for s in row.scores if s.value is None)
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of the costs that are known, in dollars; None if none is."""
+    """Return the sum of the known costs, in dollars; None if no cost is known."""
     known = [c for c in costs if c is not None]
     return round(fsum(known), 12) if known else None

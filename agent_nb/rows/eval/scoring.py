@@ -1,14 +1,16 @@
-"""What scores an answer: a function, a column with the expected value, or an agent as judge.
+"""Scores answers by a function of the user, or by a column with the expected value.
+
+The third scorer, an agent as judge, is in `judge`.
 
 Rules
 - A function is called as `f(answer, row)`, or with the answer alone if it takes one argument.
   `answer` is the typed answer, else the text; `row` holds the values of the columns by name. A
-  function whose arguments are called `answer`, `text`, `row` or `prompt` gets these by name. It
-  returns a number or a bool, or awaits one.
-- A column is compared by `equal`. Of a typed answer counts the field with the column's name, else
-  its only field.
-- An exception of the function is the error of that answer and names the row; the others are scored.
-- What can be checked before the first request is checked then.
+  function with arguments called `answer`, `text`, `row` or `prompt` gets these by name. It returns
+  a number or a bool, or an awaitable of one.
+- `equal` compares an answer with the column. In a typed answer it compares the field with the
+  column's name, else the only field.
+- If the function raises, that answer gets an error that names the row; the others are still scored.
+- Wrong columns and wrong signatures are reported before the first request.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ from ...tools import ProjectSearch
 from ...wire import cut_end, nearest_json
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
-#: What a score function may take by name.
+#: The arguments that a score function may take by name.
 NAMES: dict[str, Callable[[Candidate], Any]] = {
     "answer": lambda c: c.value,
     "text": lambda c: c.result.answer,
     "row": lambda c: c.row,
     "prompt": lambda c: c.prompt,
 }
-_IN_ORDER = ("answer", "row")  # what a function of other names gets, by position
+_IN_ORDER = ("answer", "row")  # positional arguments of a function with other argument names
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _LONGEST = 500  # characters of an error
 _AT_ONCE = 10  # scores that are awaited
-LARGEST = 1e100  # of a score: sums of squares stay finite
+LARGEST = 1e100  # the largest score; sums of squares stay finite
 
 
 class Scorer(Protocol):
@@ -47,9 +49,9 @@ class Scorer(Protocol):
     title: str
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any] | None:
-        """Return what the scores depend on beside the answers, for the record of their map.
+        """Return digests of what scores depend on beside the answers, for the record of the map.
 
-        None: the scores stand in a record of their own.
+        None: the scores have a record of their own.
         """
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
@@ -57,13 +59,13 @@ class Scorer(Protocol):
 
 
 class FunctionScore:
-    """Scores by a function of the user's. Raises UsageError for one that cannot be called.
+    """Scores by a function of the user. Raises UsageError if the function cannot be called.
 
-    Its scores are known to be from 0 to 1 if it returns bools only.
+    Only if it returns nothing but bools are its scores known to lie within 0 to 1.
     """
 
     def __init__(self, function: Callable[..., Any], folder: str = ".") -> None:
-        """`folder`: the notebook's, whose code counts."""
+        """`folder`: the notebook's; a change of code in it that the function uses is noticed."""
         self._folder = folder
         self.title = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
@@ -75,7 +77,7 @@ class FunctionScore:
         return {"code": ProjectSearch.read(self._function, self._folder, earlier=True).digest}
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
-        """Return the scores; those that are awaited are awaited together."""
+        """Return the scores; a function that is awaited runs for several answers at once."""
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(candidate: Candidate) -> Score:
@@ -138,8 +140,8 @@ class ColumnScore:
 def equal(answer: Any, expected: Any) -> bool:
     """Return whether an answer is the expected value.
 
-    Texts are compared without white space around them, and exactly else. A text that is a number is
-    compared as one with an expected number, `true` and `false` in any case with an expected bool.
+    Texts are compared exactly, apart from white space around them. A text is compared as a number
+    with an expected number, and as `true` or `false`, in any case, with an expected bool.
     """
     expected = _unwrap_expected(expected)
     if isinstance(answer, str) and isinstance(expected, bool):
@@ -157,10 +159,10 @@ def equal(answer: Any, expected: Any) -> bool:
 
 
 def _unwrap_expected(expected: Any) -> Any:
-    """Return the value of an Enum, and an array as a list."""
+    """Return the value of an Enum, an array as a list, and other values as they are."""
     if isinstance(expected, Enum):
         expected = expected.value
-    # the lists of a frame that was read from Parquet
+    # a list column of a frame that was read from Parquet holds arrays
     return expected.tolist() if type(expected).__name__ == "ndarray" else expected
 
 
@@ -194,8 +196,8 @@ def _to_score(candidate: Candidate, value: Any) -> Score:
 def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[str, ...], bool]:
     """Return which of `NAMES` to call a function with, and whether to pass them by name.
 
-    By name if it takes some of them and needs nothing else; otherwise by position: the answer, and
-    the row if it needs two values. Raises UsageError if it needs more.
+    They go by name if the function takes some of `NAMES` and requires no other argument; else by
+    position: the answer, and the row if it requires two. Raises UsageError if it requires more.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -205,13 +207,17 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
     known = [p.name for p in parameters if p.name in NAMES and p.kind is not p.POSITIONAL_ONLY]
     if known and all(p.name in known for p in needed):
         return tuple(known), True
-    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    least = [p for p in needed if p in taken]
-    if len(least) < len(needed) or len(least) > len(_IN_ORDER) or not parameters:
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required_positional = [p for p in needed if p in positional]
+    if (
+        len(required_positional) < len(needed)
+        or len(required_positional) > len(_IN_ORDER)
+        or not parameters
+    ):
         raise UsageError(
             f"The {title} cannot be called with an answer and a row. Write it as `def score(answer, row)`; it may also take `text` and `prompt`."
         )
-    return _IN_ORDER[: max(len(least), 1)], False
+    return _IN_ORDER[: max(len(required_positional), 1)], False
 
 
 def _choose_field(column: str, output: OutputType | None) -> str:

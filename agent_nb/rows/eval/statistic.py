@@ -1,4 +1,4 @@
-"""The score of many rows, or the difference of two: its value, its interval, and what both are.
+"""The score of many rows, or a difference of scores: value, interval, and both in words.
 
 Rules
 - If every row scores 0 or 1, the value is a share with Wilson's interval, and a paired difference
@@ -57,13 +57,13 @@ def summarize_rows(
     scores: Sequence[float], *, repeats: int, level: float, bounded: bool
 ) -> Statistic:
     """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
-    share = _are_shares(scores)
-    figure = f"{'share' if share else 'mean'} of {_count_rows(len(scores))}{_describe_repeats(repeats, share and bounded)}"
+    is_share = _are_shares(scores)
+    figure = f"{'share' if is_share else 'mean'} of {_count_rows(len(scores))}{_describe_repeats(repeats, is_share and bounded)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
     interval = (
         wilson_interval(int(sum(scores)), len(scores), level)
-        if share
+        if is_share
         else mean_interval(scores, level)
     )
     if interval is not None and bounded:
@@ -96,12 +96,12 @@ def summarize_pairs(
         interval = mean_interval(differences, level, operands=[*a, *b])
     if interval is not None and bounded:
         interval = interval.within(-1, 1)
-    what = "difference of two shares over" if shares else "mean difference of"
+    noun = "difference of two shares over" if shares else "mean difference of"
     return Statistic(
         exact_mean(differences),
         interval,
         len(a),
-        f"{what} the same {_count_rows(len(a))}{_describe_repeats(repeats, shares and bounded)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
+        f"{noun} the same {_count_rows(len(a))}{_describe_repeats(repeats, shares and bounded)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
     )
 
 
@@ -114,9 +114,9 @@ def _count_rows(count: int) -> str:
 
 
 def _describe_repeats(repeats: int, agree: bool) -> str:
-    """Return what the score of a row is. `agree`: none has repeats that differ.
+    """Return in words how repeats make the score of a row. `agree`: no row has differing repeats.
 
-    A mean of 0 or 1 shows that only for bounded scores: -1 and 1 have the mean 0 too.
+    A row mean of 0 or 1 proves that only for bounded scores: -1 and 1 have the mean 0 too.
     """
     if repeats == 1:
         return ""

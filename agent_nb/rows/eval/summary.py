@@ -1,12 +1,12 @@
-"""An evaluation or a comparison as a short static page, and as one line of text.
+"""Renders an evaluation or a comparison as a short static page, and as one line of text.
 
 The page shows the score with its interval, a description of both, and the rows worth looking at.
 
 Rules
 - The page is made of nodes of the view, which escape and bound the texts of models and data.
   Secrets are removed before a text is cut, because half a secret would not be recognised.
-- An answer is shown beside a score only if the score is of this answer alone (one repeat).
-- Every figure says in words what it is. A colour only repeats a word.
+- An answer is shown beside a score only if the score belongs to that answer alone (one repeat).
+- Every figure has a label in words. A colour only repeats a word.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _MOST_DIGITS = 1e15  # a larger score is written with an exponent
 
 
 def format_score(value: float | None, *, signed: bool = False) -> str:
-    """Return a score with three decimals, from 100 on four digits, from 1,000 on as an integer.
+    """Return a score with three decimals; from 100 with four digits; from 1,000 as an integer.
 
-    NONE for None.
+    Return NONE for None.
     """
     if value is None:
         return NONE
@@ -123,9 +123,9 @@ def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
 def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
     hide = _find_secrets()
-    low = find_lowest(evaluation)
-    failed = [r for r in evaluation.scored if r.error]
-    steady = (
+    lowest_rows = find_lowest(evaluation)
+    rows_with_errors = [r for r in evaluation.scored if r.error]
+    repeats_note = (
         f"the repeats differ in {count_noun(evaluation.unsteady, 'row')}"
         if evaluation.repeats > 1
         else ""
@@ -140,18 +140,20 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
             join_parts(
                 evaluation.words,
                 f"score: {hide.value(evaluation.scored_by)}" if evaluation.scored_by else "",
-                steady,
+                repeats_note,
             )
         ),
         *(_text_line(T(word, tone="bad")) for word in describe_unscored(evaluation)),
         _muted_line(_describe_cost(evaluation)),
     ]
-    if low:
+    if lowest_rows:
         parts.append(
-            _folded_table("Rows with the lowest scores", _rows_table(hide, evaluation, low))
+            _folded_table("Rows with the lowest scores", _rows_table(hide, evaluation, lowest_rows))
         )
-    if failed:
-        parts.append(_folded_table("Answers without a score", _faults_table(hide, failed)))
+    if rows_with_errors:
+        parts.append(
+            _folded_table("Answers without a score", _faults_table(hide, rows_with_errors))
+        )
     return page_forms(_wrap_page("evaluation", parts))
 
 
@@ -230,7 +232,7 @@ def _folded_table(title: str, node: Node) -> Fold:
 
 
 def _describe_cost(evaluation: Evaluated) -> str:
-    both = evaluation.answering + evaluation.judging
+    total = evaluation.answering + evaluation.judging
     judge = (
         f"of which the judge {_format_spent(evaluation.judging)}"
         if evaluation.judging.tokens
@@ -239,7 +241,7 @@ def _describe_cost(evaluation: Evaluated) -> str:
     return join_parts(
         count_noun(evaluation.rows, "row")
         + (f" × {evaluation.repeats}" if evaluation.repeats > 1 else ""),
-        _format_spent(both),
+        _format_spent(total),
         judge,
     )
 
@@ -264,7 +266,7 @@ def _sides_table(hide: Redaction, comparison: Compared) -> Table:
             comparison.names, (comparison.a, comparison.b), comparison.spent, strict=True
         )
     ]
-    more = (
+    difference_row = (
         "difference",
         format_score(comparison.difference, signed=True),
         format_interval(comparison.interval, signed=True),
@@ -273,7 +275,7 @@ def _sides_table(hide: Redaction, comparison: Compared) -> Table:
         NONE if comparison.cost is None else _format_signed_money(comparison.cost),
     )
     columns = ("", "mean", "interval", "rows", "tokens", "cost")
-    return Table(columns, (*rows, more), figures=(1, 2, 3, 4, 5))
+    return Table(columns, (*rows, difference_row), figures=(1, 2, 3, 4, 5))
 
 
 def _format_signed_money(dollars: float) -> str:
@@ -345,8 +347,8 @@ def _bare_error(row: ScoredRow) -> str:
 def _cut_table(
     columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
 ) -> Table:
-    left = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
-    note = left if rows > len(cells) else ""
+    remainder = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
+    note = remainder if rows > len(cells) else ""
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))
 
 

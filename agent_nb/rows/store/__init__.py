@@ -1,1 +1,1 @@
-"""The file in which finished rows are kept: claims, records and what replaces it, in SQLite."""
+"""The SQLite file that stores finished rows: records, claims, and replacement of the file."""

@@ -1,11 +1,11 @@
-"""Whether a file belongs to another user.
+"""Tells whether a file belongs to another user.
 
-Why: a folder such as /tmp is everyone's. What another user left at a path before we open it could
-be read by them, or changes what we keep there.
+Why: everyone can write to a folder such as /tmp. If another user places a file at our path first,
+they could read what we store in it, or change it.
 
 Rules
 - Files of this user and of root do not count as another's. Nor do files with the owner that a
-  new file gets here: network file systems may give all files one owner.
+  new file gets in this folder: network file systems may give all files one owner.
 - For root, a file is another's only in a folder that everyone can write to: root works in the
   folders of users.
 - On Windows every file counts as the user's own.

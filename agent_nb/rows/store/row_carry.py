@@ -1,13 +1,13 @@
-"""Carries the rows of a store's former file over to the file that stands in its place.
+"""Copies the rows of a store's former file into the file that replaced it.
 
-Why: `git checkout` or a sync replaces the file under a running map, and the rows that were paid for
-are readable only through the handle that is still open.
+Why: `git checkout` or a sync may replace the file under a running map. The rows that were paid for
+are then readable only through the handle that is still open.
 
 Rules
-- A row that the new file lacks is copied as it is, with its payloads; who signed it is checked when
+- A row that the new file lacks is copied as it is, with its payloads; its signature is checked when
   it is read, as for every row. If both files have a row, the one that is final for this user stays.
-- Attempts and claims go along where the new file has none; claims on the former file itself do not.
-- It is part of the caller's transaction, so that another kill leaves the former file complete.
+- Attempts and claims are copied where the new file has none; claims on the former file are not.
+- All of it is part of the caller's transaction, so that a kill leaves the former file complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGE = 100  # rows that are copied at once
 
 
 def carry_rows(former: Connection, connection: Connection, secret: bytes) -> None:
-    """Copy what `former` has and the file of `connection` lacks; `secret` is the user's key."""
+    """Copy the rows that only `former` has to `connection`; `secret` is the user's key."""
     last = 0
     while rows := former.execute(
         "SELECT rowid, key, map, run, record FROM rows WHERE rowid > ? AND length(record) <= ? "

@@ -1,16 +1,16 @@
 """Claims on the rows of a store: who asks a row now, until when, and how often it was asked.
 
-Why apart from `row_store`: these are the statements of one transaction, which that file holds.
+Why apart from `row_store`: these functions run statements; `row_store` opens the transactions.
 
 Rules
 - A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `SKEW` ahead
-  of the reader's clock; a claim from further ahead was made before the clock was set back, and does
-  not hold. Nor does one for longer than the reader's own lease, whatever a file says: a file of a
-  stranger holds a row for a lease and the skew at most.
-- A claim counts as an attempt when it is made, before the request: a row that was in flight when
-  its kernel died was asked.
-- Each open store has a claim on the file itself, under a `name` of its own, whose attempts count
-  its transactions. A file with another number was written over with an earlier copy.
+  of the reader's clock. A claim from further ahead does not hold: the clock was set back after it.
+  A claim for longer than the reader's own lease does not hold either, so that a stranger's file
+  can block a row only for a lease and the skew.
+- A claim counts as an attempt as soon as it is made, before the request, because a row may have
+  been asked when its kernel died.
+- Each open store has a claim on the file itself, under a `name` of its own, and its attempts count
+  the store's transactions. If the number differs, an earlier copy was written over the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SKEW = 60.0  # seconds by which clocks of two machines may differ
 LEASE = 20.0  # seconds that a claim of a map holds unless it is renewed
 LONGEST = 60.0  # seconds that any claim holds
-ABANDONED = 30 * 86_400.0  # seconds after which a store is gone that left its claim on the file
+ABANDONED = 30 * 86_400.0  # seconds after which a store's claim on the file is removed
 STORE = "store:"  # begins the key of a claim on the file; keys of rows are hexadecimal
 _HELD = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ?"
 
@@ -57,7 +57,7 @@ def claim_rows(
 
 
 def extend_claims(connection: Connection, owner: str, now: float, lease: float) -> None:
-    """Let all claims of an owner hold for `lease` seconds from now."""
+    """Extend all claims of an owner to `lease` seconds from now."""
     connection.execute(
         "UPDATE claims SET since = ?, until = ? WHERE owner = ? AND owner != ''",
         (now, now + min(lease, LONGEST), owner),
@@ -65,7 +65,7 @@ def extend_claims(connection: Connection, owner: str, now: float, lease: float) 
 
 
 def enter_store(connection: Connection, name: str, owner: str, now: float) -> None:
-    """Claim the file for an open store, whose transactions are counted from 1."""
+    """Claim the file for an open store, in the first transaction of its count."""
     connection.execute(
         "DELETE FROM claims WHERE key GLOB ? AND until < ?", (f"{STORE}*", now - ABANDONED)
     )
@@ -76,7 +76,7 @@ def enter_store(connection: Connection, name: str, owner: str, now: float) -> No
 
 
 def count_transaction(connection: Connection, name: str, number: int) -> bool:
-    """Count a transaction after `number` others; return False if the file has not seen these."""
+    """Count a transaction after `number` earlier ones; return False if the file lacks those."""
     update = "UPDATE claims SET attempts = attempts + 1 WHERE key = ? AND attempts = ?"
     return connection.execute(update, (STORE + name, number)).rowcount == 1
 
@@ -97,10 +97,10 @@ def give_up(connection: Connection, keys: Sequence[str], owner: str, *, attempte
 def end_claims(
     connection: Connection, attempts: Sequence[tuple[str, int]], owner: str
 ) -> dict[str, int]:
-    """End the claims of an owner on rows that were asked (key, how often since it claimed them).
+    """End the claims of an owner on rows that were asked; return the attempts of all owners.
 
-    Return how often each was asked by all owners. A row that another owner has taken over stays
-    theirs.
+    `attempts`: (key, how often the owner asked the row since its claim). A row that another owner
+    has claimed meanwhile stays theirs.
     """
     connection.executemany(
         "INSERT INTO claims VALUES(?1, max(?2, 1), '', 0, 0) ON CONFLICT(key) DO UPDATE "

@@ -1,14 +1,14 @@
 """The SQLite file of a store: makes, opens and checks it, and notices when it is replaced.
 
-Why apart from `row_store`: everything that a hostile, foreign, damaged, remote or replaced file can
-do is handled here, and every error of SQLite becomes a message with advice. The statements of the
-store can assume a sound file.
+Why apart from `row_store`: this file alone handles hostile, foreign, damaged, remote and replaced
+files, and turns every error of SQLite into a message with advice. The statements of the store can
+assume a sound file.
 
 Rules
 - A new file is complete when it appears: it is written under another name with mode 0600, then
   linked to its path. An existing file is never overwritten.
-- The file is made, opened for writing and made private at the first transaction. Until then it is
-  only read, and a file that does not exist reads as an empty one.
+- The first transaction makes the file if necessary, opens it for writing and makes it private.
+  Until then it is only read, and a missing file reads as an empty one.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view. Symbolic links are refused, and so is a rollback
   journal that names another file, because SQLite may delete that.
@@ -18,8 +18,8 @@ Rules
   it is opened and `generation` grows; the former one stays readable (`former`) until `drop_former`.
 - For writing, the file is opened under a hard link (`row_link`), with a rollback journal. A
   write-ahead log would hold rows that are not in the file, and could be that of another file.
-- Committed rows survive `kill -9` of any process. A power cut or a crash of the system may take the
-  last commits (`synchronous=NORMAL`), never the file.
+- Committed rows survive `kill -9` of any process. A power cut or a crash of the system may lose the
+  last commits (`synchronous=NORMAL`), but never damages the file.
 - Deleted text is overwritten (`secure_delete`).
 """
 
@@ -77,14 +77,14 @@ class _Handle:
         self._stamp = None if state is None else state.stamp
 
     def is_of(self, state: FileState | None) -> bool:
-        """Return whether `state` is that of the same file (None: no file)."""
-        mine = None if self.state is None else self.state.identity
-        return mine == (None if state is None else state.identity)
+        """Return whether `state` is the state of the same file (None: no file)."""
+        identity = None if self.state is None else self.state.identity
+        return identity == (None if state is None else state.identity)
 
     def refresh(self, state: FileState | None) -> bool:
         """Empty the cache of pages if the file has changed; return whether it has.
 
-        Why: SQLite compares a counter, which may be equal in a file that was written over this one.
+        Why: SQLite compares a counter, which may be the same after another file was written over.
         """
         if state is None or self._stamp == state.stamp:
             return False
@@ -157,9 +157,9 @@ class RowFile:
         """Return whether a handle can stay in use while the file at the path has this state."""
         if writes:
             return handle.writes and handle.is_of(state)
-        if state is None:  # what was deleted can still be read
+        if state is None:  # a deleted file can still be read through its handle
             return not self.read_only or handle.state is not None
-        # a link that a writer has made since gives the reader the writer's journal
+        # if a writer has made the link since, only under the link the reader sees its journal
         right_name = handle.writes or handle.name == row_link.reading_name(self.path, state)
         return handle.is_of(state) and right_name
 
@@ -199,9 +199,9 @@ class RowFile:
         return _Handle(connection, name, state, writes=False)
 
     def _copy_and_restore(self, link: Path) -> Connection:
-        """Return a copy of a file that a kill left half-written, as it was before.
+        """Return a repaired copy of a file that a killed process left half-written.
 
-        Why: what is only read must not change, and so cannot be put right itself.
+        Why: a file that is opened for reading only must not change, not even to repair it.
         """
         folder = Path(mkdtemp())  # mode 0700
         try:
@@ -243,14 +243,14 @@ class RowFile:
         return new
 
     def _open_strays(self, state: FileState) -> None:
-        """Open, as `former`, what killed processes left of files that were at the path before."""
+        """Open, as `former`, earlier files of this path that killed processes left under a link."""
         import sqlite3
 
         known = {handle.name for handle in self._former}
         for link in row_link.stray_links(self.path, state):
             if link in known:
                 continue
-            with suppress(UsageError, sqlite3.Error, OSError):  # then it has nothing to give
+            with suppress(UsageError, sqlite3.Error, OSError):  # an unusable file has no rows
                 stray = read_file_state(link)
                 connection = self._connection(link, writes=True)
                 self._former.append(_Handle(connection, link, stray, writes=True))
@@ -267,7 +267,7 @@ class RowFile:
             except sqlite3.OperationalError as fault:
                 code = _code(fault)
                 if code in _UNWRITABLE and mode == "ro" and not os.access(name.parent, os.W_OK):
-                    mode = "ro&immutable=1"  # there can be no shared memory, so no log either
+                    mode = "ro&immutable=1"  # SQLite cannot make files here, so no log exists
                 elif code not in _LOCKED or time.monotonic() >= until:
                     raise
                 else:
@@ -323,7 +323,7 @@ class RowFile:
         for _ in range(TRIES):
             handle = self._current_handle(writes=True)
             handle.connection.execute("BEGIN IMMEDIATE")
-            # under the lock: until then another process could remove the link or replace the file
+            # check under the lock: before, another process could remove the link or the file
             state = read_file_state(self.path)
             if state is not None and handle.is_of(state):
                 linked = handle.name != self.path
@@ -417,7 +417,7 @@ def fill_statement(values: Collection[object], text: str) -> str:
 
 
 def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
-    """Yield the values in lists of up to MOST, so many as one statement takes."""
+    """Yield the values in lists of up to MOST, as many as one statement takes."""
     source = iter(values)
     while batch := list(islice(source, MOST)):
         yield batch

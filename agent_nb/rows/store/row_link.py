@@ -9,10 +9,10 @@ Rules
   is named after the link, so it belongs to that inode only, whatever stands at `rows.sqlite`.
 - As long as the link exists, the system gives its inode to no other file. So the link is made
   before a transaction writes, and only a holder of the write lock removes it.
-- A file system without hard links gets no link: the file is opened under its own name.
+- On a file system without hard links, the file is opened under its own name.
 - A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
-- No function opens a store that may be open elsewhere in this process: closing a file drops all
-  locks of the process on it. Only `is_logged` does, for a file with a write-ahead log.
+- No function here opens a store file, which may be open elsewhere in this process: closing it drops
+  all locks of the process on it. The exception is `is_logged`, for a file with a write-ahead log.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .file_owner import belongs_to_other
 JOURNAL = "-journal"
 # ends of the names of files that SQLite keeps beside a database
 _COMPANIONS = ("-wal", "-shm", JOURNAL)
-_MAGIC = bytes.fromhex("d9d505f920a163d7")  # begins a journal, and ends one that names another file
+_MAGIC = bytes.fromhex("d9d505f920a163d7")  # starts a journal; ends one that names another file
 _OWN_FOLDER = "Name a file in a folder of your own (store=)."
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """Which file it is (`identity`: device, inode), and a `stamp` that writing changes."""
+    """The `identity` of a file (device, inode), and a `stamp` (size, time) that writing changes."""
 
     identity: tuple[int, int]
     stamp: tuple[int, int]
@@ -81,7 +81,7 @@ def make_link(path: Path, state: FileState) -> Path:
 
 
 def reading_name(path: Path, state: FileState) -> Path:
-    """Return the name to read a file under: the link if it exists, so with the writers' journal."""
+    """Return the name to read a file under: its link, if one exists, because writers use that."""
     link = link_path(path, state)
     return link if has_link(link, state) else path
 
@@ -114,12 +114,12 @@ def stray_links(path: Path, state: FileState) -> Iterator[Path]:
     name is removed on the way, unless its journal is hot.
     """
     folder, start = os.path.realpath(path.parent), f".{path.name}."
-    # "rows.sqlite" may hold characters that mean something in a pattern
+    # the file's name may contain characters that are special in a pattern
     for name in glob.iglob(glob.escape(start) + "*", root_dir=folder, include_hidden=True):
         link = Path(folder) / name
         with suppress(OSError):
             status = os.lstat(link)
-            # its name has its inode, else it was copied or made by someone else
+            # a link's name ends in its own inode; else it is a copy, or not ours
             is_link = name == f"{start}{status.st_ino:x}" and stat.S_ISREG(status.st_mode)
             if not is_link or status.st_ino == state.identity[1] or belongs_to_other(link):
                 continue
@@ -138,7 +138,7 @@ def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str,
                 return f"{name.name} is not a regular file", "Name another file."
             if _is_planted(name, path, read_only=read_only):
                 return f"{name.name} belongs to another user", _OWN_FOLDER
-    # the end of a journal that names another one, which SQLite may delete
+    # SQLite may delete the file that the end of a journal names
     for journal in (Path(f"{path}{JOURNAL}"), Path(f"{link}{JOURNAL}")):
         if _tail(journal) == _MAGIC:
             return f"{journal.name} names another file", f"Delete {journal.name}."
@@ -160,7 +160,7 @@ def _is_planted(name: Path, path: Path, *, read_only: bool) -> bool:
 def _foreign_log(path: Path) -> tuple[str, str] | None:
     """Return the refusal of a write-ahead log that belongs to another file, None if there is none.
 
-    A store is in the format of such logs only if an earlier version was killed while it had one.
+    A store is in write-ahead format only if an earlier version of this package was killed in use.
     """
     log = Path(f"{path}-wal")
     with suppress(OSError):

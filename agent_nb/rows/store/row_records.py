@@ -1,11 +1,11 @@
-"""The records of rows in the file of a store: read with bounds, written with shared payloads once.
+"""Reads and writes the records of rows in the file of a store, with limits on their size.
 
-Why apart from `row_store`: these are the statements of one transaction, which that file holds.
+Why apart from `row_store`: these functions run statements; `row_store` opens the transactions.
 
 Rules
-- A record is read back whole, with its payloads. One that is too large, is not JSON, or names
-  another row does not exist.
-- A payload that several rows share is stored once, and goes when the last of them is forgotten.
+- A record is read back whole, with its payloads. A record that is too large, is not JSON, or names
+  another row counts as missing.
+- A payload that several rows share is stored once, and removed with the last of these rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 PAGE = 100  # records that `read_page` reads
-ENOUGH = 1 << 30  # attempts; a file may hold any number
+ENOUGH = 1 << 30  # the most attempts to report; a hostile file may hold any number
 _ADD, _REPLACE = (f"INSERT OR {how} INTO payloads VALUES(?, ?)" for how in ("IGNORE", "REPLACE"))
 # in this order, because the first two look the rows up
 _FORGET = (
@@ -46,7 +46,7 @@ class StoredRow(msgspec.Struct, frozen=True):
 
     @property
     def final(self) -> bool:
-        """Whether the row need not be asked again, if its record is trusted."""
+        """Whether the run ended `ok`: if the record is trusted, the row need not be asked again."""
         return self.record.get("status") == "ok"
 
     @property
@@ -70,9 +70,9 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
     for key, content, attempts in rows:
         record = _read_record(payload_reader, content)
         if record and record.get("row") == key:
-            whole = is_intact(record)
-            own = whole and names_signer(record, secret)
-            stored[key] = StoredRow(record, bound_attempts(attempts), whole, own)
+            intact = is_intact(record)
+            signed_by_user = intact and names_signer(record, secret)
+            stored[key] = StoredRow(record, bound_attempts(attempts), intact, signed_by_user)
     return stored
 
 
@@ -88,7 +88,7 @@ def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, lis
 
 
 def name_map(connection: Connection, map_id: str, title: str) -> None:
-    """Remember the words that name a map in a list; the first ones stay."""
+    """Store the title that names a map in a list, unless the map has one."""
     connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", (map_id, title))
 
 
@@ -97,8 +97,8 @@ def write_rows(
 ) -> set[str]:
     """Write signed records by key; return the names of their payloads.
 
-    known: payloads that were written before. What else stands there under a name may be a
-    stranger's, and wrong; it is replaced.
+    `known`: payloads that this store wrote before. Any other payload in the file may be a
+    stranger's, with wrong content under its name, so it is replaced.
     """
     written: set[str] = set()
     for key, record in rows:
@@ -117,7 +117,7 @@ def write_rows(
 
 
 def forget_rows(connection: Connection, where: str, values: Sequence[str]) -> int:
-    """Remove the rows that a condition of one column selects; return how many there were."""
+    """Remove the rows that the condition `where` selects; return how many there were."""
     removed = 0
     for each in _FORGET:
         removed = connection.execute(each.format(where), values).rowcount
@@ -125,7 +125,7 @@ def forget_rows(connection: Connection, where: str, values: Sequence[str]) -> in
 
 
 def forget_unused(connection: Connection) -> None:
-    """Remove the payloads and the maps that no row has."""
+    """Remove the payloads and maps that no row uses."""
     connection.execute("DELETE FROM payloads WHERE name NOT IN (SELECT payload FROM uses)")
     connection.execute("DELETE FROM maps WHERE map NOT IN (SELECT map FROM rows)")
 
@@ -136,7 +136,7 @@ def bound_attempts(attempts: Any) -> int:
 
 
 def _read_record(payload_reader: _PayloadReader, content: Any) -> Record:
-    """Return the record of its bytes with its payloads; {} if it is not one."""
+    """Return the record in stored bytes, with its payloads; {} if they are no JSON object."""
     record = _parse_json(content)
     return (
         Payloads.attach(record, payload_reader.payloads(record)) if isinstance(record, dict) else {}

@@ -1,15 +1,16 @@
-"""The rows of maps on disk: what was answered is never asked again, whatever ends the kernel.
+"""Stores the rows of maps on disk: an answered row is never asked again, however the kernel ends.
 
 Rules
-- A row is stored under its key (`rows.map.keys`) as the signed record of its run. The key stands
-  in the record, so that the signature of one row counts for no other.
+- A row is stored under its key (`rows.map.keys`) as the signed record of its run. The record
+  contains the key, so that the signature of one row is not valid for another.
 - A row is final if this user signed it and its run ended `ok`. Others are returned too, and may be
   claimed again; the caller decides whether to trust what a stranger signed.
 - A claim is a lease in wall-clock time (`row_claims`): one owner asks a row.
 - A file may hold the rows of several maps (its user changed a prompt and kept `store=`). Keys are
   unique over all maps.
-- A file that is deleted or replaced while the store is open gets the rows of the one before it
-  (`row_carry`). In one that is written over they are lost, so that nothing is stored any more.
+- If the file is deleted or replaced while the store is open, the new file gets the rows of the
+  former one (`row_carry`). If the file is written over in place, these rows are lost, and the store
+  raises an error instead of storing more.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ class RowStore:
         self._key = key
         self._owner = owner
         self._now = now
-        self._written: set[str] = set()  # payloads that stand in the file as this store wrote them
+        self._written: set[str] = set()  # names of the payloads that this store wrote to the file
         self._name = secrets.token_hex(8)
         self._lock = threading.RLock()
-        self._open: Connection | None = None  # of the visit that goes on
-        self._generation = 0  # of the file that was entered
-        self._transactions = 0  # in it
+        self._open: Connection | None = None  # the connection of the current transaction
+        self._generation = 0  # the generation of the file that this store has entered
+        self._transactions = 0  # this store's transactions in that file
 
     @classmethod
     def open(
@@ -77,11 +78,11 @@ class RowStore:
         title: str = "",
         read_only: bool = False,
     ) -> RowStore:
-        """Open the store at `path`, made when something is stored unless it is `read_only`.
+        """Open the store at `path`; unless `read_only`, the first write makes a missing file.
 
-        key: the user's (`signing.user_key`). owner: a name that no other execution has. title: the
-        words that name the map in a list. Raises UsageError for a file that is damaged, newer, or
-        not a store.
+        `key`: the user's (`signing.user_key`). `owner`: a name that no other execution has.
+        `title`: the words that name the map in a list. Raises UsageError for a file that is
+        damaged, newer, or not a store.
         """
         return cls(RowFile(path, read_only=read_only), map_id, key, owner=owner, title=title)
 
@@ -119,7 +120,7 @@ class RowStore:
             self._file.drop_former()
 
     def _enter(self, connection: Connection, *, new: bool) -> int:
-        """Begin a transaction; return its number in the file. `new`: it is the first one there."""
+        """Count a transaction and return its number; first enter the file if it is `new`."""
         if new:
             self._written.clear()
             for former in self._file.former:
@@ -139,25 +140,25 @@ class RowStore:
         return rows
 
     def claim(self, keys: Sequence[str], lease: float) -> set[str]:
-        """Claim rows for `lease` seconds; return those that are this owner's now.
+        """Claim rows for `lease` seconds; return the keys of the rows that this owner has now.
 
-        The others are stored and final, or another owner's claim on them holds.
+        The other rows are stored and final, or another owner's claim on them holds.
         """
         ours: set[str] = set()
         for some in split_batches(keys):
             with self._transaction() as connection:
                 now = self._now()
-                held = row_claims.find_holders(connection, some, now, lease)
+                holders = row_claims.find_holders(connection, some, now, lease)
                 stored = row_records.find_rows(connection, some, self._key)
-                free = [key for key in some if key not in held and not _is_over(stored.get(key))]
+                free = [key for key in some if key not in holders and not _is_over(stored.get(key))]
                 row_claims.claim_rows(connection, free, self._owner, now, lease)
-            ours.update(free, (key for key, owner in held.items() if owner == self._owner))
+            ours.update(free, (key for key, owner in holders.items() if owner == self._owner))
         return ours
 
     def renew(self, lease: float) -> None:
-        """Let every claim of this owner hold for `lease` seconds from now."""
+        """Extend every claim of this owner to `lease` seconds from now."""
         if not self._transactions:
-            return  # it has none
+            return  # no transaction yet, so no claims
         with self._transaction() as connection:
             row_claims.extend_claims(connection, self._owner, self._now(), lease)
 
@@ -170,9 +171,9 @@ class RowStore:
     def put(self, rows: Sequence[tuple[str, Record, int]]) -> dict[str, int]:
         """Store rows as (key, record, how often it was asked since it was claimed).
 
-        They are signed here, and survive the end of the process when this returns. The claims on
-        them end. A row that another owner made final meanwhile stays as it is. Return how often
-        each row was asked, by all owners.
+        `put` signs them and ends the claims on them. Once it returns, they survive the end of the
+        process. A row that another owner made final meanwhile stays as it is. Return the attempts
+        of all owners at each row.
         """
         attempts: dict[str, int] = {}
         ready = [
@@ -207,9 +208,9 @@ class RowStore:
         return {str(map_id): (str(title), int(count)) for map_id, title, count in rows}
 
     def forget(self, runs: Collection[str]) -> int:
-        """Remove the rows of these runs and what they alone used; return how many there were.
+        """Remove the rows of these runs, with payloads that no other row uses; return their number.
 
-        Their text is gone from the file when this returns.
+        When this returns, the file no longer contains their text.
         """
         count = 0
         for some in split_batches(runs):
@@ -226,7 +227,7 @@ class RowStore:
         return self._clean_up(count)
 
     def _clean_up(self, count: int) -> int:
-        """Remove what no row uses any more, and its text, after `count` rows were removed."""
+        """Remove unused payloads and maps, and shrink the file, if rows were removed (`count`)."""
         if count:
             with self._transaction() as connection:
                 row_records.forget_unused(connection)
@@ -247,7 +248,7 @@ class RowStore:
             return int(connection.execute("SELECT count(*) FROM rows").fetchone()[0])
 
     def close(self) -> None:
-        """Close the file. Claims that are left run out.
+        """Close the file. Remaining claims expire.
 
         Raises UsageError if the file was replaced and its rows cannot be carried over.
         """

@@ -1,6 +1,5 @@
 """Asks rows on the workers of a Dask cluster. The only file that imports `distributed`.
 
-
 Rules
 - Each attempt at a row is one future, bound to one worker. Its task leaves the worker's thread pool
   at once (`secede`), so that a worker with two threads can ask as many rows as its share allows.
