@@ -1,7 +1,7 @@
-"""Executing notebooks without a front end: `run` and `test`.
+"""Executes notebooks without a front end, for the commands `run` and `test`.
 
-Read `client` first: how one notebook is executed. `notebook_check` executes one and says what
-changed, `report` puts that into words and JUnit files; the command line does the rest.
+Read `client` first: it executes one notebook. `notebook_check` executes one as a test and finds its
+problems, `report` writes them as text, JSON and JUnit XML.
 
 Order: cell_failure, event_relay, execution_options, progress, project, report, same_run,
   shown_pictures, stopping

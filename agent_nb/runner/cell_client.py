@@ -1,12 +1,13 @@
 """An nbclient that announces each cell to its kernel, as JupyterLab does.
 
-Why: plain nbclient sends neither the id of the cell nor the path of the notebook, so that a record
-could not be found again.
+Why: plain nbclient sends neither the id of the cell nor the path of the notebook, without which a
+kernel cannot find the record of the cell.
 
 Rules
-- Each kernel gets its own secret in its environment, and every request carries it (`launch`): a
-  notebook's metadata cannot imitate the runner.
-- nbclient always keeps the state of `ipywidgets.Output`; here it is dropped with the execution.
+- Each kernel gets a secret of its own in its environment, and every request carries it (`launch`),
+  so that a notebook's metadata cannot imitate the runner.
+- nbclient writes the state of `ipywidgets.Output` even if no widget state is stored. This client
+  accepts it, and drops it with the execution.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     """An nbclient whose requests carry the cell's id, its records and the options of the runner.
 
     `runner_options` go with each cell. `on_cell` is called before each code cell. `environment` is
-    added to the kernel's. `signers`: the kernel learns which of the records they have signed.
-    `goes_on` returns whether the next cell runs after this failed one. After the execution,
-    `failures` and `reached` (the number of the last cell that began) hold how it went.
+    added to the kernel's. Each request names the records that `signers` have signed.
+    `goes_on` returns whether to run the next cell after the failed cell that it gets. After the
+    execution, `failures` and `reached` (the number of the last cell that began) are its outcome.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._cell: Any = None
 
     def reset_execution_trackers(self) -> None:
-        """Forget what the last execution left."""
+        """Reset the state of the last execution; accept that of any output widget."""
         super().reset_execution_trackers()
         self.widget_state: dict[str, Any] = defaultdict(dict)
 
@@ -108,7 +109,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     async def async_start_new_kernel_client(self) -> Any:
         """Connect to the kernel and extend its execution requests. Raises DeadKernelError."""
         client = await self._connect()
-        plain = client.session.msg
+        build_message = client.session.msg
 
         def msg(
             msg_type: str,
@@ -119,7 +120,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         ) -> Any:
             if msg_type == "execute_request" and self._cell is not None:
                 name = cell_id(self._cell)
-                # half a character in a record of the file cannot be sent
+                # JSON for the kernel cannot hold the half characters that a record may contain
                 listed = nearest_json(self._records.get(name, []))[0] or []
                 sent: RunnerOptions = {
                     **self._options,
@@ -131,10 +132,10 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                     "cellId": name,
                     **write_options(sent, self._proof),
                 }
-            made = plain(msg_type, content, parent, header, metadata)
+            request = build_message(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
-                self._cells_by_request[made["header"]["msg_id"]] = self._cell
-            return made
+                self._cells_by_request[request["header"]["msg_id"]] = self._cell
+            return request
 
         client.session.msg = msg
         receive = client.iopub_channel.get_msg
@@ -162,7 +163,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     def output(
         self, outs: list[Any], msg: dict[str, Any], display_id: str | None, cell_index: int
     ) -> Any:
-        """Add an output. One without content, for the numbers of a run, is valid as it is."""
+        """Add an output. An empty one, which carries the numbers of a run, needs no validation."""
         content = msg["content"]
         hooked = self.output_hook_stack[msg["parent_header"].get("msg_id")]
         if (
@@ -174,8 +175,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             or not isinstance(content.get("metadata"), dict)
         ):
             return super().output(outs, msg, display_id, cell_index)
-        kept = {name: content[name] for name in ("data", "metadata")}
-        outs.append(nbformat.from_dict({"output_type": "display_data", **kept}))
+        content_fields = {name: content[name] for name in ("data", "metadata")}
+        outs.append(nbformat.from_dict({"output_type": "display_data", **content_fields}))
         return outs[-1]
 
     def current_cell(self) -> tuple[int, Any]:

@@ -1,9 +1,9 @@
-"""A failed cell of an executed notebook as text: which cell, which line, what happened.
+"""Describes failures of an executed notebook as text: which cell, which line, which error.
 
 Rules
-- Text of a kernel is made printable here; a line number comes from the cell's own frame of the
-  traceback.
-- A dead kernel and a timeout belong to the cell that ran.
+- The text of a kernel is untrusted, and made printable here. The line number comes from the frame
+  of the cell in the traceback.
+- A dead kernel and a timeout are failures of the cell that ran at that time.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, messa
         for o in cell.get("outputs") or []
         if o.get("output_type") == "error"
     ]
-    found = (
+    line_match = (
         _LINE.search(_COLOURS.sub("", "\n".join(map(str, tracebacks[-1])))) if tracebacks else None
     )
-    line = int(found[1]) if found else 0
+    line = int(line_match[1]) if line_match else 0
     return Failure(
         cell=number,
         title=name_cell(number, cell),
@@ -58,17 +58,17 @@ def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, messa
 def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: str) -> Failure:
     """Return the failure of a kernel that died; `message` is the end of its output."""
     name = name_cell(number, cell) if cell is not None else ""
-    words = "the kernel died" if cell is not None else "The kernel did not start"
+    reason = "the kernel died" if cell is not None else "The kernel did not start"
     return Failure(
         kind="kernel",
         cell=number,
         title=name,
-        message=f"{words}.\n{message}".strip() if message else f"{words}.",
+        message=f"{reason}.\n{message}".strip() if message else f"{reason}.",
     )
 
 
 def describe_timeout(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
     """Return the failure of a cell that took longer than `seconds`."""
     name = name_cell(number, cell) if cell is not None else ""
-    words = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S."
-    return Failure(kind="timeout", cell=number, title=name, message=words)
+    reason = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S."
+    return Failure(kind="timeout", cell=number, title=name, message=reason)

@@ -1,12 +1,13 @@
-"""What is wrong with the cells of a notebook that `test` has executed.
+"""Finds the problems in the cells of a notebook that `test` has executed.
 
-Rules
-- Every agent cell has a matching record and is replayed without drift; its run ended `ok` or at a
+Rules: anything else is a problem
+- Every agent cell has a matching record and is replayed without drift. Its run ended `ok` or at a
   limit, or as the cell expects.
-- Every run that code began in a cell's newest recorded execution begins again, and is replayed.
-- A problem names the cell and the first difference.
-- The numbers of a run (`RunNumbers`) have an `ordinal` if code of the cell began the run; that of
-  the agent cell itself has none.
+- All runs that Python code began in a cell's newest recorded execution begin again, and are
+  replayed.
+
+A problem names the cell and the first difference. The numbers of a run (`RunNumbers`) have an
+`ordinal` if Python code began it; the run of an agent cell itself has none.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PASSING = ("ok", "limit")  # how a recorded run may end if its cell expects noth
 
 
 class CheckedRecords(msgspec.Struct, frozen=True):
-    """The ranked records of a cell, best first, and the faults of the one that is played."""
+    """The records of a cell, best first, and the faults of the record that its replay plays."""
 
     listed: Sequence[Record]
     faults: Sequence[str]
@@ -57,11 +58,11 @@ def find_problems(
     *,
     missing_extra: str,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the cells of a notebook.
+    """Yield the problems in the cells of a notebook.
 
-    `checked` has an item for each cell; `shown` are (cell number from 1, numbers of a run that its
-    outputs show). `missing_extra`: an optional package that a cell failed without, ""; then
-    failures are not problems, and the cells after the last one that ran need not run.
+    `checked` has an item for each cell. `shown`: (cell number from 1, numbers of a run that its
+    outputs show). `missing_extra`: the optional package whose lack ended the notebook ("": none);
+    failures are then no problems, and the cells after the last one that ran need not run.
     """
     last = outcome.reached if missing_extra else len(nb["cells"])
     for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):
@@ -71,7 +72,7 @@ def find_problems(
         problems = list(
             _merge_alike(_check_cell(number, cell, recorded, runs, failed, must_run=number <= last))
         )
-        # pictures are compared only where the replay itself agrees: else they say the same twice
+        # only if the replay agrees: otherwise different pictures would repeat its problem
         problems += (
             []
             if problems
@@ -93,7 +94,7 @@ def find_problems(
 def _attribute_to_cell(problem: Problem, number: int) -> Problem:
     """Return the problem with the number of its cell.
 
-    One for lack of trust is `untrusted`, and not `stale`: recording again would not mend it.
+    A problem for lack of trust is `untrusted` and not `stale`, as recording again does not help.
     """
     trust = problem.kind == "untrusted" or Tape.FOREIGN in problem.text
     return msgspec.structs.replace(
@@ -111,9 +112,9 @@ def check_records(
     signers: Sequence[Signer],
     key: bytes,
 ) -> CheckedRecords:
-    """Return the records of a cell, best first, and the faults of the one an agent cell plays.
+    """Return the records of a cell, best first, and the faults of the one that its replay plays.
 
-    `key`: the key of the user, whose own records are ranked first.
+    `key`: the user's key, which ranks the user's own records first.
     """
     listed = CellRecords(records).rank(key, countersigned_records(nb, cell, records, signers))
     prompted = _select_prompted(listed) if agent_cell(source_of(cell)) is not None else []
@@ -147,7 +148,7 @@ def find_unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
 
 
 def _merge_alike(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield one problem for all with the same first line: runs in a loop tend to fail alike."""
+    """Merge problems with the same first line into one, because runs in a loop fail alike."""
     alike: dict[tuple[str, bool], list[Problem]] = {}
     for problem in problems:
         alike.setdefault((problem.text.partition("\n")[0], problem.warning), []).append(problem)
@@ -166,7 +167,7 @@ def _check_cell(
     *,
     must_run: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with one cell; `runs` are those that its outputs show.
+    """Yield the problems of one cell; `runs`: the runs that its outputs show.
 
     `must_run`: it is a problem if the cell, or one of its recorded runs, did not run.
     """
@@ -176,22 +177,26 @@ def _check_cell(
     errors = [
         str(run["error"]) for run in runs if run.get("error") and (is_agent or "ordinal" in run)
     ]
-    # the other failures only repeat the error of a run, which is reported with the run
-    own = [f for f in failed if not any(error in f.message for error in errors)]
+    # a failure that repeats the error of a run is left out: the run reports it
+    own_failures = [f for f in failed if not any(error in f.message for error in errors)]
     if is_agent:
         run = next((r for r in runs if "ordinal" not in r), None)
         yield from _check_agent_cell(
             number, cell, _select_prompted(recorded.listed), recorded.faults, run, must_run=must_run
         )
     begun = select_begun_records(recorded.listed)
-    # without `execution` these may include runs that the cell only followed, as with `attach`; the
-    # outputs show such runs without `ordinal`, and as many records are left out
+    # records without `execution` may be of runs that the cell only followed, as with `attach`. The
+    # outputs show such a run without `ordinal`; leave out a record for each
     if not any(r.get("execution") for r in begun):
         begun = begun[sum("ordinal" not in run for run in runs) :]
     yield from _check_code_runs(
-        number, cell, begun, [r for r in runs if "ordinal" in r], must_run=must_run and not own
+        number,
+        cell,
+        begun,
+        [r for r in runs if "ordinal" in r],
+        must_run=must_run and not own_failures,
     )
-    yield from (Problem(text=str(f), kind=f.kind, stale=False) for f in own)
+    yield from (Problem(text=str(f), kind=f.kind, stale=False) for f in own_failures)
 
 
 def _check_agent_cell(
@@ -203,9 +208,9 @@ def _check_agent_cell(
     *,
     must_run: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the run of an agent cell (None: it did not run).
+    """Yield the problems of the run of an agent cell (None: it did not run).
 
-    `listed` are its records, `faults` those of the record that it plays.
+    `listed`: the cell's records; `faults`: those of the record that its replay plays.
     """
     name = name_cell(number, cell)
     if not listed:
@@ -243,7 +248,7 @@ def _not_replayed(name: str, run: RunNumbers) -> Problem:
 
 
 def _list_changes(name: str, run: RunNumbers) -> Iterator[Problem]:
-    """Yield what changed since the recording, apart from the results of calls."""
+    """Yield changes since the recording, such as changed code, but not results of calls."""
     for change in run.get("changes") or ():
         yield Problem(
             text=f"{name}: {change['text']}", kind="changed", warning=bool(change.get("warning"))
@@ -258,9 +263,9 @@ def _check_code_runs(
     *,
     must_run: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the runs that Python code of a cell began.
+    """Yield the problems of the runs that Python code of a cell began.
 
-    `listed` are the records of such runs in the cell's newest execution. A `scripted` run, whose
+    `listed`: the records of such runs in the cell's newest execution. A `scripted` run, whose
     model is a script, needs no record.
     """
     name = name_cell(number, cell)
@@ -276,15 +281,15 @@ def _check_code_runs(
                 stale=False,
             )
         yield from _list_changes(name, run)
-    begun = sum(bool(r.get("replayed")) for r in runs)
-    if must_run and begun < len(listed):
+    replayed_count = sum(bool(r.get("replayed")) for r in runs)
+    if must_run and replayed_count < len(listed):
         yield Problem(
-            text=f"{name}: {len(listed) - begun} of {len(listed)} recorded runs did not begin"
+            text=f"{name}: {len(listed) - replayed_count} of {len(listed)} recorded runs did not begin"
         )
 
 
 def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
-    """Return the problem of a drift: its first event, both sides, why the function ran again."""
+    """Return a drift as a problem: first event, both sides, and why the function ran again."""
     how = drift.get("how")
     sides = (
         [f"{how}"]
@@ -303,7 +308,7 @@ def _drift_head(drift: Mapping[str, Any]) -> str:
 
 
 def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
-    """Return why a function ran again: it reads names of the notebook. [] if it reads none."""
+    """Return why a function ran again: it reads names of the notebook; [] if it reads none."""
     used = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
     return (

@@ -1,8 +1,8 @@
-"""Execute notebooks without a front end: `jupyter agent-nb run`, on nbclient.
+"""Executes a notebook without a front end: `jupyter agent-nb run`, built on nbclient.
 
 Rules
-- The executed notebook is returned, also after a failed cell, and written by the caller. A failure
-  is a value (`Failure`).
+- It returns the executed notebook, even after a failed cell; the caller writes it. A failure is a
+  value (`Failure`).
 - No widget state is stored: the static views need none.
 - A notebook without cell ids gets them, because a record belongs to a cell.
 - No times are written into cells: they would make every execution a change.
@@ -61,17 +61,16 @@ class Outcome(msgspec.Struct):
         return str(self.failures[0]) if self.failures else ""
 
     def write(self, path: Path, *, over: bool = False) -> None:
-        """Write the notebook to `path`; `over`: over its source, whose replayed cells stay.
+        """Write the notebook to `path`. `over`: this is its source, whose unchanged cells stay.
 
-        Over the source, nothing is written if only the place of records would change.
-        Raises OSError.
+        The source is not written if only the place of its records would change. Raises OSError.
         """
         if not over:
             nbformat.write(self.notebook, str(path))
             return
         source = _read(path)
         for run in restore_unchanged(self.notebook, source):
-            Journal.remove(run)  # else the journal would offer a run that the file does not have
+            Journal.remove(run)  # else the journal would offer to restore the dropped run
         NotebookRuns(source).lift()
         if self.notebook != source:
             save_notebook(json.loads(nbformat.writes(self.notebook)), path.resolve())
@@ -89,8 +88,8 @@ def execute_notebook(
     """Execute the notebook at `path` in its folder and return the outcome; write nothing.
 
     `on_cell` is called with index, number of cells and source before each code cell. `prepare` may
-    change the notebook before it runs. `goes_on` returns whether the next cell runs after this
-    failed one. `early_kernels` may have started the kernel.
+    change the notebook before it runs. `goes_on` returns whether to run the next cell after the
+    failed cell that it gets. `early_kernels` may have started the kernel already.
 
     Raises UsageError if the file is not a notebook or its kernel is not installed, and MissingExtra
     if a signature cannot be checked here.
@@ -131,7 +130,7 @@ def execute_notebook(
         try:
             asyncio.run(_execute(client, output))
         except CellExecutionError:
-            pass  # it is among the failures
+            pass  # the client has added it to its failures
         except DeadKernelError:
             client.failures.append(describe_dead_kernel(*client.current_cell(), _tail(output)))
         except CellTimeoutError:
@@ -161,10 +160,10 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
 def _read(path: Path) -> Any:
     """Return the notebook of a file, with an id for each cell. Raises UsageError."""
     loaded = load_notebook(path)  # raises a UsageError that explains what is wrong
-    named = with_ids(loaded)
-    if named is loaded:
+    identified = with_ids(loaded)
+    if identified is loaded:
         nb = nbformat.read(str(path), as_version=4)
-    else:  # nbformat makes up other ids at each reading
-        nb = nbformat.reads(json.dumps({**named, "nbformat_minor": IDS_SINCE}), as_version=4)
+    else:  # nbformat would make new random ids at each reading
+        nb = nbformat.reads(json.dumps({**identified, "nbformat_minor": IDS_SINCE}), as_version=4)
     nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS_SINCE)
     return nb

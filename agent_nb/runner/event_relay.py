@@ -1,13 +1,16 @@
-"""`jupyter agent-nb run --stream CODEC`: events of the runs on stdout, as they happen.
+"""`jupyter agent-nb run --stream CODEC`: writes the events of the runs to stdout as they happen.
 
-How: the runner names a file in the metadata of each execution request. The cell's runs append their
-events to it (`cell.event_file`); a thread of the runner reads it, translates and writes. A file
-because messages of a kernel end up in the notebook, and because not every system has named pipes.
+The runner names a file in the metadata of each execution request. The cell's runs append their
+events to the file (`cell.event_file`); a thread of the runner reads, translates and writes them.
+
+Why a file: messages of a kernel end up in the notebook, and not every system has named pipes.
 
 Rules
-- The file is in a folder that only the user can read, removed with the runner.
-- Units of text are written whole; several notebooks at a time share the output, not the encoder.
-- A reader that goes away ends the stream, not the runs. What the format cannot carry is counted.
+- The file is in a folder that only the user can read; the folder is removed at the end.
+- Each unit of text is written whole. Notebooks that run at the same time share the output, and each
+  has an encoder of its own.
+- If the reader of stdout goes away, the stream ends and the runs go on. Losses of the format are
+  counted.
 """
 
 from __future__ import annotations
@@ -58,8 +61,8 @@ class Relay:
         """
         from ..codecs import named
 
-        found: Codec = named(codec)[0]
-        return found.interleaves
+        target: Codec = named(codec)[0]
+        return target.interleaves
 
     @property
     def losses(self) -> Losses:

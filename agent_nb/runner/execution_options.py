@@ -1,4 +1,7 @@
-"""How a notebook is executed: the options of one execution, for its kernel and its cells."""
+"""The options of one execution of a notebook, for its kernel and its cells.
+
+Why apart from `client`: the command line reads them before nbclient, which is slow to import.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The kernels of the runner: which one a notebook gets, its environment, and starting it early.
+"""Chooses the kernel for a notebook and its environment, and starts kernels early.
 
-Why early: half of the time that a small notebook takes is the start of its kernel. The first kernel
-starts while this process still imports nbclient; later ones while the notebook before runs.
+Why early: a small notebook spends half of its time on the start of the kernel. The first kernel
+starts while this process still imports nbclient; later ones while the previous notebook runs.
 
 Rules
-- A notebook runs on the requested kernel, else on its own. If that is not installed, a Python
-  notebook runs on the default one and a line says so; any other is an error.
-- Every kernel is fresh and has its own secret. A kernel started early runs its notebook if the
-  choice is still the same; else it is shut down. At most one is early.
+- A notebook runs on the requested kernel, else on the kernel that it names. If that is not
+  installed, a Python notebook runs on the default kernel, with a warning; any other is an error.
+- Every kernel is fresh and has its own secret. At most one kernel is started early. If its notebook
+  then needs another kernel, the early one is shut down.
 - If an early kernel does not start, the notebook starts its own and reports the error.
 """
 
@@ -37,9 +37,9 @@ from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
 DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"
-# `python -m ipykernel_launcher` starts with the notebook's folder first on its path, before the
-# standard library. Here the folder is added once the kernel is loaded, before the installed
-# packages, as IPython does.
+# `python -m ipykernel_launcher` puts the notebook's folder first on the path, so that its files
+# hide modules of the standard library. Here the folder is added after the kernel is loaded, in
+# front of the installed packages only, as IPython does.
 LAUNCH = """
 import sys
 from ipykernel import kernelapp
@@ -60,7 +60,7 @@ HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 class InstalledKernels(KernelSpecManager):  # type: ignore[misc]  # its traits have no types
     """The installed kernels, found without importing IPython, which is slow.
 
-    Only IPython knows where its folder is, but that counts only if it has kernels.
+    IPython is imported only if its folder, in one of its usual places, has kernels.
     """
 
     def _kernel_dirs_default(self) -> list[str]:
@@ -119,22 +119,22 @@ class EarlyKernels:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._left, following, self._next = [], self._next, None
-        if following is not None:
-            _discard(following[1])
+            self._left, unused, self._next = [], self._next, None
+        if unused is not None:
+            _discard(unused[1])
         self._pool.shutdown()
 
     def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
-        """Return the early kernel of a notebook if it is of this choice; start the next one."""
+        """Return the early kernel of a notebook if it matches `choice`; start the next one."""
         with self._lock:
-            mine = self._next if self._next is not None and self._next[0] == notebook else None
-            if mine is not None:
+            reserved = self._next if self._next is not None and self._next[0] == notebook else None
+            if reserved is not None:
                 self._next = None
             if notebook in self._left:
                 del self._left[: self._left.index(notebook) + 1]
             if self._next is None:
                 self._start_next()
-        started = _await_started(mine[1]) if mine is not None else None
+        started = _await_started(reserved[1]) if reserved is not None else None
         if started is not None and started.choice != choice:
             started.stop()
             return None
@@ -190,8 +190,8 @@ def choose_kernel(
 
     Its environment fixes the order of sets (hash seed 0). Raises UsageError.
     """
-    where = path.resolve()
-    # runs of Python code obey only the environment
+    notebook_path = path.resolve()
+    # runs that Python code begins read this mode from the environment only
     replays = Launch.REPLAY if options.rerun == Launch.REPLAY else ""
     wanted_variables = {
         Offer.TRUST_FOLDER: Offer.OPTION if options.trust_folder else "",
@@ -200,12 +200,12 @@ def choose_kernel(
         Launch.RERUN: replays,
         "TZ": options.zone,
     }
-    added = {
-        "JPY_SESSION_NAME": str(where),  # as a Jupyter server sets it
+    environment = {
+        "JPY_SESSION_NAME": str(notebook_path),  # as a Jupyter server sets it
         HASH_SEED: "0",
         **{name: value for name, value in wanted_variables.items() if value},
     }
-    return KernelChoice(find_kernel(nb, options.kernel)[0], str(where.parent), added)
+    return KernelChoice(find_kernel(nb, options.kernel)[0], str(notebook_path.parent), environment)
 
 
 def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
@@ -222,11 +222,13 @@ def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
     language = spec.get("language") or as_dict(metadata.get("language_info")).get("name")
     if not kernel and str(language).lower() == "python" and DEFAULT_KERNEL in known:
         return DEFAULT_KERNEL, name
-    there = ", ".join(sorted(known))
-    todo = (
-        f"Installed: {there}; --kernel chooses one" if there else "None is: pip install ipykernel"
+    installed = ", ".join(sorted(known))
+    advice = (
+        f"Installed: {installed}; --kernel chooses one"
+        if installed
+        else "None is: pip install ipykernel"
     )
-    raise UsageError(f"The kernel {name!r} is not installed. {todo}.")
+    raise UsageError(f"The kernel {name!r} is not installed. {advice}.")
 
 
 def warn_other_kernel(path: Path, nb: Mapping[str, Any], kernel: str) -> None:

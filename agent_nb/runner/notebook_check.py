@@ -1,17 +1,17 @@
-"""`jupyter agent-nb test`: a notebook as its own test, replayed without model or key.
+"""`jupyter agent-nb test`: replays a notebook as its own test, without model or key.
 
-Why strict: a test that went live, or skipped a cell without a record, would prove nothing.
+Why strict: a test that called a model, or skipped a cell without a record, would prove nothing.
 
 Rules
-- Every cell runs. After a failed agent cell the test goes on; after another one only with
-  `keep_going`. Scripts without a record run and are counted apart.
+- Every cell runs. After a failed agent cell the test goes on; after a failed cell of Python code
+  only with `keep_going`. Runs whose model is a script need no record and are counted apart.
 - The kernel is strict from its start (`Launch.STRICT`): nothing in the notebook, its metadata or
-  its environment makes it go live.
-- What a signer has signed runs again like the user's own records. Signers are the user's, never the
-  repository's.
+  its environment can make it call a model.
+- Calls of records that a signer has signed run again, as those of the user's own records do. The
+  user chooses the signers, never the repository.
 - The report names the command that records again where that helps. The file is not written.
-- A notebook that ends because an extra is missing is skipped, with the extra's name, if nothing
-  else is wrong up to there and in its records.
+- If a missing extra ends the notebook, it is skipped and the extra is named, unless the cells up to
+  there, or the records, have another problem.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def check_notebook(
     recorded = runs.by_cell()
     signers = Signer.load_all() if options.signers is None else options.signers
     key = user_key()
-    with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
-        checked = beside.submit(
+    with ThreadPoolExecutor(1) as checker:  # while the kernel starts and works
+        checked = checker.submit(
             lambda: [
                 check_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
                 for cell in nb["cells"]
@@ -116,15 +116,15 @@ def check_notebook(
             goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
             early_kernels=early_kernels,
         )
-    # outputs of cells that did not run are of another execution
+    # the outputs of cells that did not run come from an earlier execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     missing_extra = _find_missing_extra(outcome.failures)
-    found = list(
+    problems = list(
         find_problems(nb, checked.result(), shown, outcome, signers, missing_extra=missing_extra)
     )
-    wrong = [p for p in found if not p.warning or options.strict_tools]
-    if wrong or not missing_extra:
-        wrong += [
+    failing = [p for p in problems if not p.warning or options.strict_tools]
+    if failing or not missing_extra:
+        failing += [
             Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
             for f in outcome.failures
             if missing_extra or not f.cell
@@ -135,11 +135,11 @@ def check_notebook(
     masked, patterns = _list_masked(shown)
     return Report(
         notebook=str(path),
-        problems=tuple(wrong),
-        warnings=tuple(p for p in found if p not in wrong),
+        problems=tuple(failing),
+        warnings=tuple(p for p in problems if p not in failing),
         runs=replayed,
         scripted=scripted,
-        skipped="" if wrong else missing_extra,
+        skipped="" if failing else missing_extra,
         masked=masked,
         patterns=patterns,
         unseen=tuple(
@@ -163,7 +163,7 @@ def choose_test_kernel(path: Path, options: CheckOptions = DEFAULTS) -> KernelCh
 def _execution_options(
     options: CheckOptions, recorded: Mapping[str, Sequence[Record]]
 ) -> ExecutionOptions:
-    """Return how a notebook with these records is executed in a test."""
+    """Return the options with which a test executes a notebook with these records."""
     return ExecutionOptions(
         rerun=Launch.REPLAY,
         strict=True,
@@ -193,8 +193,8 @@ def _find_time_zone(recorded: Mapping[str, Sequence[Record]]) -> str:
     newest = max(
         (r for listed in recorded.values() for r in listed), key=read_start_time, default={}
     )
-    first = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
-    place = first.settings.get("place") if isinstance(first, RunStart) else None
+    start = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
+    place = start.settings.get("place") if isinstance(start, RunStart) else None
     zone = place.get("zone") if isinstance(place, Mapping) else None
     return zone if isinstance(zone, str) and is_zone(zone) else ""
 

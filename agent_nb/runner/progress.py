@@ -1,7 +1,8 @@
-"""The progress of executed notebooks on stderr.
+"""Shows the progress of executed notebooks on stderr.
 
-Rules: in a terminal one line that is redrawn, with the seconds of the current cell; elsewhere one
-line per agent cell; nothing on stdout. Source text is shown without control characters.
+Rules: a terminal shows one line, redrawn with the seconds of the current cell; other streams get
+one line for each agent cell. Nothing goes to stdout. Source text is shown without control
+characters.
 """
 
 from __future__ import annotations

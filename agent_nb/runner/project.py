@@ -1,4 +1,4 @@
-"""What `test` does not compare in a project: `[[tool.agent_nb.normalize]]` in `pyproject.toml`.
+"""Reads the differences that `test` ignores in a project, from its `pyproject.toml`.
 
     [[tool.agent_nb.normalize]]
     pattern = 'build [0-9a-f]{7}'   # a regular expression; matches in results are not compared
@@ -9,7 +9,7 @@ Why not in the notebook: reviewers decide what a test ignores, and look here.
 Rules
 - The nearest `pyproject.toml` from the notebook's folder upwards counts. Only `test` reads it, and
   its report lists each use of a rule.
-- An error in the file is a UsageError that names it, and the entry by its number.
+- An error in the file is a UsageError that names the file and the number of the entry.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def read_rules(notebook: Path) -> tuple[Rule, ...]:
 
 
 def _read_rule(entry: Any, where: str) -> Rule:
-    """Return an entry as a rule; `where` names it in the UsageError for a wrong one."""
+    """Return the rule of an entry. Raises UsageError, which names the entry as `where`."""
     try:
         rule = msgspec.convert(entry, Rule, strict=True)
-        # raises now for a wrong pattern or group; `sub` checks the replacement without a match, too
+        # raises for a wrong pattern; `sub` checks the replacement even without a match
         re.compile(rule.pattern).sub(rule.replace, "")
         return rule
     except (msgspec.ValidationError, re.error) as fault:

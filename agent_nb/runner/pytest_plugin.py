@@ -5,8 +5,8 @@ Rules
   report of `test`, and is skipped where `test` skips the notebook. Checkpoints and executed copies
   (`.run.ipynb`) are not collected.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file of
-  the notebook, and so would not find its records. During every test of a notebook file, the
-  environment variable `Launch.NOTEBOOK` names it, unless the user has set the variable.
+  the notebook, and so do not find its records. So during every test of a notebook file, the
+  environment variable `Launch.NOTEBOOK` names the file, unless the user has set the variable.
 """
 
 from __future__ import annotations

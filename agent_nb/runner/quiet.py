@@ -1,16 +1,16 @@
-"""Keeps a notebook file as it was where an execution brought nothing new.
+"""Keeps those parts of a notebook file unchanged in which an execution brought nothing new.
 
-Why: a diff should show what a run answered differently, not that it ran.
+Why: a diff should show what a run answered differently, and not that it ran.
 
 Rules
-- If all live runs of a cell went as in its last execution (`same_run`), the records of that one
-  stay and the new ones are dropped. This needs records that this user made: those of others become
-  the user's by a live rerun.
+- If all live runs of a cell went as in its last execution (`same_run`), the old records stay and
+  the new ones are dropped. Only the user's own records stay in this way: a live rerun replaces
+  those of others.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
-  file shows the same runs and they were made of its text. In other cells the outputs of such runs
-  stay; everything else is as executed.
+  file already shows the same runs and the cell's text is theirs. In other cells the outputs of such
+  runs stay; everything else is as executed.
 - If every run was replayed without drift or dropped, the notebook keeps its language metadata, too.
-- Only the ids of the runs decide; the content of an output is not compared.
+- The ids of the runs decide; the content of outputs is not compared.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ LANGUAGE = "language_info"
 
 
 def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Give the cells of the executed notebook `nb` that brought nothing new their form in `before`.
+    """Restore cells of the executed notebook `nb` from `before` where nothing is new.
 
     Return the ids of the live runs that were dropped.
     """
     known = NotebookRuns(before).by_cell()
     hashes = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
     # cell -> ids of new runs -> ids of old ones
-    repeated = _find_repeated(NotebookRuns(nb).by_cell(), known)
+    repeated_runs = _find_repeated(NotebookRuns(nb).by_cell(), known)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
     dropped: dict[str, str] = {}  # ids of new runs -> ids of the old ones that stay
     for cell in _code_cells(nb):
-        if (name := cell_id(cell)) in repeated and _restore_shown_runs(
-            cell, old[name], repeated[name]
+        if (name := cell_id(cell)) in repeated_runs and _restore_shown_runs(
+            cell, old[name], repeated_runs[name]
         ):
-            dropped |= repeated[name]
+            dropped |= repeated_runs[name]
     unchanged = [
         _is_replayed(run) or run.get("run") in dropped.values()
         for c in _code_cells(nb)
@@ -91,9 +91,9 @@ def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
 
 
 def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
-    """Show the old runs of a cell in place of the new; return whether this was done.
+    """Show the old runs of a cell in place of the new ones; return False if that is impossible.
 
-    It is not if the cell shows another run, or did not show one of the old runs before.
+    It is impossible if the cell shows a further run, or did not show one of the old runs.
     """
     before = dict(_outputs_by_run(old))
     shown = [str(run["run"]) for _, run in _shown_runs(cell)]
@@ -107,25 +107,25 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
 
 def _restore_cell(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str, str]) -> None:
     """Restore the outputs of replayed runs; `hashes`: run id -> hash of the cell it ran."""
-    shown, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
+    shown_outputs, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
         replayed = {str(n["run"]) for _, n in _shown_runs(cell) if _is_replayed(n)}
         known = {name: outputs for name, outputs in before.items() if name in replayed}
         cell["outputs"] = _replace_outputs(cell, known)
     elif (
-        shown
-        and shown.keys() == before.keys()
+        shown_outputs
+        and shown_outputs.keys() == before.keys()
         and all(_is_replayed(run) for _, run in _shown_runs(cell))
-        and _were_made_of(parts, shown, hashes)
+        and _have_source(parts, shown_outputs, hashes)
     ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
 
-def _were_made_of(parts: tuple[str, str], runs: Iterable[str], hashes: Mapping[str, str]) -> bool:
-    """Return whether all these runs have this options line and body (`parts`).
+def _have_source(parts: tuple[str, str], runs: Iterable[str], hashes: Mapping[str, str]) -> bool:
+    """Return whether the source of all these runs is this options line and body (`parts`).
 
-    Why the options line, too: options that are not inputs of a run may change what is shown.
+    Why the options line, too: options that are not inputs of a run may change its display.
     """
     return all(hashes.get(run) == content_hash(*parts) for run in runs)
 
@@ -148,7 +148,7 @@ def _shown_run(output: Output) -> RunNumbers:
 
 
 def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, list[Output]]]:
-    """Yield (run id, outputs) for each run that a cell shows: its page, or the parts of it."""
+    """Yield (run id, outputs) for each run that a cell shows: the output or outputs of its page."""
     for output, numbers in _shown_runs(cell):
         run = numbers["run"]
         yield str(run), [output, *(o for o in list_outputs(cell) if _continued_run(o) == run)]
@@ -159,7 +159,7 @@ def _replace_outputs(cell: Mapping[str, Any], known: Mapping[str, list[Output]])
     outputs: list[Output] = []
     for output in list_outputs(cell):
         if _continued_run(output) in known:
-            continue  # its first part is replaced by all of them
+            continue  # the known outputs replace the first part, and so all parts
         outputs += known.get(str(_shown_run(output).get("run", "")), [output])
     return outputs
 

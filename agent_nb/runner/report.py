@@ -1,9 +1,10 @@
 """The report of `test`: lines for a terminal, JSON, and JUnit XML for CI.
 
 Rules
-- A report names failures, warnings, and differences that were not compared. Only failures count.
-- It ends with the cheapest command that helps: one that asks only what has changed before one that
-  asks everything, and a signature where only trust is missing.
+- A report names failures, warnings, and differences that were not compared. Only failures make the
+  test fail.
+- It ends with the cheapest command that helps: one that asks only changed cells rather than one
+  that asks all, and a signature where only trust is missing.
 - Text of notebooks is made printable here; JSON and XML are valid whatever a kernel writes.
 """
 
@@ -22,14 +23,14 @@ from ..notebook import make_printable
 #: Characters that XML 1.0 does not allow.
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-#: What is wrong: no record; a record of other inputs; a call that gave another result; code or a
-#: picture that changed; a missing signature; how the run ended; an error, a dead kernel or a
+#: Kinds of problems: no record; a record of other inputs; a call with another result; changed code
+#: or a changed picture; a missing signature; the status of the run; an error, a dead kernel or a
 #: timeout of a cell; a notebook that cannot be tested.
 Kind = Literal[
     "unrecorded", "stale", "drift", "changed", "picture", "untrusted", "status", "error", "kernel",
     "timeout", "notebook",
 ]  # fmt: skip
-# kinds that `run` without --live does not notice, so that it would play the record again
+# kinds that `run` does not detect: without --live it would play the same record again
 UNNOTICED: tuple[Kind, ...] = ("changed", "picture")
 AGAIN = "To record it again: jupyter agent-nb run{live} --inplace {notebook}"
 SIGN = "To let its calls run again, read and sign them: jupyter agent-nb sign {notebook}"
@@ -98,7 +99,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             *(f"masked: {line}" for line in self.masked),
             *(f"not seen: {line}" for line in self.unseen),
         ]
-        said = (
+        paragraphs = (
             *(problem.text for problem in self.problems),
             *(f"warning: {warning.text}" for warning in self.warnings),
             *(f"not compared: {text}" for text in self.patterns),
@@ -108,18 +109,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(
             [
                 f"{self.notebook}: {self.result}",
-                *(f"  {line}" for text in said for line in text.splitlines()),
+                *(f"  {line}" for text in paragraphs for line in text.splitlines()),
             ]
         )
 
     def to_builtins(self) -> dict[str, Any]:
         """Return the report as a JSON object."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
-        listed = {
+        problem_lists = {
             name: [{"cell": p.cell, "kind": p.kind, "message": p.text} for p in problems]
             for name, problems in (("problems", self.problems), ("warnings", self.warnings))
         }
-        return {"ok": self.ok, **fields, **listed, "advice": list(self.advice)}
+        return {"ok": self.ok, **fields, **problem_lists, "advice": list(self.advice)}
 
     def _count_runs(self) -> str:
         replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"

@@ -1,15 +1,15 @@
-"""Whether two records are of runs that went the same way.
+"""Compares two records: did their runs go the same way?
 
-Why: a live rerun with the same answers writes a new record in which nothing is news. If the older
-one is kept instead, the notebook's lines in git stay as they are.
+Why: a live rerun with the same answers writes a new record that says nothing new. If the older
+record is kept instead, the notebook has no diff in git.
 
 Rules
-- Times do not count: of events, of calls, of requests, between the pieces of a text.
-- Names that a run or a provider makes up do not count: of runs, calls, blocks and spans, also where
-  a text names them, and what a provider seals into a thought. They are numbered as they occur.
+- Times do not count: those of events, calls and requests, and between the pieces of a text.
+- Generated names do not count: those of runs, calls, blocks and spans, even inside texts. They are
+  replaced by numbers in the order of appearance. The sealed data of thoughts does not count either.
 - Everything else counts: each text, argument, result and picture, tokens, cost, the order.
-- Of a map its rows count, in any order, and what it used in all; what its card showed on the way
-  came by the clock.
+- Of a map count its rows, in any order, and its total use, but no snapshots of its progress: these
+  depend on the clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..record import InnerRecords, Record, events_of
 from ..rows import COUNTS
 from ..wire import as_dict, as_list, encode_canonical
 
-#: What counts of a record beside its events.
+#: The fields of a record that count beside its events.
 RECORD_FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
 _DROPPED_FIELDS = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})
 _TIME_FIELDS = frozenset({"duration", "ttft"})
@@ -32,7 +32,7 @@ _SHORTEST = 4  # characters of a name that is looked for in texts
 
 
 def same_run(one: Record, other: Record) -> bool:
-    """Return whether two whole records differ in nothing but times and made-up names."""
+    """Return whether two whole records differ only in times and generated names."""
     try:
         return _canonical_text(one) == _canonical_text(other)
     except (ValueError, RecursionError):
@@ -40,10 +40,10 @@ def same_run(one: Record, other: Record) -> bool:
 
 
 def _canonical_text(record: Record) -> str:
-    """Return the canonical text of what counts."""
+    """Return the parts of a record that count, as canonical text."""
     log = events_of(record)
     events = [to_builtins(event) for event in log]
-    names = _MadeUpNames(str(record.get("id", "")), events)
+    names = _GeneratedNames(str(record.get("id", "")), events)
     rows = InnerRecords.of_log(log)
     return encode_canonical(
         [
@@ -68,8 +68,8 @@ def _events_of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _comparable_fields(event: Mapping[str, Any], names: _MadeUpNames) -> dict[str, Any]:
-    """Return the fields of an event that count, with numbers in place of made-up names."""
+def _comparable_fields(event: Mapping[str, Any], names: _GeneratedNames) -> dict[str, Any]:
+    """Return the fields of an event that count, with numbers in place of generated names."""
     kind, fields = event.get("type"), dict[str, Any]()
     for key, value in event.items():
         if key in _NAME_FIELDS:
@@ -81,17 +81,17 @@ def _comparable_fields(event: Mapping[str, Any], names: _MadeUpNames) -> dict[st
             fields[part] = {
                 k: v for k, v in as_dict(fields.get(part)).items() if k not in _TIME_FIELDS
             }
-    elif kind == "run_start":  # the hash is that of the rest
+    elif kind == "run_start":  # the hash follows from the other settings
         fields["settings"] = {
             k: v for k, v in as_dict(fields.get("settings")).items() if k != "hash"
         }
-    elif kind == "node":  # the digest of a request counts the names of calls
+    elif kind == "node":  # the digest of a request includes the generated names of calls
         fields["data"] = {k: v for k, v in as_dict(fields.get("data")).items() if k != "digest"}
     return {key: names.replace_in(value) for key, value in fields.items()}
 
 
-class _MadeUpNames:
-    """The names that one run made up, numbered as they occur."""
+class _GeneratedNames:
+    """The generated names of one run, numbered in the order of appearance."""
 
     def __init__(self, run: str, events: list[dict[str, Any]]) -> None:
         self._numbers: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _MadeUpNames:
             for call in as_list(event.get("calls")):
                 self.number(str(call))
         long = sorted((n for n in self._numbers if len(n) >= _SHORTEST), key=len, reverse=True)
-        # a text names a run by the beginning of its id, too
+        # a text may also name a run by the first characters of its id
         short = [re.escape(run[:_SHORTEST])] if len(run) > _SHORTEST else []
         self._texts = re.compile(
             rf"(?<!\w)(?:{'|'.join([*map(re.escape, long), *short])})(?!\w)" if long else r"(?!)"
@@ -110,7 +110,7 @@ class _MadeUpNames:
         self._run = run
 
     def number(self, path: str) -> str:
-        """Return a name, or a path of names, as numbers."""
+        """Return the numbers for a name, or for a path of names."""
         return "/".join(
             self._numbers.setdefault(part, f"\0{len(self._numbers)}") for part in path.split("/")
         )

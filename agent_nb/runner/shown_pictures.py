@@ -1,14 +1,14 @@
-"""Compares what the code of an agent cell displays: in the file, and in a replay.
+"""Compares the displays of an agent cell, such as figures and tables, in the file and in a replay.
 
-Why beside the record: displays stand in the cell's output, not in the record; a changed figure,
-table or chart is still a change.
+Why apart from the record: displays are outputs of the cell and not in the record, but a changed
+figure, table or chart is still a change.
 
 Rules
-- Compared are the displays beside the card of the replayed run, if the file shows that run: cleared
-  outputs prove nothing. Pictures are compared as `record.pictures` says (one that the file calls a
-  figure by its pixels), other kinds as `record.displays` does.
-- Calls whose results come from the record display nothing, so what a replay displays must stand in
-  the file in the same order. If every call ran again, there must be nothing else.
+- Displays next to the card are compared if the file shows the replayed run; cleared outputs prove
+  nothing. `record.pictures` compares pictures (figures by their pixels), `record.displays` the
+  other kinds.
+- Calls whose results come from the record display nothing. So the displays of a replay must occur
+  in the file in the same order, but the file may have more, unless every call ran again.
 - Kinds that are not compared are named.
 """
 
@@ -69,10 +69,10 @@ def _compare_displays_in_order(
     *,
     all_ran: bool,
 ) -> Iterator[str]:
-    """Compare displays by their order; unless `all_ran`, `new` may lack some of `old`."""
+    """Compare displays in their order; `new` may lack some of `old`, unless `all_ran`."""
     if len(old) == len(new):
-        said = ((n, compare(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
-        yield from (f"{noun} {number}: {words}" for number, words in said if words)
+        differences = ((n, compare(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
+        yield from (f"{noun} {number}: {words}" for number, words in differences if words)
     elif all_ran:
         yield f"it shows {len(new)} {noun}{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
     else:

@@ -1,15 +1,15 @@
-"""Ending executions early: Ctrl-C, SIGTERM, a cancelled CI job.
+"""Ends executions early, on Ctrl-C, SIGTERM or a cancelled CI job, and their kernels with them.
 
-Why: a kernel has a session of its own, so that no signal of the terminal reaches it, and a process
-that a signal ends leaves it running. nbclient's own handlers shut the kernel down under the cell
-that runs, which then fails as if the notebook were wrong.
+Why: a kernel has its own session, so that signals of the terminal do not reach it, and it goes on
+when a signal ends this process. nbclient's own handlers shut the kernel down during a cell, which
+then fails as if the notebook were wrong.
 
 Rules
-- Notebooks run on other threads; the main thread only waits, and turns the first signal into
-  `Stopped`. Further signals count only after `PATIENCE` seconds, in which kernels usually end; then
-  they end the process at once.
-- Every execution registers (`stoppable_task`). Stopping cancels it on its loop; its kernel is shut
-  down before it ends.
+- Notebooks run on other threads. The main thread only waits, and turns the first signal into
+  `Stopped`. Further signals are ignored for `PATIENCE` seconds, in which kernels usually end; after
+  that they end the process at once.
+- Every execution registers itself (`stoppable_task`). Stopping cancels it in its event loop, and
+  its kernel is shut down before it ends.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def stoppable_task() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if EXECUTIONS.stopped:  # nbclient takes a cancellation for a dead kernel
+        if EXECUTIONS.stopped:  # nbclient reports a cancellation as a dead kernel
             raise Stopped from None
         raise
     finally:
