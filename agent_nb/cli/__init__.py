@@ -1,4 +1,4 @@
-"""The command line: one file per group of commands.
+"""The command line `jupyter agent-nb`: one file for each group of commands. Read `main` first.
 
 Order: parameters, run_summary, shared, tables, terminal
 < convert, doctor, git, records, report, run, serve, signing, trusting

@@ -1,6 +1,6 @@
 """The command `convert`: translates a run from one format into another (`codecs.convert`).
 
-Rule: the file that is read is never the file that is written, under whatever name.
+Rule: input and output are never the same file, not even under two names (a link, another path).
 """
 
 from __future__ import annotations

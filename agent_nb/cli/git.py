@@ -1,7 +1,7 @@
-"""The commands for git: `git-setup`, and the drivers that it installs, which only git calls.
+"""The commands for git: `git-setup`, and the two drivers that it installs, which only git calls.
 
-`git-text`, the driver of diffs, writes a notebook as text. `git-merge`, the driver of merges,
-writes the merged notebook over our version, and fails (exit code 1) if conflicts are left.
+`git-text`, the diff driver, writes a notebook as text. `git-merge`, the merge driver, writes the
+merged notebook over our version, and fails (exit code 1) if conflicts remain.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def git_text(arguments: Arguments) -> int:
     (path,) = existing_files([arguments.notebook])
     try:
         shown = diff_text(load_notebook(path))
-    except UsageError as fault:  # an error would end a whole `git log` for one bad version
+    except UsageError as fault:  # failing on one bad version would end the whole `git log`
         print_complaint(str(fault))
         shown = path.read_text(encoding="utf-8", errors="replace")
     write_output(shown, None)

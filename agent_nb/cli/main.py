@@ -1,10 +1,11 @@
 """The command line: `jupyter agent-nb COMMAND …` (also `python -m agent_nb`).
 
 Rules
-- Exit codes: 0 ok, 1 something that ran has failed, 2 the command was wrong.
-- Results go to stdout (`--json`: one JSON value), progress and complaints to stderr.
+- Exit codes: 0 ok, 1 something failed while it ran, 2 the command was wrong.
+- Results go to stdout (`--json`: one JSON value), progress and errors to stderr.
 - A command is a function (its docstring is its help), a function that adds its options to a parser,
-  and a row of COMMANDS. Slow modules are imported inside the functions.
+  and an entry in COMMANDS. Slow modules are imported inside the functions, so that each command
+  loads only its own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; `argv`: its words (by default of this process).
+    """Run one command and return its exit code; `argv`: its words (default: `sys.argv[1:]`).
 
     Exits with code 2 at an unknown command or option, and with 0 after --help or --version.
     """
@@ -44,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AgentError as fault:
         print_complaint(str(fault))
         return FAILED
-    except BrokenPipeError:  # the reader of stdout has seen enough, as `head` does
+    except BrokenPipeError:  # the reader of stdout stopped early, as `head` does
         leave_quietly()
         return OK
-    except KeyboardInterrupt as stop:  # with a text if a signal ended notebooks that ran
+    except KeyboardInterrupt as stop:  # it has a text if a signal ended notebooks that ran
         print_complaint(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
         return FAILED
 
@@ -70,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-# name -> the function that runs the command, and the one that adds its options
+# command name -> (the function that runs the command, the function that adds its options)
 COMMANDS: dict[str, tuple[Command, Describe]] = {
     "run": (run.run, run.run_options),
     "test": (run.check_notebooks, run.test_options),

@@ -1,7 +1,7 @@
-"""Parameters of `run -p NAME=VALUE`, and the cell that sets them, as papermill does it.
+"""Parses the parameters `run -p NAME=VALUE`, and inserts a cell that sets them, as papermill does.
 
-Rule: the cell is Python that needs no import. So a date stays a text, and `.inf` and `.nan` of YAML
-become `float('inf')` and `float('nan')`.
+Rule: the cell needs no imports. So a date stays a text, and YAML's `.inf` and `.nan` become
+`float('inf')` and `float('nan')`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
 def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
     """Insert a cell that sets `values` after the cell tagged `parameters`, or as the first cell.
 
-    An injected cell of an earlier execution is replaced.
+    It replaces the cell that an earlier execution inserted.
     """
     if not values:
         return
     cells = [c for c in nb["cells"] if "injected-parameters" not in metadata_of(c).get("tags", [])]
-    after = next(
+    position = next(
         (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])),
         0,
     )
@@ -61,8 +61,8 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
         "outputs": [],
         "metadata": {"tags": ["injected-parameters"]},
     }
-    made = type(nb)(json.loads(json.dumps(cell))) if type(nb) is not dict else cell
-    nb["cells"] = [*cells[:after], made, *cells[after:]]
+    parameter_cell = type(nb)(json.loads(json.dumps(cell))) if type(nb) is not dict else cell
+    nb["cells"] = [*cells[:position], parameter_cell, *cells[position:]]
 
 
 def _to_source(value: Any) -> str:

@@ -23,7 +23,7 @@ def pack_records(arguments: Arguments) -> int:
         if notice := NotebookRuns(nb).newer_format_notice:
             raise UsageError(f"{path}: {notice}")
         before = json.dumps(nb)
-        # `lift` also says yes where it changes nothing in the file
+        # `lift` may also return True if it changes nothing
         if NotebookRuns(nb).lift() and json.dumps(nb) != before:
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             print_lines(f"{path}: packed")
@@ -57,7 +57,7 @@ def strip_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _strip_filter() -> int:
-    """Copy a notebook from stdin to stdout without records, as it is if it has none."""
+    """Copy a notebook from stdin to stdout without its records; unchanged if it has none."""
     from ..record import NotebookRuns
 
     text = sys.stdin.read()

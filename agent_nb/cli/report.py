@@ -12,9 +12,9 @@ from ..wire import escape_hidden
 from .shared import FAILED, OK, Arguments, existing_files, list_notebooks, output_path
 from .terminal import print_complaint, print_lines, show_json, write_output
 
-# columns that fit a terminal
+# the columns of `events` in a terminal: few enough for its width
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
-# the format of a table by the ending of the file it goes into
+# the default format of a table, by the suffix of its file
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -108,10 +108,10 @@ def diff_notebooks(arguments: Arguments) -> int:
     """
     from ..notebook import compare_notebooks
 
-    found = compare_notebooks(existing_files(arguments.notebooks))
-    for one in found:
+    comparisons = compare_notebooks(existing_files(arguments.notebooks))
+    for one in comparisons:
         print_lines(one)
-    return FAILED if any(found) else OK
+    return FAILED if any(comparisons) else OK
 
 
 def diff_options(sub: argparse.ArgumentParser) -> None:
@@ -128,9 +128,9 @@ def verify(arguments: Arguments) -> int:
     problems: list[str] = []
     remarks: list[str] = []
     for path in list_notebooks(arguments.notebooks):
-        found = check(path, signed=arguments.signed)
-        problems += found[0]
-        remarks += found[1]
+        path_results = check(path, signed=arguments.signed)
+        problems += path_results[0]
+        remarks += path_results[1]
     if arguments.json:
         show_json({"ok": not problems, "problems": problems, "remarks": remarks})
     else:

@@ -1,4 +1,9 @@
-"""The commands that execute notebooks: `run` and `test`."""
+"""The commands that execute notebooks: `run` and `test`.
+
+Rules
+- If one of several notebooks fails or cannot be executed, the others still run.
+- Kernels start early (`EarlyKernels`), while slow modules are imported.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ def run(arguments: Arguments) -> int:
     from ..runner import EarlyKernels, ExecutionOptions, choose_kernel
     from .parameters import inject_parameters, parse_parameters
 
-    values, streaming = parse_parameters(arguments.parameter), _streaming(arguments)
+    values, streaming = parse_parameters(arguments.parameter), _make_relay_factory(arguments)
     options = ExecutionOptions(
         model=arguments.model,
         rerun="live" if arguments.live else arguments.rerun,
@@ -52,7 +57,7 @@ def run(arguments: Arguments) -> int:
     )
 
     def run_reported(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
-        """Run a notebook; of several, one that cannot be run does not end the others."""
+        """Run a notebook. If there are several, return an error as a failed result."""
         path, target = pair
         try:
             return run_notebook(path, target, on_cell)
@@ -114,14 +119,16 @@ def run_options(sub: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="set a variable before the notebook runs",
     )
-    how = sub.add_mutually_exclusive_group()
-    how.add_argument(
+    mode_group = sub.add_mutually_exclusive_group()
+    mode_group.add_argument(
         "--live",
         action="store_true",
         help="call the models, whatever is recorded (the same as --rerun live)",
     )
-    modes = "auto plays what has not changed (the default), replay plays or fails"
-    how.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help=modes)
+    rerun_help = "auto plays what has not changed (the default), replay plays or fails"
+    mode_group.add_argument(
+        "--rerun", choices=("auto", "live", "replay"), default="", help=rerun_help
+    )
     trust_option(sub)
     sub.add_argument(
         "--trust-mcp",
@@ -136,11 +143,13 @@ def run_options(sub: argparse.ArgumentParser) -> None:
         metavar="CODEC",
         help="write the events of the runs to stdout as they happen, in this format",
     )
-    place = sub.add_mutually_exclusive_group()
-    place.add_argument(
+    output_group = sub.add_mutually_exclusive_group()
+    output_group.add_argument(
         "-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)"
     )
-    place.add_argument("--inplace", action="store_true", help="write over the notebook itself")
+    output_group.add_argument(
+        "--inplace", action="store_true", help="write over the notebook itself"
+    )
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
@@ -180,10 +189,10 @@ def check_notebooks(arguments: Arguments) -> int:
         except (
             Exception
         ) as fault:  # an error in one notebook must not keep the others from being tested
-            said = (
+            message = (
                 str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
             )
-            problem = Problem(text=said, kind="notebook", stale=False)
+            problem = Problem(text=message, kind="notebook", stale=False)
             report = Report(notebook=str(path), problems=(problem,))
         if not arguments.json:
             print_lines(report.text(verbose=arguments.verbose))
@@ -209,8 +218,8 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `test`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
     trust_option(sub)
-    trusted = "trust what these people have signed, too (an OpenSSH allowed_signers file; see `trust` and `sign`)"
-    sub.add_argument("--signers", default="", metavar="FILE", help=trusted)
+    signers_help = "trust what these people have signed, too (an OpenSSH allowed_signers file; see `trust` and `sign`)"
+    sub.add_argument("--signers", default="", metavar="FILE", help=signers_help)
     kernel_options(sub)
     sub.add_argument(
         "--keep-going", action="store_true", help="go on after a failed cell of Python code, too"
@@ -237,9 +246,9 @@ def test_options(sub: argparse.ArgumentParser) -> None:
 
 
 def shard(path: Path, part: tuple[int, int]) -> bool:
-    """Return whether a notebook is in a part (number from 1, number of parts).
+    """Return whether a notebook belongs to the part (number from 1, number of parts).
 
-    The part depends only on the path of the notebook.
+    This depends only on the notebook's path, so that other notebooks may come and go.
     """
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()
@@ -274,10 +283,10 @@ def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
     return [(paths[0], output)]
 
 
-def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
-    """Return a factory of relays, one per notebook; `nullcontext` without --stream.
+def _make_relay_factory(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
+    """Return a function that makes the relay of a notebook; `nullcontext` without --stream.
 
-    Raises UsageError.
+    Raises UsageError for options that exclude each other.
     """
     if not arguments.stream:
         return nullcontext
@@ -294,7 +303,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
 
 
 def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
-    """Return what `--json` prints of an executed notebook."""
+    """Return the result of an executed notebook, as `--json` prints it."""
     runs = [
         {"cell": number, **{k: v for k, v in numbers.items() if k != "version"}}
         for number, numbers in outcome.runs

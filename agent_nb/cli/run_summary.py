@@ -2,7 +2,7 @@
 
     ok, replayed · openai/gpt-5 · 2 turns · 1 call · 812 → 96 tokens · $0.002 · 3.1 s
 
-Rule: a kernel wrote the numbers, and any of them may be missing.
+Rule: a kernel wrote the numbers, so any of them may be missing or of a wrong type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..view import format_money
 def summary_line(numbers: dict[str, Any]) -> str:
     """Return the line: status, model, work, tokens, cost, seconds and error, as far as known."""
     tokens = numbers.get("tokens")
-    # the numbers come from outputs of cells, which hold what the cells wrote
+    # the numbers come from an output, where code of the cell can write anything
     if not isinstance(tokens, list) or len(tokens) != 2:
         tokens = [0, 0]
     cost = numbers.get("cost")
@@ -49,7 +49,7 @@ def summary_line(numbers: dict[str, Any]) -> str:
 
 
 def _work(numbers: dict[str, Any]) -> tuple[str, ...]:
-    """Return how much a run has done: the finished rows of a map, else turns and calls."""
+    """Return the amount of work of a run: the finished rows of a map, else turns and calls."""
     rows = numbers.get("rows")
     if isinstance(rows, list) and len(rows) == 2:
         return (f"{rows[0]} of {_count(rows[1], 'row')}",)

@@ -1,13 +1,13 @@
-"""The command `serve`: an agent, and recorded runs, over HTTP.
+"""The command `serve`: offers an agent and recorded runs over HTTP.
 
 Rules
 - The token comes from --token or --token-file, else from AGENT_NB_TOKEN, else the server makes one.
   The command prints where the token is, never the token.
-- With --notebook or --store, but no --model, the server only shows runs, recorded or of other
-  kernels; else it also runs an agent.
+- With --notebook or --store, but without --model, the server only shows runs: recorded ones, or
+  those of other kernels. Otherwise it also runs an agent.
 - With --keep FOLDER every run of the agent is written to a file as it happens, and published again
   after a restart.
-- SIGINT and SIGTERM end the runs, then the streams, then the server.
+- SIGINT and SIGTERM end first the runs, then the streams, then the server.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _find_token(arguments: Arguments) -> tuple[str | None, str]:
-    """Return the token (None: the server makes one) and words that say where it is.
+    """Return the token (None: the server makes one), and its place in words.
 
     Raises UsageError.
     """
@@ -189,9 +189,9 @@ def _find_token(arguments: Arguments) -> tuple[str | None, str]:
 
 
 def _make_agents(arguments: Arguments, hub: Any) -> Any:
-    """Return what answers `POST /runs`, or None if no agent runs; publish the runs of --keep.
+    """Return the handler of `POST /runs`, None without an agent; publish the runs of --keep.
 
-    Raises UsageError for whatever the first run would fail on: model, tools, policy.
+    Raises UsageError for a model, tools or policy with which the first run would fail.
     """
     from ..agent import Basis
     from ..host import Offer, trust_file
@@ -199,7 +199,7 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
     from ..server import Agents, Store, load_tools
     from ..tools import Policy
 
-    # named on the command line, the folder and the policy file count as allowed by the user
+    # the user named the folder and the policy file on the command line, and so allows them
     if arguments.trust_folder:
         os.environ[Offer.TRUST_FOLDER] = Offer.OPTION
     if arguments.approve not in Policy.MODES:
@@ -217,7 +217,7 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
         dialect=arguments.dialect or None,
         approve=arguments.approve,
     )
-    Basis.of(agent, agent.redaction())  # raises now what the first run would raise
+    Basis.of(agent, agent.redaction())  # raises an error now that the first run would raise
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 

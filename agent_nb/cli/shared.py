@@ -1,7 +1,7 @@
-"""What the commands share: exit codes, named files, common options.
+"""Exit codes, lists of files, parallel work and options that several commands share.
 
 Rules
-- Files are checked before anything is done; a problem with them is a UsageError.
+- Files are checked before a command begins; a problem with them is a UsageError.
 - The docstring of a command is its help text; a command returns its exit code.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2
-TICK = 0.2  # seconds between looks for a signal
+TICK = 0.2  # seconds of one wait, after which Python can handle a signal
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -34,7 +34,7 @@ def existing_files(names: Sequence[str]) -> list[Path]:
 
 
 def list_notebooks(names: Sequence[str]) -> list[Path]:
-    """Return the named files, and those of named folders and globs.
+    """Return the notebooks that `names` (files, folders, globs) stand for, each once.
 
     Raises UsageError if one does not exist.
     """
@@ -56,9 +56,9 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
 def in_parallel(
     work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int
 ) -> list[Any]:
-    """Return the results of `work` for each (name, item), `jobs` at a time, showing progress.
+    """Return the results of `work` for each (name, item), `jobs` at a time; show the progress.
 
-    Raises Stopped at a signal that ends the process, after the kernels have ended.
+    Raises Stopped when a signal ends the process, after the kernels have ended.
     """
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
@@ -69,12 +69,12 @@ def in_parallel(
             return work(named[1], progress.cell)
 
     with raise_on_signals() as stop_all, ThreadPoolExecutor(jobs) as pool:
-        working = [pool.submit(one, item) for item in items]
+        futures = [pool.submit(one, item) for item in items]
         try:
-            # a wait without a limit may miss a signal that another thread received
-            while wait(working, TICK, FIRST_EXCEPTION).not_done and not any(map(_failed, working)):
+            # wait with a time limit: an endless wait may miss a signal that another thread got
+            while wait(futures, TICK, FIRST_EXCEPTION).not_done and not any(map(_failed, futures)):
                 pass
-            return [work.result() for work in working]
+            return [work.result() for work in futures]
         except BaseException as fault:
             pool.shutdown(wait=False, cancel_futures=True)
             if isinstance(fault, KeyboardInterrupt):
@@ -83,7 +83,7 @@ def in_parallel(
 
 
 def _failed(work: Future[Any]) -> bool:
-    """Return whether a piece of work has raised."""
+    """Return whether this work has ended with an exception."""
     return work.done() and work.exception() is not None
 
 

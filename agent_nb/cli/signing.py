@@ -1,4 +1,7 @@
-"""The commands of signers: `sign` signs records, `trust` lists whose signatures count."""
+"""The commands for signatures: `sign` signs records; `trust` lists, adds and removes signers.
+
+Rule: `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def sign(arguments: Arguments) -> int:
     if not (terminal or arguments.yes):
         raise UsageError(NOBODY)
     key = _key(Path(arguments.key).expanduser(), terminal=terminal)
-    worst = OK
+    exit_code = OK
     for path in paths:
         nb = load_notebook(path)
         runs = NotebookRuns(nb)
@@ -44,13 +47,13 @@ def sign(arguments: Arguments) -> int:
         runs.lift()
         review = review_records(nb)
         print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
-        good = review.signable
-        if len(good) < len(review):
-            worst = FAILED
-        if not good:
+        signable = review.signable
+        if len(signable) < len(review):
+            exit_code = FAILED
+        if not signable:
             print_lines(f"{path}: no record to sign")
-        elif arguments.yes or _said_yes(
-            len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)
+        elif arguments.yes or _confirm_signing(
+            len(signable), sum(len(i.calls) for i in signable), sum(i.clipped for i in signable)
         ):
             count = review.sign(nb["metadata"][OURS], key)
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
@@ -59,8 +62,8 @@ def sign(arguments: Arguments) -> int:
             )
         else:
             print_complaint(f"{path}: not signed")
-            worst = FAILED
-    return worst
+            exit_code = FAILED
+    return exit_code
 
 
 def sign_options(sub: argparse.ArgumentParser) -> None:
@@ -85,9 +88,9 @@ def manage_signers(arguments: Arguments) -> int:
 
 def trust_options(sub: argparse.ArgumentParser) -> None:
     """Add the subcommands of `trust`."""
-    what = sub.add_subparsers(required=True, metavar="list|add|remove", help="what to do")
-    what.add_parser("list", help="list the signers").set_defaults(work=_list)
-    adding = what.add_parser("add", help="add a signer")
+    subcommands = sub.add_subparsers(required=True, metavar="list|add|remove", help="what to do")
+    subcommands.add_parser("list", help="list the signers").set_defaults(work=_list)
+    adding = subcommands.add_parser("add", help="add a signer")
     adding.add_argument("name", metavar="NAME", help="a name for the signer")
     adding.add_argument(
         "key",
@@ -96,7 +99,7 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
         help="a public key file, its line, or a line of an allowed_signers file",
     )
     adding.set_defaults(work=_add)
-    removing = what.add_parser(
+    removing = subcommands.add_parser(
         "remove", help="remove a signer: nothing they signed is trusted any more"
     )
     removing.add_argument("name", metavar="NAME", help="the signer's name or fingerprint")
@@ -125,7 +128,7 @@ def _remove(arguments: Arguments) -> str:
 
 
 def _key(file: Path, *, terminal: bool) -> PrivateKey:
-    """Return the key that signs. Raises UsageError."""
+    """Return the private key in a file. Raises UsageError, and MissingExtra."""
     from ..record import PrivateKey
 
     def passphrase() -> str:
@@ -136,9 +139,9 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
     try:
         return PrivateKey.of(file.read_bytes(), passphrase)
     except OSError as fault:
-        todo = "Name one with --key FILE, or make one with: ssh-keygen -t ed25519"
+        advice = "Name one with --key FILE, or make one with: ssh-keygen -t ed25519"
         raise UsageError(
-            f"The key {file} cannot be read ({fault.strerror or fault}). {todo}"
+            f"The key {file} cannot be read ({fault.strerror or fault}). {advice}"
         ) from None
     except MissingExtra:
         raise
@@ -146,8 +149,8 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
         raise UsageError(f"The key {file} does not sign: {fault}.") from None
 
 
-def _said_yes(runs: int, calls: int, clipped: int) -> bool:
-    """Ask whether to sign. `clipped`: how many arguments were not shown in full."""
+def _confirm_signing(runs: int, calls: int, clipped: int) -> bool:
+    """Ask whether to sign, and return the answer. `clipped`: arguments not shown in full."""
     from ..notebook import ask_yes_no
 
     hidden = (

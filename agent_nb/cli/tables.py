@@ -1,4 +1,4 @@
-"""Runs as a table, for a terminal or as CSV, JSON or Parquet; the command `events` prints it."""
+"""Formats runs as a table, for the command `events`: text for a terminal, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Everything that the command line writes, to the terminal and to files, goes through here.
+"""Writes all output of the command line, to the terminal and to files.
 
 Why: records, notebooks and file names may come from strangers. A control sequence in them could
-move the cursor and write another verdict over ours; a mark of direction could turn a line around.
+move the cursor and overwrite our verdict; a bidirectional mark could reverse a line.
 
 Rules
 - No other file of this room prints or touches stdout and stderr (`tests/test_architecture.py`).
 - Hidden characters (`wire.hidden_characters`) are written as escapes, except line ends and tabs. In
-  JSON text the escapes are `\\u00XX`: it stays valid and keeps its value.
-- Only a git filter passes text on as it is, and only where stdout is not a terminal.
+  JSON text the escapes are `\\u00XX`, so that the JSON stays valid and keeps its value.
+- Only the git filter writes text unescaped, and only if stdout is not a terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..wire import escape_hidden
 
 
 def prepare_streams() -> None:
-    """Write what the locale lacks as escapes, and tracebacks by the rules above."""
+    """Make stdout and stderr escape characters that the locale lacks, and escape tracebacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -64,7 +64,7 @@ def stream_json(text: str) -> None:
         write_json(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes stdout at exit: what is left must go somewhere without an error
+        # Python flushes stdout at exit: the null device takes the rest without an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
@@ -98,7 +98,7 @@ def write_checked(write: Callable[[], Any], path: Path) -> None:
 
 
 def leave_quietly() -> None:
-    """Close stderr: the reader of stdout has gone, and Python would print an error at exit."""
+    """Close stderr, on which Python would report at exit that the reader of stdout has gone."""
     sys.stderr.close()
 
 

@@ -1,6 +1,6 @@
-"""The commands `trust-folder` and `mcp`: what the user allows a notebook's folder to bring.
+"""The commands `trust-folder` and `mcp`: the user allows the keys, policies or servers of a folder.
 
-They are the commands `%agent trust-folder` and `%agent mcp`, which get the options as words.
+They run the same code as `%agent trust-folder` and `%agent mcp`, with the options as words.
 """
 
 from __future__ import annotations
