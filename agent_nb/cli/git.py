@@ -1,5 +1,6 @@
 """The commands for git: `git-setup`, and the two drivers that it installs, which only git calls.
 
+Why drivers: git's own diffs and merges of a notebook's JSON are unreadable, or break its records.
 `git-text`, the diff driver, writes a notebook as text. `git-merge`, the merge driver, writes the
 merged notebook over our version, and fails (exit code 1) if conflicts remain.
 """
@@ -45,11 +46,11 @@ def git_text(arguments: Arguments) -> int:
 
     (path,) = existing_files([arguments.notebook])
     try:
-        shown = diff_text(load_notebook(path))
+        text = diff_text(load_notebook(path))
     except UsageError as fault:  # failing on one bad version would end the whole `git log`
         print_complaint(str(fault))
-        shown = path.read_text(encoding="utf-8", errors="replace")
-    write_output(shown, None)
+        text = path.read_text(encoding="utf-8", errors="replace")
+    write_output(text, None)
     return OK
 
 

@@ -1,6 +1,7 @@
 """The commands `pack` and `strip`: move the records of notebook files, or remove them.
 
-Rule: a file is written only if something in it changes.
+Why `strip`: a project may want notebooks in git without records. Rule: an unchanged file is not
+written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The commands that read recorded runs: `events`, `export`, `diff` and `verify`.
 
-Rule: the docstring of a command is its text in `--help`.
+Rules: these commands change no notebook, and ask no model. The docstring of a command is its text
+in `--help`.
 """
 
 from __future__ import annotations

@@ -186,9 +186,7 @@ def check_notebooks(arguments: Arguments) -> int:
     def one(path: Path, on_cell: Any) -> Report:
         try:
             report = check_notebook(path, options, on_cell, early_kernels)
-        except (
-            Exception
-        ) as fault:  # an error in one notebook must not keep the others from being tested
+        except Exception as fault:  # the other notebooks must still be tested
             message = (
                 str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
             )

@@ -1,4 +1,4 @@
-"""One line about a run for a terminal, from the numbers in the metadata of the run's output.
+"""Formats one line about a run, from the numbers in the metadata of the run's output.
 
     ok, replayed · openai/gpt-5 · 2 turns · 1 call · 812 → 96 tokens · $0.002 · 3.1 s
 

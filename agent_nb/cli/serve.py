@@ -230,11 +230,11 @@ def _publish(arguments: Arguments, hub: Any) -> None:
         return
     from ..notebook import read_runs
 
-    known: set[str] = {info.run for info in hub.runs()}
+    published_runs: set[str] = {info.run for info in hub.runs()}
     for run in read_runs(list_notebooks(arguments.notebook), every=True):
-        if run.id in known:
+        if run.id in published_runs:
             continue
-        known.add(run.id)
+        published_runs.add(run.id)
         hub.attach(run.log)
-    if not known:
+    if not published_runs:
         raise UsageError("The named notebooks hold no recorded run.")

@@ -42,14 +42,14 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
 
     paths: list[Path] = []
     for name in names:
-        listed = (
+        matches = (
             find_notebooks(name)
             if Path(name).is_dir() or any(c in name for c in "*?[")
             else existing_files([name])
         )
-        if not listed:
+        if not matches:
             raise UsageError(f"There is no notebook in {name}.")
-        paths += [p for p in listed if p not in paths]
+        paths += [p for p in matches if p not in paths]
     return paths
 
 

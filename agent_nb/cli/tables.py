@@ -1,4 +1,7 @@
-"""Formats runs as a table, for the command `events`: text for a terminal, CSV, JSON or Parquet."""
+"""Formats runs as a table, for the command `events`: text for a terminal, CSV, JSON or Parquet.
+
+Rule: only the text table is shortened, to fit a terminal; the other formats keep every value.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
     """
     from ..events import PRESETS
 
-    wanted = [c.strip() for c in columns.split(",") if c.strip()]
+    names = [c.strip() for c in columns.split(",") if c.strip()]
     return runs.to_frame(
-        None if not wanted else wanted[0] if len(wanted) == 1 and wanted[0] in PRESETS else wanted
+        None if not names else names[0] if len(names) == 1 and names[0] in PRESETS else names
     )
 
 

@@ -33,9 +33,9 @@ def trust_folder_options(sub: argparse.ArgumentParser) -> None:
         metavar="FOLDER|FILE",
         help="folders, or single policy files (default: this folder)",
     )
-    what = sub.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="list what is allowed")
-    what.add_argument(
+    action_group = sub.add_mutually_exclusive_group()
+    action_group.add_argument("--list", action="store_true", help="list what is allowed")
+    action_group.add_argument(
         "--revoke", action="store_true", help="allow nothing any more to the folders that are named"
     )
 

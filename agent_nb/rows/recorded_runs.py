@@ -1,4 +1,4 @@
-"""Recorded runs of a notebook, a folder or a glob, as a sequence that becomes a DataFrame.
+"""Collects the recorded runs of a notebook, a folder or a glob, for a DataFrame of all of them.
 
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 

@@ -121,11 +121,11 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             if msg_type == "execute_request" and self._cell is not None:
                 name = cell_id(self._cell)
                 # JSON for the kernel cannot hold the half characters that a record may contain
-                listed = nearest_json(self._records.get(name, []))[0] or []
+                records = nearest_json(self._records.get(name, []))[0] or []
                 sent: RunnerOptions = {
                     **self._options,
-                    "runs": listed,
-                    "signed": countersigned_records(self.nb, self._cell, listed, self._signers),
+                    "runs": records,
+                    "signed": countersigned_records(self.nb, self._cell, records, self._signers),
                 }
                 metadata = {
                     **(metadata or {}),

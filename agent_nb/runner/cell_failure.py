@@ -31,8 +31,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.title}{f', line {self.line}' if self.line else ''}: " if self.title else ""
-        return f"{place}{f'{self.error}: ' if self.error else ''}{self.message}"
+        prefix = f"{self.title}{f', line {self.line}' if self.line else ''}: " if self.title else ""
+        return f"{prefix}{f'{self.error}: ' if self.error else ''}{self.message}"
 
 
 def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> Failure:

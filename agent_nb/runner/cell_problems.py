@@ -116,9 +116,9 @@ def check_records(
 
     `key`: the user's key, which ranks the user's own records first.
     """
-    listed = CellRecords(records).rank(key, countersigned_records(nb, cell, records, signers))
-    prompted = _select_prompted(listed) if agent_cell(source_of(cell)) is not None else []
-    return CheckedRecords(listed, check_record(prompted[0]) if prompted else [])
+    ranked = CellRecords(records).rank(key, countersigned_records(nb, cell, records, signers))
+    prompted = _select_prompted(ranked) if agent_cell(source_of(cell)) is not None else []
+    return CheckedRecords(ranked, check_record(prompted[0]) if prompted else [])
 
 
 def _select_prompted(listed: Sequence[Record]) -> Sequence[Record]:
@@ -309,12 +309,12 @@ def _drift_head(drift: Mapping[str, Any]) -> str:
 
 def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
     """Return why a function ran again: it reads names of the notebook; [] if it reads none."""
-    used = ", ".join(map(str, drift.get("reads") or ()))
+    names = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
     return (
         [
-            f'{name} runs again because it uses {used} of the notebook; @tool(effect="none") plays it from the record'
+            f'{name} runs again because it uses {names} of the notebook; @tool(effect="none") plays it from the record'
         ]
-        if used
+        if names
         else []
     )

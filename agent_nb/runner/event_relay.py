@@ -83,9 +83,9 @@ class Relay:
 
     def _run(self) -> None:
         with Path(self.path).open("rb") as file:
-            over = False
-            while not over:
-                over = self._over.wait(BEAT)
+            last_read = False
+            while not last_read:
+                last_read = self._over.wait(BEAT)
                 while data := file.read(CHUNK):
                     self._write_all(
                         text

@@ -65,8 +65,8 @@ class InstalledKernels(KernelSpecManager):  # type: ignore[misc]  # its traits h
 
     def _kernel_dirs_default(self) -> list[str]:
         settings = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-        places = os.environ.get("IPYTHONDIR") or "~/.ipython", os.path.join(settings, "ipython")
-        if any(os.path.isdir(os.path.expanduser(f"{place}/kernels")) for place in places):
+        folders = os.environ.get("IPYTHONDIR") or "~/.ipython", os.path.join(settings, "ipython")
+        if any(os.path.isdir(os.path.expanduser(f"{folder}/kernels")) for folder in folders):
             return list(super()._kernel_dirs_default())
         return jupyter_path("kernels")
 
@@ -176,9 +176,9 @@ def _discard(future: Future[StartedKernel]) -> None:
 def use_own_launcher(manager: Any) -> None:
     """Make a kernel manager start kernels of this Python with `LAUNCH`."""
     manager.kernel_spec_manager = InstalledKernels(data_dir=manager.data_dir)
-    program, *rest = manager.kernel_spec.argv
-    if program in OWN_PYTHONS and rest[:2] == ["-m", "ipykernel_launcher"]:
-        manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
+    program, *arguments = manager.kernel_spec.argv
+    if program in OWN_PYTHONS and arguments[:2] == ["-m", "ipykernel_launcher"]:
+        manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *arguments[2:]]
 
 
 def choose_kernel(

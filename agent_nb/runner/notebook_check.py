@@ -117,10 +117,12 @@ def check_notebook(
             early_kernels=early_kernels,
         )
     # the outputs of cells that did not run come from an earlier execution
-    shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
+    shown_runs = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     missing_extra = _find_missing_extra(outcome.failures)
     problems = list(
-        find_problems(nb, checked.result(), shown, outcome, signers, missing_extra=missing_extra)
+        find_problems(
+            nb, checked.result(), shown_runs, outcome, signers, missing_extra=missing_extra
+        )
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
     if failing or not missing_extra:
@@ -130,9 +132,9 @@ def check_notebook(
             if missing_extra or not f.cell
         ]
     replayed, scripted = (
-        sum(bool(run.get(how)) for _, run in shown) for how in ("replayed", "scripted")
+        sum(bool(run.get(flag)) for _, run in shown_runs) for flag in ("replayed", "scripted")
     )
-    masked, patterns = _list_masked(shown)
+    masked, patterns = _list_masked(shown_runs)
     return Report(
         notebook=str(path),
         problems=tuple(failing),
@@ -145,7 +147,7 @@ def check_notebook(
         unseen=tuple(
             dict.fromkeys(
                 [
-                    *(str(name) for _, run in shown for name in run.get("unseen") or ()),
+                    *(str(name) for _, run in shown_runs for name in run.get("unseen") or ()),
                     *find_unseen_displays(nb, outcome),
                 ]
             )
@@ -207,8 +209,8 @@ def _find_missing_extra(failures: Sequence[Failure]) -> str:
     command = last.message.rpartition("Install it with: ")[2].strip()
     module = _NO_MODULE.search(last.message) if last.error == ModuleNotFoundError.__name__ else None
     for name, (modules, _, install) in EXTRAS.items():
-        asked = last.error == MissingExtra.__name__ and command and command in install
+        named_by_error = last.error == MissingExtra.__name__ and command and command in install
         imported = module is not None and module[1] in modules
-        if (asked or imported) and None in map(find_library, modules):
-            return f"needs the extra {name} ({command if asked else install})"
+        if (named_by_error or imported) and None in map(find_library, modules):
+            return f"needs the extra {name} ({command if named_by_error else install})"
     return ""

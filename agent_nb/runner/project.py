@@ -40,12 +40,12 @@ def read_rules(notebook: Path) -> tuple[Rule, ...]:
         raise UsageError(f"{file} cannot be read: {fault}") from None
     for name in ("tool", "agent_nb", "normalize"):
         value = value.get(name, {}) if isinstance(value, dict) else {}
-    listed = value or []
-    if not isinstance(listed, list):
+    entries = value or []
+    if not isinstance(entries, list):
         raise UsageError(f"{file}: normalize is a list of tables: [[tool.agent_nb.normalize]].")
     return tuple(
         _read_rule(entry, f"{file}: [[tool.agent_nb.normalize]] number {n}")
-        for n, entry in enumerate(listed, 1)
+        for n, entry in enumerate(entries, 1)
     )
 
 

@@ -54,8 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:
     """Return a notebook to be tested, None for other files and without `--agent-nb`."""
-    wanted = file_path.suffix == ENDING and not file_path.name.endswith(LEFT_OUT)
-    if not wanted or not parent.config.getoption("--agent-nb"):
+    is_tested = file_path.suffix == ENDING and not file_path.name.endswith(LEFT_OUT)
+    if not is_tested or not parent.config.getoption("--agent-nb"):
         return None
     file: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
     return file

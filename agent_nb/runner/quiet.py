@@ -48,7 +48,7 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     Return the ids of the live runs that were dropped.
     """
     known = NotebookRuns(before).by_cell()
-    hashes = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
+    hashes = {str(r["id"]): str(r.get("source", "")) for records in known.values() for r in records}
     # cell -> ids of new runs -> ids of old ones
     repeated_runs = _find_repeated(NotebookRuns(nb).by_cell(), known)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
@@ -76,9 +76,9 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
 def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
     """Return, by cell, the ids of live runs that went as before: new id -> old id."""
     key, repeated = user_key(), {}
-    for cell, listed in runs.items():
+    for cell, records in runs.items():
         ids = {r["id"] for r in known.get(cell, ())}
-        fresh = CellRecords([r for r in listed if r["id"] not in ids]).newest_execution()
+        fresh = CellRecords([r for r in records if r["id"] not in ids]).newest_execution()
         last = CellRecords(known.get(cell, ())).newest_execution()
         if (
             fresh
@@ -96,10 +96,10 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
     It is impossible if the cell shows a further run, or did not show one of the old runs.
     """
     before = dict(_outputs_by_run(old))
-    shown = [str(run["run"]) for _, run in _shown_runs(cell)]
-    if not all(name in runs and runs[name] in before for name in shown):
+    run_ids = [str(run["run"]) for _, run in _shown_runs(cell)]
+    if not all(name in runs and runs[name] in before for name in run_ids):
         return False
-    cell["outputs"] = _replace_outputs(cell, {name: before[runs[name]] for name in shown})
+    cell["outputs"] = _replace_outputs(cell, {name: before[runs[name]] for name in run_ids})
     if cell["outputs"] == old["outputs"]:
         cell["execution_count"] = old.get("execution_count")
     return True

@@ -44,7 +44,7 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
         ("display", DisplayPair.kind_name, _compare_displays),
     ):
         old, new = (
-            [shown for shown in _list_displays(cell) if any(map(is_kind, shown))]
+            [display for display in _list_displays(cell) if any(map(is_kind, display))]
             for cell in (before, now)
         )
         yield from _compare_displays_in_order(old, new, noun, compare, all_ran=all_ran)
@@ -55,8 +55,8 @@ def uncompared_kinds(cell: Cell) -> list[str]:
     return list(
         dict.fromkeys(
             k
-            for shown in _list_displays(cell)
-            for k in DisplayPair(shown, shown).uncompared_kinds()
+            for display in _list_displays(cell)
+            for k in DisplayPair(display, display).uncompared_kinds()
         )
     )
 
@@ -72,13 +72,17 @@ def _compare_displays_in_order(
     """Compare displays in their order; `new` may lack some of `old`, unless `all_ran`."""
     if len(old) == len(new):
         differences = ((n, compare(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
-        yield from (f"{noun} {number}: {words}" for number, words in differences if words)
+        yield from (
+            f"{noun} {number}: {difference}" for number, difference in differences if difference
+        )
     elif all_ran:
         yield f"it shows {len(new)} {noun}{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
     else:
-        left = iter(old)
+        remaining = iter(old)
         missing = [
-            n for n, shown in enumerate(new, 1) if all(compare(other, shown) for other in left)
+            n
+            for n, display in enumerate(new, 1)
+            if all(compare(other, display) for other in remaining)
         ]
         yield from (
             f"{noun} {number} is not among those of the recording" for number in missing[:1]

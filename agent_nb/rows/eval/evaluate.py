@@ -217,20 +217,20 @@ def candidates_of(
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise UsageError for an option that a map does not have."""
-    known = sorted({*_MAP_OPTIONS, *inspect.signature(start_map).parameters} - _NOT_OPTIONS)
-    unknown = next((name for name in options if name not in known), "")
+    allowed = sorted({*_MAP_OPTIONS, *inspect.signature(start_map).parameters} - _NOT_OPTIONS)
+    unknown = next((name for name in options if name not in allowed), "")
     if unknown:
-        hint = did_you_mean(unknown, known)
-        raise UsageError(unknown_name("option", unknown, known, hint=hint))
+        hint = did_you_mean(unknown, allowed)
+        raise UsageError(unknown_name("option", unknown, allowed, hint=hint))
 
 
 async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
     """Return a score for each candidate; a failed answer has its run's error and no score."""
     answered = [c for c in candidates if c.result.status == "ok"]
     scores = await scorer.score(answered)
-    each = iter(scores.each)
+    next_scores = iter(scores.each)
     return Scores(
-        [next(each) if c.result.status == "ok" else _unscored_answer(c) for c in candidates],
+        [next(next_scores) if c.result.status == "ok" else _unscored_answer(c) for c in candidates],
         scores.bounded,
         scores.tokens,
         scores.cost,

@@ -54,10 +54,10 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     @classmethod
     def of(cls, scored: Sequence[ScoredRow], **about: Any) -> Self:
         """Return the figures of scored rows; `about`: the other fields, by name."""
-        known = [row.score for row in scored if row.score is not None]
+        scores = [row.score for row in scored if row.score is not None]
         results = [result for row in scored for result in row.results]
         statistic = summarize_rows(
-            known,
+            scores,
             repeats=about.get("repeats", 1),
             level=about.get("level", 0.95),
             bounded=about.get("bounded", False) and _is_bounded(about.get("failed_as")),

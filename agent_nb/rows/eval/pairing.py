@@ -55,10 +55,10 @@ def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair
     """Return each row of a with the same row of b. Raises UsageError if the rows differ."""
     _check_columns(a, on, "a")
     _check_columns(b, on, "b")
-    left, right = _index_rows(a, on), _index_rows(b, on)
-    if left.keys() != right.keys():
-        raise UsageError(_describe_mismatch(a, b, left, right, on))
-    return [Pair(left[name], right[name]) for name in left]
+    rows_a, rows_b = _index_rows(a, on), _index_rows(b, on)
+    if rows_a.keys() != rows_b.keys():
+        raise UsageError(_describe_mismatch(a, b, rows_a, rows_b, on))
+    return [Pair(rows_a[name], rows_b[name]) for name in rows_a]
 
 
 def _index_rows(

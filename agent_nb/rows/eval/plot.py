@@ -71,9 +71,9 @@ def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
         width=0.8 if len(differences) <= FEW else 1.0,
     )
     ax.axhline(0, color=SAME, linewidth=1)
-    same = [position for position in positions if not differences[position]]
+    unchanged = [position for position in positions if not differences[position]]
     size = 4 if len(differences) <= FEW else 2
-    ax.plot(same, [0.0] * len(same), "o", color=SAME, markersize=size, clip_on=False)
+    ax.plot(unchanged, [0.0] * len(unchanged), "o", color=SAME, markersize=size, clip_on=False)
     if comparison.difference is not None:
         _draw_mean_difference(ax, comparison.difference, comparison.interval, len(differences))
     a, b = map(_escape_name, comparison.names)

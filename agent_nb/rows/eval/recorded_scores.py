@@ -38,14 +38,14 @@ def scores_payload(
 ) -> dict[str, Any]:
     """Return the payload of the state; `inputs`: digests of the score's code or expected values."""
     values = [score.value for score in scores]
-    known = [value for value in values if value is not None]
+    scored_values = [value for value in values if value is not None]
     head: dict[str, Any] = {"by": scored_by, **inputs}
     if len(values) > MOST:
         head = {k: digest_value(v) if isinstance(v, list) else v for k, v in head.items()}
         return {
             **head,
             "count": len(values),
-            "mean": exact_mean(known),
+            "mean": exact_mean(scored_values),
             "digest": digest_value(values),
         }
     rows = [[c.position, c.repeat] for c in candidates]
@@ -78,8 +78,8 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Ch
 def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return how the scores differ in words, "" if they do not."""
     if "scores" not in new:
-        same = all(old.get(name) == new[name] for name in ("count", "digest"))
-        return "" if same else f"some of its {new['count']:,} scores"
+        is_same = all(old.get(name) == new[name] for name in ("count", "digest"))
+        return "" if is_same else f"some of its {new['count']:,} scores"
     before, now = _as_list(old.get("scores")), new["scores"]
     if len(before) != len(now):
         return f"it has {count_noun(len(now), 'score')}, not {len(before)}"

@@ -47,10 +47,12 @@ _PAIR: Columns = {  # of a Pair
 def row_frame(evaluation: Evaluated) -> Any:
     """Return one row for each row of the data; with one repeat, the answer stands beside it."""
     rows = evaluation.scored
-    one = evaluation.repeats == 1
-    answer: Columns = {"answer": ("text", lambda row: format_answer(row.results[0]))} if one else {}
+    single_repeat = evaluation.repeats == 1
+    answer: Columns = (
+        {"answer": ("text", lambda row: format_answer(row.results[0]))} if single_repeat else {}
+    )
     columns = {**answer, **_ROW}
-    if not (one and evaluation.judged):
+    if not (single_repeat and evaluation.judged):
         del columns["_reason"]
     return add_columns(
         evaluation.data, [row.position for row in rows], _make_columns(columns, rows)
@@ -70,8 +72,8 @@ def answer_frame(evaluation: Evaluated) -> Any:
 
 def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
     """Return one row for each pair, with the values of its row of a."""
-    one = comparison.a.repeats == comparison.b.repeats == 1
-    columns = {n: c for n, c in _PAIR.items() if one or not n.startswith("answer")}
+    single_repeat = comparison.a.repeats == comparison.b.repeats == 1
+    columns = {n: c for n, c in _PAIR.items() if single_repeat or not n.startswith("answer")}
     return add_columns(
         comparison.a.data, [pair.a.position for pair in pairs], _make_columns(columns, pairs)
     )

@@ -97,5 +97,5 @@ def count_failures(rows: Iterable[ScoredRow]) -> dict[str, int]:
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
     """Return the sum of the known costs, in dollars; None if no cost is known."""
-    known = [c for c in costs if c is not None]
-    return round(fsum(known), 12) if known else None
+    known_costs = [c for c in costs if c is not None]
+    return round(fsum(known_costs), 12) if known_costs else None

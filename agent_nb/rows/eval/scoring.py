@@ -86,8 +86,8 @@ class FunctionScore:
                 return await self._score_one(candidate)
 
         self._numbers = False
-        each = await asyncio.gather(*(one(c) for c in candidates))
-        return Scores(each, not self._numbers)
+        scores = await asyncio.gather(*(one(c) for c in candidates))
+        return Scores(scores, not self._numbers)
 
     async def _score_one(self, candidate: Candidate) -> Score:
         values = [NAMES[name](candidate) for name in self._names]
@@ -187,9 +187,10 @@ def _to_score(candidate: Candidate, value: Any) -> Score:
         number = math.nan
     if abs(number) <= LARGEST:
         return Score(number)
-    shown = cut_end(repr(value), 80)
+    value_text = cut_end(repr(value), 80)
     return failed_score(
-        candidate, f"the function returned {shown}; return a number up to {LARGEST:g}, or a bool"
+        candidate,
+        f"the function returned {value_text}; return a number up to {LARGEST:g}, or a bool",
     )
 
 
@@ -204,9 +205,9 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
     except (TypeError, ValueError):  # a built-in that does not say
         return _IN_ORDER[:1], False
     needed = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    known = [p.name for p in parameters if p.name in NAMES and p.kind is not p.POSITIONAL_ONLY]
-    if known and all(p.name in known for p in needed):
-        return tuple(known), True
+    named = [p.name for p in parameters if p.name in NAMES and p.kind is not p.POSITIONAL_ONLY]
+    if named and all(p.name in named for p in needed):
+        return tuple(named), True
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required_positional = [p for p in needed if p in positional]
     if (

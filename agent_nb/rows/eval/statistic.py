@@ -68,12 +68,12 @@ def summarize_rows(
     )
     if interval is not None and bounded:
         interval = interval.within(0, 1)
-    same = "all rows have the same score"
+    no_spread = "all rows have the same score"
     return Statistic(
         exact_mean(scores),
         interval,
         len(scores),
-        f"{figure}; {_describe_interval(interval, scores, same)}",
+        f"{figure}; {_describe_interval(interval, scores, no_spread)}",
     )
 
 

@@ -116,8 +116,8 @@ def describe_changes(comparison: Compared) -> str:
 def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
     """Return the rows that score less than others, the lowest first."""
     scores = [(row.score, row.position, row) for row in evaluation.scored if row.score is not None]
-    best = max((score for score, *_ in scores), default=0.0)
-    return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < best]
+    highest = max((score for score, *_ in scores), default=0.0)
+    return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < highest]
 
 
 def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
@@ -284,15 +284,15 @@ def _format_signed_money(dollars: float) -> str:
 
 def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:
     names = [*evaluation.data.unique][:COLUMNS]
-    one = evaluation.repeats == 1
-    judged = evaluation.judged and one
-    answer = ("answer",) if one else ()
+    single_repeat = evaluation.repeats == 1
+    judged = evaluation.judged and single_repeat
+    answer = ("answer",) if single_repeat else ()
     columns = ("row", *names, *answer, "score", *(("reason",) if judged else ()))
     cells = [
         (
             str(row.position),
             *_format_cells(hide, row.values, names),
-            *((_format_cell(hide, format_answer(row.results[0])),) if one else ()),
+            *((_format_cell(hide, format_answer(row.results[0])),) if single_repeat else ()),
             format_score(row.score),
             *((_format_cell(hide, row.scores[0].reason),) if judged else ()),
         )
@@ -306,8 +306,8 @@ def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow
 def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -> Table:
     names = [*comparison.a.data.unique][:COLUMNS]
     a, b = (_clip_name(hide, name, 30) for name in comparison.names)
-    one = comparison.a.repeats == comparison.b.repeats == 1
-    answers = (f"answer {a}", f"answer {b}") if one else ()
+    single_repeat = comparison.a.repeats == comparison.b.repeats == 1
+    answers = (f"answer {a}", f"answer {b}") if single_repeat else ()
     columns = ("row", *names, *answers, f"score {a}", f"score {b}")
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
     cells = [
@@ -317,7 +317,7 @@ def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -
             *(
                 _format_cell(hide, format_answer(side.results[0]))
                 for side in (pair.a, pair.b)
-                if one
+                if single_repeat
             ),
             format_score(pair.a.score),
             format_score(pair.b.score),

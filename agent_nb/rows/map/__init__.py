@@ -1,1 +1,1 @@
-"""An agent's prompt for each row of a table: `agent.map`."""
+"""`agent.map`: asks an agent one prompt for each row of a table. Read `stream` first."""

@@ -48,9 +48,9 @@ class Budget:
         tokens, cost = self._expected
         if self._rows:
             tokens, cost = self.used / self._rows, self.spent / self._rows
-        more = asking + 1
-        return (not self.tokens or self.used + tokens * more <= self.tokens) and (
-            not self.cost or self.spent + cost * more <= self.cost
+        rows_under_way = asking + 1
+        return (not self.tokens or self.used + tokens * rows_under_way <= self.tokens) and (
+            not self.cost or self.spent + cost * rows_under_way <= self.cost
         )
 
     def add(self, result: RowResult) -> str:

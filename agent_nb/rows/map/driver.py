@@ -111,13 +111,13 @@ class MapDriver:
 
     async def run(self) -> None:
         """Ask the rows and end the log. Raises nothing but cancellation; errors are in the log."""
-        over = False
+        finished = False
         try:
             fault = await self._run_to_end()
             self._error = self._error or fault
-            over = True
+            finished = True
         finally:
-            if not over:
+            if not finished:
                 self.cancel(Cancelled("user", "its event loop ended"))
             self._log.close(self._stop, self._error)
             self._results.close()
@@ -180,15 +180,15 @@ class MapDriver:
             await self._run_together([queue.deliver_known()])
             if self._to_play:
                 await self._run_together([self._play_known()])
-            left = queue.left
-            self._left = len(left)
-            self._log.plan(self._job.plan(left))
-            if not left or self._halted:
+            rows_left = queue.left
+            self._left = len(rows_left)
+            self._log.plan(self._job.plan(rows_left))
+            if not rows_left or self._halted:
                 return
-            asker = await self._open_asker(left)
+            asker = await self._open_asker(rows_left)
             if asker is None:
                 return
-            count = min(self._job.options.concurrency, len(left))
+            count = min(self._job.options.concurrency, len(rows_left))
             serving = asyncio.ensure_future(queue.serve())
             serving.add_done_callback(self._halt_on_fault)
             try:
@@ -231,11 +231,11 @@ class MapDriver:
         try:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            left = [task for task in self._tasks if not task.done()]
-            for task in left:
+            unfinished = [task for task in self._tasks if not task.done()]
+            for task in unfinished:
                 task.cancel()
-            if left:
-                await asyncio.wait(left)
+            if unfinished:
+                await asyncio.wait(unfinished)
         for task in self._tasks:
             if not task.cancelled() and (fault := task.exception()) is not None:
                 raise fault
@@ -311,8 +311,8 @@ class MapDriver:
             return result
         stop = self._stop
         limit = stop is not None and stop.reason == "limit"
-        why = {"status": "limit", "kind": "limit", "error": str(stop)} if limit else {}
-        return msgspec.structs.replace(result, run="", **why)
+        changes = {"status": "limit", "kind": "limit", "error": str(stop)} if limit else {}
+        return msgspec.structs.replace(result, run="", **changes)
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
         """Count a result and give it to the readers; it is stored, if there is a store."""

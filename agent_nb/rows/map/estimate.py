@@ -61,7 +61,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         """The estimate for the log, without empty texts."""
         texts = {"basis": self.basis, "limit": self.limit}
         figures = {"input": self.input, "written": self.written, "cost": self.cost}
-        return {**figures, **{name: words for name, words in texts.items() if words}}
+        return {**figures, **{name: text for name, text in texts.items() if text}}
 
 
 def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
@@ -101,7 +101,7 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
 def _guess_answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
     """Return the guessed tokens of an answer, and where the guess comes from."""
     guess = ANSWER if output is None else BASE + FIELD * len(fields_of(output.schema))
-    most = settings.get("max_tokens")
-    if isinstance(most, int) and 0 < most <= guess:
-        return most, f"max_tokens={most} an answer"
+    max_tokens = settings.get("max_tokens")
+    if isinstance(max_tokens, int) and 0 < max_tokens <= guess:
+        return max_tokens, f"max_tokens={max_tokens} an answer"
     return guess, f"assuming {guess} tokens an answer"

@@ -1,7 +1,9 @@
-"""Ends a map whose first rows all fail alike: a wrong key or model name fails a thousand times.
+"""Ends a map whose first rows all fail alike.
 
-Rules: it ends the map only if the first `ENOUGH` rows have the same error, code and message alike.
-Once a row differs, it never does.
+Why: with a wrong key or model name, every one of a thousand rows would fail.
+
+Rules: the map ends if the first `ENOUGH` rows have the same error, both code and message. After a
+row with another result, this check never ends the map.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The result of a row, read from the events of its run.
+"""Reads the result of a row from the events of its run.
+
+Why from events: they are what a record holds, so old and new rows are read by the same code.
 
 Rules
 - A live run, its record in a store and its record in a notebook give the same result.
@@ -79,17 +81,17 @@ def result_of(
     beside = beside or Overhead()
     status = _STATUSES.get(status_of(log), "interrupted")
     typed = find_answer(log)
-    used = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
+    usage = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
     kind, error = ("", "") if status == "ok" else _reason(log, status)
-    costs = [cost for cost in (used.cost, beside.cost) if cost is not None]
+    costs = [cost for cost in (usage.cost, beside.cost) if cost is not None]
     return row.result(
         status,
         answer=answer_text(log),
         output=None if typed is None else typed[1],
         kind=kind,
         error=error,
-        input=used.input + beside.input,
-        written=used.output + beside.written,
+        input=usage.input + beside.input,
+        written=usage.output + beside.written,
         cost=sum(costs) if costs else None,
         seconds=round(max(log[-1].ts - log[0].ts - beside.waited, 0.0), 3) if log else 0.0,
         run=log[0].run if log else "",

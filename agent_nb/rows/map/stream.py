@@ -168,10 +168,10 @@ class MapStream(Stream):
 
     def find_unrecorded_rows(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
         """Return the rows that neither the logs of earlier maps nor the store have."""
-        known = read_earlier_rows(logs)
-        left = [row for row in self._job.rows if row.key not in known]
-        stored_keys = {each.row.key for each in self._stored(left)}
-        return [row for row in left if row.key not in stored_keys]
+        logged_rows = read_earlier_rows(logs)
+        unlogged = [row for row in self._job.rows if row.key not in logged_rows]
+        stored_keys = {each.row.key for each in self._stored(unlogged)}
+        return [row for row in unlogged if row.key not in stored_keys]
 
     def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
         """Return the stored rows for a record that is played, those of strangers too."""
@@ -202,15 +202,15 @@ class MapStream(Stream):
 
         `problems` says so if neither log nor store holds them.
         """
-        over = [result.key for result in self.results if result.run]
+        finished_keys = [result.key for result in self.results if result.run]
         logged = InnerRecords.of_log(self.log)
-        if logged or not over:
-            keys = [key for key in over if key in logged]
+        if logged or not finished_keys:
+            keys = [key for key in finished_keys if key in logged]
             return Runs(RowRuns(keys, lambda some: logged, self._output))
         with self._store() as store:
             if store is None:
                 return Runs(problems=[UNKEPT])
-        return Runs(RowRuns(over, self._read_records, self._output))
+        return Runs(RowRuns(finished_keys, self._read_records, self._output))
 
     def _read_records(self, keys: Sequence[str]) -> dict[str, Record]:
         with self._store() as store:
@@ -220,8 +220,8 @@ class MapStream(Stream):
     @property
     def frame(self) -> Any:
         """The frame of the results so far: the same kind as the data, in its order."""
-        why = self.run.reason if self.log.ended else ""
-        return frame_out(self._plan.data, self.results, self._output, why=why)
+        reason = self.run.reason if self.log.ended else ""
+        return frame_out(self._plan.data, self.results, self._output, why=reason)
 
     async def _drive(self) -> None:
         try:
@@ -246,9 +246,11 @@ class MapStream(Stream):
 
     def _put_stored(self) -> None:
         """Add the results of a large map's rows, which are in the store and not in the record."""
-        left = {row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run}
-        for each in self._stored([self._job.rows[n] for n in left.values()]):
-            self.results.put(left[each.row.key], each.result)
+        index_by_key = {
+            row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run
+        }
+        for each in self._stored([self._job.rows[n] for n in index_by_key.values()]):
+            self.results.put(index_by_key[each.row.key], each.result)
 
     async def _wait(self) -> Any:
         __tracebackhide__ = True

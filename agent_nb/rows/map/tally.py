@@ -123,7 +123,7 @@ class Tally:
         span = min(now - self._began, WINDOW)
         enough = self._answered >= ENOUGH
         rate = len(self._ends) / span if span > 0 and enough else None
-        rest = self._total - self.done
+        remaining = self._total - self.done
         per_row = None if self._cost is None else self._cost / self._priced
         return Snapshot(
             total=self._total,
@@ -134,10 +134,12 @@ class Tally:
             failures=dict(self._failures.most_common()),
             tokens=self._input + self._written,
             rate=rate,
-            left=rest / rate if rate else None,
+            left=remaining / rate if rate else None,
             cost=self._cost,
-            forecast=per_row * (self._answered + rest) if per_row is not None and enough else None,
-            limit=self._expect_limit(rest) if enough else None,
+            forecast=per_row * (self._answered + remaining)
+            if per_row is not None and enough
+            else None,
+            limit=self._expect_limit(remaining) if enough else None,
             last=tuple(self._last),
         )
 

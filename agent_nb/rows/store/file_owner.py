@@ -1,4 +1,4 @@
-"""Tells whether a file belongs to another user.
+"""Checks whether a file belongs to another user.
 
 Why: everyone can write to a folder such as /tmp. If another user places a file at our path first,
 they could read what we store in it, or change it.

@@ -34,14 +34,16 @@ def carry_rows(former: Connection, connection: Connection, secret: bytes) -> Non
         (last, LARGEST, PAGE),
     ).fetchall():
         last = rows[-1][0]
-        known = _read_stored_bytes(connection, [row[1] for row in rows])
+        stored_bytes = _read_stored_bytes(connection, [row[1] for row in rows])
         better = _find_final_only_in_former(
             former,
             connection,
-            [row[1] for row in rows if known.get(row[1], row[4]) != row[4]],
+            [row[1] for row in rows if stored_bytes.get(row[1], row[4]) != row[4]],
             secret,
         )
-        _copy_rows(former, connection, [r[1:] for r in rows if r[1] not in known or r[1] in better])
+        _copy_rows(
+            former, connection, [r[1:] for r in rows if r[1] not in stored_bytes or r[1] in better]
+        )
     for claim in former.execute("SELECT * FROM claims WHERE key NOT GLOB ?", (f"{STORE}*",)):
         connection.execute("INSERT OR IGNORE INTO claims VALUES(?, ?, ?, ?, ?)", claim)
     for each in former.execute("SELECT map, said FROM maps"):

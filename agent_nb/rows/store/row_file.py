@@ -246,9 +246,9 @@ class RowFile:
         """Open, as `former`, earlier files of this path that killed processes left under a link."""
         import sqlite3
 
-        known = {handle.name for handle in self._former}
+        open_names = {handle.name for handle in self._former}
         for link in row_link.stray_links(self.path, state):
-            if link in known:
+            if link in open_names:
                 continue
             with suppress(UsageError, sqlite3.Error, OSError):  # an unusable file has no rows
                 stray = read_file_state(link)

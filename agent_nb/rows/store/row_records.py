@@ -163,9 +163,9 @@ class _PayloadReader:
 
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
-        for some in split_batches(names):
+        for batch in split_batches(names):
             for name, value in self._connection.execute(
-                fill_statement(some, select), (*some, LARGEST)
+                fill_statement(batch, select), (*batch, LARGEST)
             ):
                 yield name, _parse_json(value)
 

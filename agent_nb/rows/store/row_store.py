@@ -134,9 +134,9 @@ class RowStore:
     def find(self, keys: Iterable[str]) -> dict[str, StoredRow]:
         """Return the rows that are stored under these keys, whatever their status."""
         rows: dict[str, StoredRow] = {}
-        for some in split_batches(keys):
+        for batch in split_batches(keys):
             with self._file.reading() as connection:
-                rows |= row_records.find_rows(connection, some, self._key)
+                rows |= row_records.find_rows(connection, batch, self._key)
         return rows
 
     def claim(self, keys: Sequence[str], lease: float) -> set[str]:
@@ -145,12 +145,14 @@ class RowStore:
         The other rows are stored and final, or another owner's claim on them holds.
         """
         ours: set[str] = set()
-        for some in split_batches(keys):
+        for batch in split_batches(keys):
             with self._transaction() as connection:
                 now = self._now()
-                holders = row_claims.find_holders(connection, some, now, lease)
-                stored = row_records.find_rows(connection, some, self._key)
-                free = [key for key in some if key not in holders and not _is_over(stored.get(key))]
+                holders = row_claims.find_holders(connection, batch, now, lease)
+                stored = row_records.find_rows(connection, batch, self._key)
+                free = [
+                    key for key in batch if key not in holders and not _is_over(stored.get(key))
+                ]
                 row_claims.claim_rows(connection, free, self._owner, now, lease)
             ours.update(free, (key for key, owner in holders.items() if owner == self._owner))
         return ours
@@ -164,9 +166,9 @@ class RowStore:
 
     def release(self, keys: Sequence[str], *, attempted: bool = False) -> None:
         """Give claims up; they count as attempts only if the rows were `attempted`."""
-        for some in split_batches(keys):
+        for batch in split_batches(keys):
             with self._transaction() as connection:
-                row_claims.give_up(connection, some, self._owner, attempted=attempted)
+                row_claims.give_up(connection, batch, self._owner, attempted=attempted)
 
     def put(self, rows: Sequence[tuple[str, Record, int]]) -> dict[str, int]:
         """Store rows as (key, record, how often it was asked since it was claimed).
@@ -179,12 +181,12 @@ class RowStore:
         ready = [
             (key, sign_record({**record, "row": key}, self._key), n) for key, record, n in rows
         ]
-        for some in split_batches(ready):
-            attempted = [(key, times) for key, _, times in some]
+        for batch in split_batches(ready):
+            attempted = [(key, times) for key, _, times in batch]
             with self._transaction() as connection:
                 row_records.name_map(connection, self._map, self._title)
                 before = row_records.find_rows(connection, [key for key, _ in attempted], self._key)
-                new = [(key, record) for key, record, _ in some if not _is_over(before.get(key))]
+                new = [(key, record) for key, record, _ in batch if not _is_over(before.get(key))]
                 payloads = row_records.write_rows(connection, self._map, new, self._written)
                 attempts |= row_claims.end_claims(connection, attempted, self._owner)
             self._written |= payloads
@@ -192,12 +194,12 @@ class RowStore:
 
     def runs(self) -> Iterator[Record]:
         """Yield the records of this map's rows, in the order in which they were stored."""
-        last, more = 0, True
+        last_id, more = 0, True
         while more:
             with self._file.reading() as connection:
-                last, records = row_records.read_page(connection, self._map, last)
+                last_id, records = row_records.read_page(connection, self._map, last_id)
             yield from records
-            more = last > 0
+            more = last_id > 0
 
     def maps(self) -> dict[str, tuple[str, int]]:
         """Return the maps of the file: their words and how many rows they have, by id."""
@@ -213,10 +215,10 @@ class RowStore:
         When this returns, the file no longer contains their text.
         """
         count = 0
-        for some in split_batches(runs):
+        for batch in split_batches(runs):
             with self._transaction() as connection:
                 count += row_records.forget_rows(
-                    connection, fill_statement(some, "run IN (*)"), some
+                    connection, fill_statement(batch, "run IN (*)"), batch
                 )
         return self._clean_up(count)
 

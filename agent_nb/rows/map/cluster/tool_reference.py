@@ -85,21 +85,21 @@ def _locate(tool: Tool) -> str:
     # a Tool may stand under another name than its function
     names = (name, *(key for key, value in members.items() if value is tool))
     if tool.agent is not None:
-        why = "is an agent, which may hold keys"
+        reason = "is an agent, which may hold keys"
     elif tool.name in _KERNEL or (tool.declared and tool.uses_kernel):
-        why = "lives in the kernel"
+        reason = "lives in the kernel"
     elif _makes(Toolset.installed().get(tool.name), tool):
         return f"{INSTALLED}:{tool.name}"
     elif module == "__main__":
-        why = "is a function of the notebook"
+        reason = "is a function of the notebook"
     elif "<" in name or "." in name or not name:
-        why = "is not a function at the top level of a module"
+        reason = "is not a function at the top level of a module"
     elif name_in_module := next((each for each in names if _makes(members.get(each), tool)), ""):
         return f"{module}:{name_in_module}"
     else:
-        why = f"is not what {module}.{name} is"
+        reason = f"is not what {module}.{name} is"
     raise UsageError(
-        f"The tool {tool.name!r} {why}, and cannot travel to workers. Put it into a module that every worker can import,"
+        f"The tool {tool.name!r} {reason}, and cannot travel to workers. Put it into a module that every worker can import,"
         " as a function at its top level, and import it from there; or map without client=."
     )
 

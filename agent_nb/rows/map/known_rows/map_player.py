@@ -82,8 +82,8 @@ def prepare_map_player(
         tape: Tape, strictness: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
         whole = make_player(agent, tape, strictness, log=log, redaction=redaction)
-        known = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
-        tapes = [_row_tape(known[row.key], tape) for row in rows if row.key in known]
+        row_records = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
+        tapes = [_row_tape(row_records[row.key], tape) for row in rows if row.key in row_records]
         rerun = [each for each in tapes if each.calls_to_rerun(agent.tools)]
         make = [
             make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)

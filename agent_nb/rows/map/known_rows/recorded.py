@@ -46,9 +46,9 @@ def read_recorded_results(
     log: Sequence[Event], rows: Sequence[Row]
 ) -> Iterator[tuple[int, RowResult]]:
     """Yield index and result of each of the `rows` that the log of a map has a record of."""
-    known = InnerRecords.of_log(log)
+    records = InnerRecords.of_log(log)
     for index, row in enumerate(rows):
-        if (record := known.get(row.key)) is not None:
+        if (record := records.get(row.key)) is not None:
             yield (
                 index,
                 recorded_result(record, row, origin="record"),

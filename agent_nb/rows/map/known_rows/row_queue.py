@@ -138,10 +138,10 @@ class StoreRowQueue:
         """Deliver the rows that are in the store."""
         rows, self._left = list(self._left), deque()
         for at in range(0, len(rows), FEW):
-            some = rows[at : at + FEW]
-            usable = await self._in_thread(self._read_usable, some)
-            self._left.extend(row for row in some if row.key not in usable)
-            for row in some:
+            batch = rows[at : at + FEW]
+            usable = await self._in_thread(self._read_usable, batch)
+            self._left.extend(row for row in batch if row.key not in usable)
+            for row in batch:
                 if row.key in usable:
                     self._deliver(row, *usable[row.key])
 
@@ -209,9 +209,9 @@ class StoreRowQueue:
         self._being_claimed = [self._left.popleft() for _ in range(count)]
         keys = [row.key for row in self._being_claimed]
         ours = await self._in_thread(self._store_and_claim, self._being_stored, keys)
-        some, self._being_claimed = self._being_claimed, []
-        self._ready.extend(row for row in some if row.key in ours)
-        self._claimed_elsewhere |= {row.key: row for row in some if row.key not in ours}
+        candidates, self._being_claimed = self._being_claimed, []
+        self._ready.extend(row for row in candidates if row.key in ours)
+        self._claimed_elsewhere |= {row.key: row for row in candidates if row.key not in ours}
         stored, self._being_stored = self._being_stored, []
         for outcome in stored:
             self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
@@ -223,14 +223,14 @@ class StoreRowQueue:
 
         Workers wait until both are settled, because the map ends with the last worker.
         """
-        known = (
+        pending = (
             self._left,
             self._being_claimed,
             self._claimed_elsewhere,
             self._finished,
             self._being_stored,
         )
-        return any(known)
+        return any(pending)
 
     def _hand_out(self) -> None:
         """Give ready rows to the workers that wait, or None if no more rows can come."""
@@ -263,8 +263,8 @@ class StoreRowQueue:
             if d.record and _has_ended(d)
         ]:
             self._attempts |= self._store.put(ended)
-        if rest := [d.row.key for d in finished if not _has_ended(d)]:
-            self._store.release(rest, attempted=True)
+        if unstored_keys := [d.row.key for d in finished if not _has_ended(d)]:
+            self._store.release(unstored_keys, attempted=True)
         for outcome in finished:
             self._handed_out.pop(outcome.row.key, None)
 
@@ -321,8 +321,8 @@ class StoreRowQueue:
 
     def _read_usable(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
         """Return the stored results that make asking needless, by key."""
-        known = find_stored_rows(self._store, rows, trust=self._trust)
-        return {each.row.key: (each.result, each.record) for each in known if each.usable}
+        stored_rows = find_stored_rows(self._store, rows, trust=self._trust)
+        return {each.row.key: (each.result, each.record) for each in stored_rows if each.usable}
 
     async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Call `work` in the thread of the store."""

@@ -1,5 +1,7 @@
 """Finds the stored rows of a map: which file is its store, and which rows in it count.
 
+Why: a stored row is an answer without a request, so only a trusted one may count.
+
 Rules
 - The file is in the user's state folder, named by the map's id: a digest of the template and of
   the inputs that all rows share. With `store=` it is where the user says.

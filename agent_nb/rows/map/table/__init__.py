@@ -1,1 +1,1 @@
-"""The data of a map: its rows, the prompt of each, and the frame that comes back."""
+"""The data of a map: reads its rows, fills in their prompts, and makes the frame of results."""

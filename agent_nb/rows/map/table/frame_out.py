@@ -88,9 +88,11 @@ def add_columns(
 def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult], list[int]]:
     """Return the results in order, a pending one where there is none, and their positions."""
     ordered = sorted(results, key=lambda result: result.position)
-    known = {result.position for result in ordered}
-    if len(known) < count:
-        ordered += [RowResult(position=p, key="") for p in range(count) if p not in known]
+    positions_present = {result.position for result in ordered}
+    if len(positions_present) < count:
+        ordered += [
+            RowResult(position=p, key="") for p in range(count) if p not in positions_present
+        ]
         ordered.sort(key=lambda result: result.position)
     return ordered, [result.position for result in ordered]
 

@@ -87,9 +87,9 @@ class Rows:
 
     def hint(self, name: str = "") -> str:
         """Return the names of the columns in words, and the one that `name` may mean."""
-        listed = ", ".join(self.names[:NAMED]) or "none"
+        names = ", ".join(self.names[:NAMED]) or "none"
         more = f" and {len(self.names) - NAMED} more" if len(self.names) > NAMED else ""
-        return f"Columns: {listed}{more}.{did_you_mean(name, self.names) if name else ''}"
+        return f"Columns: {names}{more}.{did_you_mean(name, self.names) if name else ''}"
 
 
 class RowValues(Mapping[Any, Any]):
@@ -137,8 +137,8 @@ def rows_of(data: Any, limit: int | None = None) -> Rows:
 
     Raises UsageError for data without rows, and for items that are not all dicts or all texts.
     """
-    known = class_names(data)
-    make = next((make for name, make in _FRAMES.items() if name in known), _items)
+    classes = class_names(data)
+    make = next((make for name, make in _FRAMES.items() if name in classes), _items)
     return make(data, limit)
 
 
@@ -189,14 +189,14 @@ class _PolarsColumn:
 
 
 def _items(data: Any, limit: int | None) -> Rows:
-    if why := _why_no_rows(data):
-        raise UsageError(f"{why} {_ACCEPTED}")
+    if problem := _why_no_rows(data):
+        raise UsageError(f"{problem} {_ACCEPTED}")
     items = list(islice(data, limit))
-    wanted: type = str if items and isinstance(items[0], str) else Mapping
+    item_type: type = str if items and isinstance(items[0], str) else Mapping
     for position, item in enumerate(items):
-        if not isinstance(item, wanted):
-            raise UsageError(_describe_mixed(position, item, wanted))
-    if wanted is str:
+        if not isinstance(item, item_type):
+            raise UsageError(_describe_mixed(position, item, item_type))
+    if item_type is str:
         return Rows("texts", items, (TEXT,), lambda at: items)
     labels = list(dict.fromkeys(key for item in items for key in item))
     return Rows("dicts", items, labels, lambda at: _KeyColumn(items, labels[at]))
@@ -219,11 +219,13 @@ def _why_no_rows(data: Any) -> str:
 
 def _describe_mixed(position: int, item: Any, wanted: type) -> str:
     others = "a string" if wanted is str else "a dict"
-    rest = f"Item {position} of the data is a {type(item).__name__}"
-    return f"{rest}. {_ACCEPTED}" if not position else f"{rest}, item 0 is {others}. {_ACCEPTED}"
+    subject = f"Item {position} of the data is a {type(item).__name__}"
+    return (
+        f"{subject}. {_ACCEPTED}" if not position else f"{subject}, item 0 is {others}. {_ACCEPTED}"
+    )
 
 
-#: By the name of a class among those of the data; other data is a list of items.
+#: Readers by the name of a class or base class of the data; other data is read as a list of items.
 _FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {
     "pandas.DataFrame": _pandas,
     "pandas.Series": _pandas_series,

@@ -1,4 +1,4 @@
-"""The prompt of each row of a map: `Classify {{ text }}`.
+"""Fills in the prompt of each row of a map, such as `Classify {{ text }}`.
 
     template = Template("Classify {{ text }}", namespace)
     template.fill(rows.values(0))       Filled(prompt, pictures)
@@ -85,8 +85,8 @@ class Template:
                 f"attachments={self._row_attachments!r} does not name a column of the data. {rows.hint(self._row_attachments)}"
                 f" For the same picture with every row write attachments=[{self._row_attachments!r}]."
             )
-        same = self._row_attachments is None and self._template.constant
-        if same and len(rows) > 1:
+        constant = self._row_attachments is None and self._template.constant
+        if constant and len(rows) > 1:
             name = next(rows.unique, TEXT)
             column = name if name.isidentifier() else f'row["{name}"]'
             raise UsageError(
@@ -147,8 +147,8 @@ def _list_attachments(attachments: Any) -> list[Any]:
     several = isinstance(attachments, Sequence) and not isinstance(
         attachments, str | bytes | bytearray | memoryview
     )
-    listed = attachments if several else [attachments]
-    return [each for each in listed if cell_value(each) is not None]
+    attachment_list = attachments if several else [attachments]
+    return [each for each in attachment_list if cell_value(each) is not None]
 
 
 def _locate_fault(values: Mapping[Any, Any], fault: UsageError) -> str:
