@@ -24,7 +24,7 @@ class Agent(PromptAgent):
     """A model with tools.
 
     `model`: a `Model`, a name such as `openai/gpt-5`, or None to choose by configuration; several
-    (a list, or `a/x,b/y`): the next one goes on when one is away or overloaded. `tools`:
+    (a list, or `a/x,b/y`): the next takes over when one is unreachable or overloaded. `tools`:
     functions, `Tool`s or names of built-ins. `approve`: `ask`, `auto`, `deny` or the path of a
     policy file. `limits`: any of `turns tool_calls failures tokens cost seconds`. `settings`:
     sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where
@@ -72,7 +72,7 @@ class Agent(PromptAgent):
 
         Awaiting it returns the same kind of data: columns of the answers, then `_run _status _error
         _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError
-        for what cannot be asked, before the first request.
+        before the first request for data, a prompt, options or tools that cannot be used.
         """
         from .map.options import MapOptions
         from .map.stream import start_map
@@ -124,9 +124,10 @@ class Agent(PromptAgent):
         name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a
         reason. `repeats`: how often each row is asked. `expected`: the column that the judge may
         read (by default `expected`, if there is one). `failed`: the score of answers that failed;
-        None leaves them out. `sample`: only so many rows, chosen at random by `seed`. `level`: of
-        the interval. `name`: of the evaluation, in comparisons and plots. `options`: those of
-        `map`. Raises UsageError before the first request for what cannot be asked or scored.
+        None leaves them out. `sample`: only so many rows, chosen at random by `seed`. `level`: the
+        confidence level of the interval. `name`: names the evaluation in comparisons and plots.
+        `options`: those of `map`. Raises UsageError before the first request for arguments that
+        cannot be used.
         """
         from .eval.evaluate import EvaluationOptions, evaluate_prompt
 

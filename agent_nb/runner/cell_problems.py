@@ -309,12 +309,12 @@ def _drift_head(drift: Mapping[str, Any]) -> str:
 
 def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
     """Return why a function ran again: it reads names of the notebook; [] if it reads none."""
-    names = ", ".join(map(str, drift.get("reads") or ()))
+    variables = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
     return (
         [
-            f'{name} runs again because it uses {names} of the notebook; @tool(effect="none") plays it from the record'
+            f'{name} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
         ]
-        if names
+        if variables
         else []
     )

@@ -159,7 +159,7 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
 
 def _read(path: Path) -> Any:
     """Return the notebook of a file, with an id for each cell. Raises UsageError."""
-    loaded = load_notebook(path)  # raises a UsageError that explains what is wrong
+    loaded = load_notebook(path)  # raises UsageError with the reason, as nbformat does not
     identified = with_ids(loaded)
     if identified is loaded:
         nb = nbformat.read(str(path), as_version=4)

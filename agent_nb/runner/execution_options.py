@@ -40,7 +40,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
     normalize: Sequence[Rule] = ()
     #: The time zone of the kernel ("": that of this machine).
     zone: str = ""
-    #: Calls of records that they have signed may run again.
+    #: Signers: calls of records that they have signed may run again.
     signers: Sequence[Signer] = ()
 
 

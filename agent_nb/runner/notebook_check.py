@@ -71,7 +71,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_going: bool = False
     #: Fail if a tool changed whose result came from the record.
     strict_tools: bool = False
-    #: What they have signed may run again; None: the user's signers.
+    #: Signers: calls of records that they have signed may run again; None: the user's signers.
     signers: Sequence[Signer] | None = None
 
 

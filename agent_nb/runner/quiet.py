@@ -165,7 +165,7 @@ def _replace_outputs(cell: Mapping[str, Any], known: Mapping[str, list[Output]])
 
 
 def _continued_run(output: Output) -> str:
-    """Return the id of the run whose page goes on in an output, "" for another output."""
+    """Return the id of the run whose page an output continues; "" if it continues none."""
     return str(RunNumbers.of(output).get(RunNumbers.PART) or "")
 
 

@@ -25,7 +25,7 @@ class Evaluation(Evaluated, frozen=True, kw_only=True, eq=False):
 
     @property
     def answers(self) -> Any:
-        """One row for each answer, with its score, its error, its run and what it cost."""
+        """One row for each answer, with its score, its error, its run and its cost."""
         return score_frame.answer_frame(self)
 
     def to_frame(self) -> Any:

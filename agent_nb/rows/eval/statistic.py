@@ -4,8 +4,8 @@ Rules
 - If every row scores 0 or 1, the value is a share with Wilson's interval, and a paired difference
   has Newcombe's. Otherwise it is a mean with a t interval. The score of a row is the mean of its
   repeats; if scores are bounded, a single row whose repeats disagree makes the value a mean.
-- If scores cannot lie outside 0 to 1, the interval of a mean does not either, and that of a
-  difference lies within -1 to 1.
+- If scores are bounded (0 to 1), an interval is cut to the possible range: 0 to 1 for a mean, -1 to
+  1 for a difference.
 - If there is no interval, the description gives the reason.
 """
 

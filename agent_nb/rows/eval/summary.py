@@ -43,7 +43,7 @@ from .scores import UNSCORED, ScoredRow
 ROWS = 10  # of each table of rows
 CELL = 80  # characters of a value
 COLUMNS = 2  # columns of the data that are shown
-NONE = "–"  # stands for a figure that is not known
+NONE = "–"  # shown for an unknown figure
 _MOST_DIGITS = 1e15  # a larger score is written with an exponent
 
 

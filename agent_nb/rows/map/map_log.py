@@ -1,6 +1,6 @@
 """Writes the log of a map: how it begins, its counts while it goes on, and how it ends.
 
-    run_start, user, state map.plan          what is asked
+    run_start, user, state map.plan          the prompt, facts about the map, and its estimate
     delta map, …                             counts, live only, at most 5 a second
     state map.scores                         the final state (`finish`), such as scores
     metric, state map, state map.rows        the counts, and the records of the rows of a small map
@@ -31,7 +31,7 @@ from .tally import Tally
 
 TICK = 0.2  # s, the least time between two snapshots
 QUIET = 1.0  # s without a finished row, after which a snapshot shows that the map still runs
-PLAN = "map.plan"  # the kind of the state that says what is asked
+PLAN = "map.plan"  # the kind of the state with facts about the map and its estimate
 
 
 class MapLog:

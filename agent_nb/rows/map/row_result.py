@@ -22,7 +22,7 @@ from ...record import Record, events_of, status_of
 from .row import Origin, Row, RowResult, Status
 
 MOST = 1e12  # the largest number that an Overhead may hold; a larger one is malformed
-# the status of a row by that of its run; all others are "interrupted"
+# status of a run -> status of its row; all others become "interrupted"
 _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 
 

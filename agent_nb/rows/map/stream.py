@@ -174,7 +174,7 @@ class MapStream(Stream):
         return [row for row in unlogged if row.key not in stored_keys]
 
     def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
-        """Return the stored rows for a record that is played, those of strangers too."""
+        """Return the stored rows that go with a played record; strangers' rows count here."""
         with self._store() as store:
             return [] if store is None else list(find_stored_rows(store, rows, live=False))
 

@@ -1,4 +1,4 @@
-"""The counts of a map in progress: how many rows, how fast, what it costs, what failed.
+"""Counts the rows of a map in progress: finished, failed, rows per second, cost.
 
 Rules
 - It reads no clock: the caller passes the time. The rate counts the asked rows that ended within

@@ -17,7 +17,7 @@ Rules
 - Each transaction and each reading compares the path with the open file. If another file is there,
   it is opened and `generation` grows; the former one stays readable (`former`) until `drop_former`.
 - For writing, the file is opened under a hard link (`row_link`), with a rollback journal. A
-  write-ahead log would hold rows that are not in the file, and could be that of another file.
+  write-ahead log would hold rows that are not in the file, and could belong to another file.
 - Committed rows survive `kill -9` of any process. A power cut or a crash of the system may lose the
   last commits (`synchronous=NORMAL`), but never damages the file.
 - Deleted text is overwritten (`secure_delete`).

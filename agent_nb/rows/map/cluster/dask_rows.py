@@ -170,7 +170,7 @@ class DaskRows:
         return ""
 
     async def _submit(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
-        """Return the answer of a worker, what it raised, or None if it went away."""
+        """Return the worker's answer or exception; None if the worker went away."""
         ticket = f"{attempt} {row.key}"
         rpm, issue = self._shares[name].rpm, self._shares.issue
         future: Future[bytes] = self._client.submit(

@@ -29,15 +29,15 @@ from ...store.row_store import RowStore
 from ..row import Row, RowResult
 from .stored import find_stored_rows
 
-RENEW = 5.0  # s between two renewals
-POLL = 1.0  # s between two questions for the rows of other kernels
+RENEW = 5.0  # s between two renewals of the claims
+POLL = 1.0  # s between two looks for the rows of other kernels
 FEW = 500  # rows that are looked up in one visit
 
 Deliver = Callable[[Row, RowResult, Record | None], None]
 
 
 class RowOutcome(msgspec.Struct, frozen=True):
-    """A row that was asked, its result, and the record of its run (None: it never began)."""
+    """A row that was asked, its result, and the record of its run (None: no run began)."""
 
     row: Row
     result: RowResult
@@ -49,10 +49,10 @@ class RowQueue(Protocol):
 
     @property
     def left(self) -> Sequence[Row]:
-        """The rows that are to be asked, before the first is taken."""
+        """The rows to ask; valid until `next_row` is first called."""
 
     async def deliver_known(self) -> None:
-        """Deliver the rows that are known already."""
+        """Deliver the rows whose results are known already."""
 
     async def next_row(self) -> Row | None:
         """Return the next row to ask; None if there are no more."""
@@ -125,7 +125,7 @@ class StoreRowQueue:
         self._being_stored: list[RowOutcome] = []
         self._being_claimed: list[Row] = []
         self._stored: Sequence[RowOutcome] = ()  # the last batch that the thread stored
-        self._bell = asyncio.Event()  # there is something to store or to claim
+        self._bell = asyncio.Event()  # set if there are results to store or rows to claim
         self._say, self._status = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
@@ -155,7 +155,7 @@ class StoreRowQueue:
         return await waiter
 
     def put_result(self, outcome: RowOutcome) -> None:
-        """Take a row; it is delivered when it is stored."""
+        """Receive the result of a row, which is delivered once it is stored."""
         self._finished.append(outcome)
         self._bell.set()
 

@@ -12,8 +12,8 @@ Rules
 - Dicts with different keys have the columns of all of them, in the order of first appearance; a
   key that a row lacks is None. A generator is read once, up to the limit.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
-- A missing value (None, NaN, NaT, NA) is None, and a value of NumPy or of a subclass of text or
-  number becomes Python's own: `{{ }}` reads the same whatever the data came from.
+- A missing value (None, NaN, NaT, NA) reads as None, and a value of NumPy or of a subclass of text
+  or number as a built-in one, so that `{{ }}` reads the same from every kind of data.
 - A column is found by its name as text, then by the label itself (`row[0]`). Reading a name that
   two columns share is an error.
 - pandas and polars are recognised by the names of their classes, never imported.
@@ -143,7 +143,7 @@ def rows_of(data: Any, limit: int | None = None) -> Rows:
 
 
 def cell_value(value: Any) -> Any:
-    """Return a value of a column as Python has it; a missing one is None."""
+    """Return a value of a column as a built-in one if possible; None for a missing value."""
     kind = type(value)
     if kind is str:
         return value

@@ -5,11 +5,11 @@
 
 Rules
 - `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
-  A column `row` hides the row itself. Builtins stay what they are unless a column has their name.
+  A column `row` hides the row itself. A builtin keeps its meaning unless a column has its name.
 - An expression is compiled once, and evaluated once per row. It sees a copy of the notebook's
   names, so that it cannot assign to them.
-- Values are written as `interpolate` does, except that numbers, dates and the like are written as
-  `str` does: `1.50`, not `Decimal('1.50')`.
+- Values are written as in `interpolate`, but numbers, dates and the like as by `str`: `1.50` and
+  not `Decimal('1.50')`.
 - Pictures: first those of `attachments`, then those of `{{ }}`. `attachments` is the name of a
   column, a function of the row, or a list of pictures that go with every row. A column and a
   function give one picture, a list of them, or None.
