@@ -96,7 +96,7 @@ def run(arguments: Arguments) -> int:
             _print_report(report, aside=bool(relay))
         return report
 
-    targets = _targets(arguments)
+    targets = _choose_targets(arguments)
     paths = (path for path, _ in targets)
     with EarlyKernels(
         paths, lambda path: choose_kernel(path, load_notebook(path), options)
@@ -229,7 +229,7 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument(
         "--shard",
-        type=_shard,
+        type=_parse_shard,
         metavar="I/N",
         help="test part I of N; a notebook's path says which part it is in",
     )
@@ -256,7 +256,7 @@ def shard(path: Path, part: tuple[int, int]) -> bool:
     )
 
 
-def _shard(text: str) -> tuple[int, int]:
+def _parse_shard(text: str) -> tuple[int, int]:
     """Parse the value of `--shard`: the number of a part from 1, and the number of parts."""
     number, _, parts = text.partition("/")
     if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
@@ -264,7 +264,7 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(parts)
 
 
-def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
+def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
     """Return (notebook, output file) for each notebook. Raises UsageError."""
     paths = existing_files(arguments.notebooks)
     if arguments.inplace:

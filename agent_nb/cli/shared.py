@@ -103,7 +103,7 @@ def kernel_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "-j",
         "--jobs",
-        type=_jobs,
+        type=_parse_jobs,
         default=1,
         metavar="N",
         help="how many notebooks run at the same time",
@@ -134,7 +134,7 @@ def file_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
 
 
-def _jobs(text: str) -> int:
+def _parse_jobs(text: str) -> int:
     """Parse the value of `--jobs`."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")

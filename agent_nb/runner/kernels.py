@@ -121,7 +121,7 @@ class EarlyKernels:
         with self._lock:
             self._left, unused, self._next = [], self._next, None
         if unused is not None:
-            _discard(unused[1])
+            _stop_unused(unused[1])
         self._pool.shutdown()
 
     def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
@@ -168,7 +168,7 @@ def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:
     return None
 
 
-def _discard(future: Future[StartedKernel]) -> None:
+def _stop_unused(future: Future[StartedKernel]) -> None:
     if not future.cancel() and (started := _await_started(future)) is not None:
         started.stop()
 

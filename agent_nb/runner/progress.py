@@ -40,7 +40,7 @@ class Progress:
     def __enter__(self) -> Progress:
         if self._live:
             self._thread = threading.Thread(
-                target=self._beat, name="agent_nb progress", daemon=True
+                target=self._redraw, name="agent_nb progress", daemon=True
             )
             self._thread.start()
         return self
@@ -64,7 +64,7 @@ class Progress:
         elif source.lstrip().startswith("%%agent"):
             self._write(f"{self._line}\n")
 
-    def _beat(self) -> None:
+    def _redraw(self) -> None:
         while not self._over.wait(BEAT):
             self._draw()
 

@@ -7,8 +7,8 @@ Rules
   the new ones are dropped. Only the user's own records stay in this way: a live rerun replaces
   those of others.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
-  file already shows the same runs and the cell's text is theirs. In other cells the outputs of such
-  runs stay; everything else is as executed.
+  file already shows these runs and they were made from the cell's present text. In other cells the
+  outputs of such runs stay; everything else is as executed.
 - If every run was replayed without drift or dropped, the notebook keeps its language metadata, too.
 - The ids of the runs decide; the content of outputs is not compared.
 """

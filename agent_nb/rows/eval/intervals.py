@@ -87,7 +87,7 @@ def wilson_interval(yes: int, total: int, level: float = LEVEL) -> Interval | No
     """Return Wilson's interval of the share `yes / total`; None for few rows."""
     if total < FEWEST:
         return None
-    return Interval(*_wilson(yes, total, _normal_quantile(level)), level, "Wilson")
+    return Interval(*_wilson_bounds(yes, total, _normal_quantile(level)), level, "Wilson")
 
 
 def newcombe_interval(
@@ -104,8 +104,8 @@ def newcombe_interval(
     z = _normal_quantile(level)
     a, b = (both + only_a) / rows, (both + only_b) / rows
     (low_a, high_a), (low_b, high_b) = (
-        _wilson(both + only_a, rows, z),
-        _wilson(both + only_b, rows, z),
+        _wilson_bounds(both + only_a, rows, z),
+        _wilson_bounds(both + only_b, rows, z),
     )
     phi = _correlation(both, only_a, only_b, neither)
     down = _join_distances(b - low_b, high_a - a, phi)
@@ -113,7 +113,7 @@ def newcombe_interval(
     return Interval(b - a - down, b - a + up, level, "Newcombe")
 
 
-def _wilson(yes: int, total: int, z: float) -> tuple[float, float]:
+def _wilson_bounds(yes: int, total: int, z: float) -> tuple[float, float]:
     share, square = yes / total, z * z
     middle = (share + square / (2 * total)) / (1 + square / total)
     half = (

@@ -1,7 +1,7 @@
 """Drives a map: asks its rows, several at a time, and writes the log of the map.
 
-It replaces `agent.loop`. Why so: cards, journal, hub, record and Stop treat a map as any run; only
-the events between `run_start` and `end` differ.
+It takes the place of `agent.loop`. Why: cards, journal, hub, record and Stop can then treat a map
+as any run; only the events between `run_start` and `end` differ.
 
 Rules
 - There are `concurrency` workers; each takes the next row when its last one is over.

@@ -24,7 +24,7 @@ from .known_rows.map_player import MapPlayer, combine_checks
 class FinalState(msgspec.Struct, frozen=True):
     """A state at the end of the log: its kind, its payload, and how two payloads compare.
 
-    `compare` takes the recorded payload (None: there is none) and the fresh one.
+    `compare` takes the recorded payload (None: not recorded) and the fresh one.
     """
 
     kind: str

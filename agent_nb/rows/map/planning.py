@@ -128,7 +128,9 @@ def plan_map(
         start=_make_start(shared, inputs, options, len(filled_rows), describe_store(id_, store)),
         user=events.User(content=redacted, origin="user"),
         plan=_make_plan(
-            _facts(rows, options, redaction, "" if client is None else "dask"), shared, budget
+            _collect_facts(rows, options, redaction, "" if client is None else "dask"),
+            shared,
+            budget,
         ),
         asker=asker,
         read_pictures=filling.read_pictures,
@@ -183,7 +185,9 @@ def _describe_unrecorded(left: Sequence[Row]) -> str:
     return f"{subject} {read_launch().why_not_live}"
 
 
-def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:
+def _collect_facts(
+    rows: Rows, options: MapOptions, redaction: Redaction, where: str
+) -> Mapping[str, Any]:
     """Return the facts of a map that need no model; names of columns are redacted."""
     return {
         "rows": len(rows),

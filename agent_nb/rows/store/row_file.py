@@ -146,14 +146,14 @@ class RowFile:
         for _ in range(TRIES):
             state = read_file_state(self.path)
             handle = self._handle
-            if handle is not None and self._serves(handle, state, writes=writes):
+            if handle is not None and self._can_serve(handle, state, writes=writes):
                 if handle.refresh(state):
                     self._check(handle.connection)
                 return handle
             self._switch_to(state, writes=writes)
         raise self._fault("it is replaced again and again", "Run the cell again later.")
 
-    def _serves(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
+    def _can_serve(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
         """Return whether a handle can stay in use while the file at the path has this state."""
         if writes:
             return handle.writes and handle.is_of(state)

@@ -140,7 +140,7 @@ class DaskRows:
     async def _ask(self, row: Row) -> Answered:
         if self._looking is None:
             self._client.subscribe_topic(self._topic, partial(_count, self._begun))
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self._follow_workers())
         for attempt in range(1, MOST + 1):
             name = await self._free_worker()
             if not name:
@@ -201,7 +201,7 @@ class DaskRows:
         while name in self._shares and not self._down:
             await self._moved.wait()
 
-    async def _look(self) -> None:
+    async def _follow_workers(self) -> None:
         """Follow the workers of the cluster until the map is closed."""
         answered = time.monotonic()
         while True:
@@ -246,7 +246,7 @@ class DaskRows:
                     )
                 for name, version in versions.items():
                     if isinstance(version, ANSWERS):
-                        self._unfit[name] = _unfit(name, version)
+                        self._unfit[name] = _explain_unfit(name, version)
         return [name for name in workers if self._unfit.get(name) == ""]
 
     async def _stop(self) -> None:
@@ -301,7 +301,7 @@ def _lost(fault: BaseException) -> str:
     return f"The Dask client has lost its cluster, or was closed ({_reason(fault)}). Run the map again with another client: what is done is kept."
 
 
-def _unfit(name: str, version: object) -> str:
+def _explain_unfit(name: str, version: object) -> str:
     """Return why a worker of this `version` gets no rows, "" if it does."""
     if version == __version__:
         return ""

@@ -63,7 +63,7 @@ class Shares:
             *(n for n in self._now if n in present),
             *(n for n in present if n not in self._now),
         ]
-        rates = self._grant(names, _split(self._rpm, len(names)), now)
+        rates = self._grant_rates(names, _split(self._rpm, len(names)), now)
         rows = _split(self._rows, len(names))
         fresh = {name: Share(*each) for name, *each in zip(names, rows, rates, strict=True)}
         if fresh == self._now:
@@ -74,7 +74,7 @@ class Shares:
         self._now = fresh
         self.issue += 1
 
-    def _grant(self, names: list[str], wanted: list[int], now: float) -> list[int]:
+    def _grant_rates(self, names: list[str], wanted: list[int], now: float) -> list[int]:
         """Return, for each worker, how many of the `wanted` requests per minute it may use now."""
         self._reduced = [each for each in self._reduced if now - each[0] < WINDOW]
         peaks = {name: share.rpm for name, share in self._now.items()}  # highest within the window

@@ -68,7 +68,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
     }
     spec = AgentSpec(
         model=model,
-        addresses=_addresses(agent),
+        addresses=_list_addresses(agent),
         options=options,
         tools=make_references(agent.tools),
         output=None if agent.output is None else _describe_type(agent.output),
@@ -85,7 +85,7 @@ def agent_of(spec: AgentSpec) -> Configuration:
         )
     agent = Configuration(spec.model, tools, namespace={}, **spec.options)
     models = agent.choice.models
-    for address, here, model in zip(spec.addresses, _addresses(agent), models, strict=False):
+    for address, here, model in zip(spec.addresses, _list_addresses(agent), models, strict=False):
         if address != here:
             raise UsageError(
                 f"The model {model.name} is asked at {address or 'no address'}, but the environment of this worker sends it to {here or 'no address'}."
@@ -94,7 +94,7 @@ def agent_of(spec: AgentSpec) -> Configuration:
     return agent if spec.output is None else agent.answering(_type_of(spec.output))
 
 
-def _addresses(agent: Configuration) -> tuple[str, ...]:
+def _list_addresses(agent: Configuration) -> tuple[str, ...]:
     return tuple(str(getattr(model, "address", "")) for model in agent.choice.models)
 
 

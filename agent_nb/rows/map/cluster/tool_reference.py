@@ -47,7 +47,7 @@ def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
         raise UsageError(
             f"Tools of MCP servers do not travel to workers ({names}). Leave them out, or map without client=."
         )
-    return tuple(ToolReference(tool.name, _locate(tool), _digest(tool)) for tool in tools)
+    return tuple(ToolReference(tool.name, _locate(tool), _digest_tool(tool)) for tool in tools)
 
 
 def find_tool(reference: ToolReference) -> Tool:
@@ -68,7 +68,7 @@ def find_tool(reference: ToolReference) -> Tool:
         ) from None
     spec = msgspec.structs.replace(imported.spec, name=reference.name)
     tool = msgspec.structs.replace(imported, spec=spec)
-    if _digest(tool) != reference.digest:
+    if _digest_tool(tool) != reference.digest:
         raise UsageError(
             f"The tool {reference.name!r} is another one here: {reference.where} has other parameters or another description."
             " Install the same version of it on every worker."
@@ -88,13 +88,15 @@ def _locate(tool: Tool) -> str:
         reason = "is an agent, which may hold keys"
     elif tool.name in _KERNEL or (tool.declared and tool.uses_kernel):
         reason = "lives in the kernel"
-    elif _makes(Toolset.installed().get(tool.name), tool):
+    elif _makes_same_tool(Toolset.installed().get(tool.name), tool):
         return f"{INSTALLED}:{tool.name}"
     elif module == "__main__":
         reason = "is a function of the notebook"
     elif "<" in name or "." in name or not name:
         reason = "is not a function at the top level of a module"
-    elif name_in_module := next((each for each in names if _makes(members.get(each), tool)), ""):
+    elif name_in_module := next(
+        (each for each in names if _makes_same_tool(members.get(each), tool)), ""
+    ):
         return f"{module}:{name_in_module}"
     else:
         reason = f"is not what {module}.{name} is"
@@ -104,7 +106,7 @@ def _locate(tool: Tool) -> str:
     )
 
 
-def _makes(value: Any, tool: Tool) -> bool:
+def _makes_same_tool(value: Any, tool: Tool) -> bool:
     """Return whether a value of a module becomes the same tool, perhaps with another name."""
     try:
         other = as_tool(value)
@@ -118,7 +120,7 @@ def _makes(value: Any, tool: Tool) -> bool:
     )
 
 
-def _digest(tool: Tool) -> str:
+def _digest_tool(tool: Tool) -> str:
     return digest_value([tool.name, tool.spec.description, tool.spec.parameters])
 
 

@@ -77,7 +77,7 @@ def describe_store(id_: str, store: Store) -> dict[str, str]:
 
 
 def locate_map(log: Iterable[Event]) -> MapLocation | None:
-    """Return where the rows of a recorded map are stored; None if the log is not that of a map."""
+    """Return where the rows of a recorded map are stored; None if the log is not of a map."""
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), RunStart())
     map_setting = start.settings.get(MAP)
     fields = map_setting if isinstance(map_setting, Mapping) else {}

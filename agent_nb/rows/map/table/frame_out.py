@@ -61,7 +61,7 @@ def frame_out(
             _explain_pending(each, why) if each.status == "pending" else each for each in ordered
         ]
     repeats = None if len(ordered) == len(rows) else positions
-    return add_columns(rows, repeats, [*_columns(ordered, repeats, output), *more])
+    return add_columns(rows, repeats, [*_make_columns(ordered, repeats, output), *more])
 
 
 def add_columns(
@@ -101,7 +101,7 @@ def _explain_pending(result: RowResult, why: str) -> RowResult:
     return msgspec.structs.replace(result, error=f"not asked: {why}")
 
 
-def _columns(
+def _make_columns(
     results: Sequence[RowResult], repeats: Sequence[int] | None, output: OutputType | None
 ) -> list[tuple[str, Column]]:
     """Return the columns of the results, with the names that they get if those are free."""

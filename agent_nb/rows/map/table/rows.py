@@ -153,16 +153,16 @@ def cell_value(value: Any) -> Any:
     return None if type(value) is float and value != value else value  # noqa: PLR0124  (NaN)
 
 
-def _pandas(frame: Any, limit: int | None) -> Rows:
+def _read_pandas(frame: Any, limit: int | None) -> Rows:
     selected = frame.iloc[:limit].copy(deep=False)
     return Rows("pandas", selected, list(selected.columns), lambda at: selected.iloc[:, at].array)
 
 
 def _pandas_series(series: Any, limit: int | None) -> Rows:
-    return _pandas(series.to_frame(TEXT if series.name is None else series.name), limit)
+    return _read_pandas(series.to_frame(TEXT if series.name is None else series.name), limit)
 
 
-def _polars(frame: Any, limit: int | None) -> Rows:
+def _read_polars(frame: Any, limit: int | None) -> Rows:
     selected = frame.clone() if limit is None else frame.head(limit)
     return Rows(
         "polars", selected, selected.columns, lambda at: _PolarsColumn(selected.to_series(at))
@@ -170,7 +170,7 @@ def _polars(frame: Any, limit: int | None) -> Rows:
 
 
 def _polars_series(series: Any, limit: int | None) -> Rows:
-    return _polars(series.to_frame(series.name or TEXT), limit)
+    return _read_polars(series.to_frame(series.name or TEXT), limit)
 
 
 def _refuse_lazy(frame: Any, limit: int | None) -> Rows:
@@ -227,9 +227,9 @@ def _describe_mixed(position: int, item: Any, wanted: type) -> str:
 
 #: Readers by the name of a class or base class of the data; other data is read as a list of items.
 _FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {
-    "pandas.DataFrame": _pandas,
+    "pandas.DataFrame": _read_pandas,
     "pandas.Series": _pandas_series,
-    "polars.DataFrame": _polars,
+    "polars.DataFrame": _read_polars,
     "polars.Series": _polars_series,
     "polars.LazyFrame": _refuse_lazy,
 }
