@@ -29,7 +29,7 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def difference(self) -> float | None:
-        """The mean difference, b minus a, over the rows with both scores; None without such rows."""
+        """The mean difference, b minus a, over the rows with both scores; None if no row has."""
         return self.statistic.value
 
     @property

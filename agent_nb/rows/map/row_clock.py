@@ -12,7 +12,7 @@ import anyio
 
 
 class RowClock:
-    """Moves the deadline of `scope` back by each wait; `waited`: the seconds of all waits.
+    """Extends the deadline of `scope` by each wait; `waited`: the seconds of all waits.
 
     `now` returns seconds, on the clock of the scope's deadline.
     """

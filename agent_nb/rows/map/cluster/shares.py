@@ -7,7 +7,7 @@ Rules
   next row goes to the worker with most free places for rows.
 - A reduced share of requests per minute becomes free for another worker only after `WINDOW`
   seconds, because the first worker may have used it just before. So a worker that replaces a lost
-  one waits, and the sum exceeds the limit in no window.
+  one waits, and the sum of the shares never exceeds the limit.
 """
 
 from __future__ import annotations
