@@ -7,6 +7,7 @@ written.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 
@@ -61,6 +62,9 @@ def _strip_filter() -> int:
     """Copy a notebook from stdin to stdout without its records; unchanged if it has none."""
     from ..record import NotebookRuns
 
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(newline="")  # line ends stay as they are
     text = sys.stdin.read()
     try:
         nb = json.loads(text)

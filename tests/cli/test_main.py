@@ -135,6 +135,14 @@ def test_strip_passes_a_file_without_records_through_unchanged(capsys, monkeypat
     assert capsys.readouterr().out == text
 
 
+def test_strip_as_a_filter_keeps_line_ends(monkeypatch, capfdbinary):
+    text = b'{"cells": [],\r\n "metadata": {}}\r\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["strip"]) == 0
+    assert capfdbinary.readouterr().out == text
+
+
+
 def test_events_as_json_lines(notebook, capsys):
     assert main(["events", str(notebook), "--json"]) == 0
     lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]

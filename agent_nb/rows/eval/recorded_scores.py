@@ -45,7 +45,7 @@ def scores_payload(
         return {
             **head,
             "count": len(values),
-            "mean": exact_mean(scored_values),
+            "mean": exact_mean(scored_values) if scored_values else None,
             "digest": digest_value(values),
         }
     rows = [[c.position, c.repeat] for c in candidates]

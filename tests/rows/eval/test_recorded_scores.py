@@ -76,3 +76,7 @@ def test_many_scores_are_kept_as_a_digest():
     scores[7] = 0.5
     (change,) = compare_scores(old, payload(scores, expected=["x"] * len(scores))).changes
     assert change.text == f"{HEAD}some of its 5,001 scores"
+
+
+def test_an_evaluation_of_many_rows_without_a_score_has_no_mean():
+    assert payload([None] * (MOST + 1))["mean"] is None
