@@ -1,7 +1,7 @@
 """Formats of other systems: each plug-in package reads and writes one.
 
-Read `base` first: what a format is. `convert` reads a whole stream and writes another,
-`foreign_stream` reads one that is still coming, `sources` says what can be read from.
+Read `base` first: it defines a format. `convert` translates a whole stream into another format,
+`foreign_stream` reads a stream item by item as it arrives, `sources` lists what can be read.
 
 Order: call_matching, coerce, foreign_values, lines, losses, passthrough, provenance, replies,
   sources, times, usage

@@ -10,13 +10,12 @@ decoder or encoder (`contract`).
 
 Rules
 - The events of a stream do not depend on how its bytes are chunked. Time counts only through
-  `tick`, which a live watcher calls after each piece and while none comes. Live deltas are among
-  the events (`type == "delta"`); since every block is closed by its complete event, they may be
-  left out.
+  `tick`, which a live watcher calls after each piece and while it waits for one. Live deltas are
+  among the events (`type == "delta"`). A caller may drop them: a complete event closes each block.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
   `extra[codec]`; both come out unchanged.
-- Nothing canonical is hidden in a foreign field: what has no field in a format is lost. Every loss
-  is listed in `lossy`, counted in `losses`, and refused with `strict` (WireError).
+- A writer hides nothing in a foreign field: a value without a field in the format is lost. Every
+  loss is listed in `lossy`, counted in `losses`, and refused with `strict` (WireError).
 - An encoder yields complete units of text: a JSON line without its newline, or an SSE frame with
   its blank line.
 - No exception but WireError (strict) escapes, whatever the bytes.
@@ -39,11 +38,11 @@ from .stream_encoder import DETAILS, Capabilities, StreamEncoder
 
 
 class Codec(msgspec.Struct, frozen=True, kw_only=True):
-    """One format: how it is read and written, and what of a run it can carry."""
+    """One format: its reader and writer, and the parts of a run that it can carry."""
 
     name: str
     title: str
-    #: Its usual framing; either is read.
+    #: The framing it is written in by default; both framings can be read.
     framing: Framing
     reader: Callable[[Losses], Reader]
     writer: Callable[[Losses, Options], Writer]
@@ -53,11 +52,12 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     carries: Mapping[str, frozenset[str]]
     #: `kind` or `kind.field` that it cannot carry -> the reason.
     lossy: Mapping[str, str]
-    #: Kinds that appear when a run of ours is read back: nodes, statuses that the format demands.
+    #: Kinds that a run of ours gains when it is written and read back, because the format demands
+    #: them: nodes, statuses.
     adds: frozenset[str] = frozenset()
     #: The envelope fields that it carries.
     envelope: frozenset[str] = frozenset()
-    #: Its variants, written `name:form`; the first is the default.
+    #: Its variants, which users write as `name:form`; the first is the default.
     forms: tuple[str, ...] = ("",)
     #: It has a place for the events of sub-agents.
     nests: bool = False
@@ -65,14 +65,14 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     interleaves: bool = False
     #: It uses the name and id of an SSE frame.
     framed: bool = False
-    #: It repeats a text whole after its pieces.
+    #: It can send a whole text after the pieces, which then replaces them.
     replies: bool = False
-    #: Its streams may stop without an end marker: a run whose answer came whole is done. In other
-    #: formats a run without its end is interrupted.
+    #: Its streams may stop without an end marker: a run with a complete answer then counts as done.
+    #: In other formats a run without an end marker is interrupted.
     may_lack_end: bool = False
     #: HTTP headers that its receivers need.
     headers: Mapping[str, str] = {}
-    #: A decoder and an encoder to use instead of those made of `reader` and `writer`.
+    #: A faster decoder and encoder, used instead of those built from `reader` and `writer`.
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
     @property

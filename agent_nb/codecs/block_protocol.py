@@ -1,15 +1,14 @@
 """Protocols whose blocks have start, delta and end lines that name the block's id (AG-UI, the UI
 message stream).
 
-Why shared: the two differ in names only. A start is an empty delta, so that a stream translated
-live keeps its lines in order; a stored block holds what its start and end lines said in its note.
+Why shared: the two protocols differ in names only.
 
 Rules
-- What ends the run closes open blocks as incomplete. A delta without a start opens its block
-  silently.
-- A start of an open block begins another block. A call that begins again gets another id.
-- Only the type and text of a line are drawn; ids, names and roles are in the note of an imported
-  line.
+- A start line becomes an empty delta, so that a stream translated live keeps its lines in order.
+- The end of the run closes open blocks as incomplete. A delta without a start opens its block.
+- A second start of an open block begins another block. A call that begins again gets another id.
+- An event holds only the type and text of its lines; their ids, names and roles, and those of the
+  start and end lines, are kept in the event's note.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ class BlockForm(msgspec.Struct, frozen=True):
 
 
 class BlockReader:
-    """Reads the blocks of one stream; `calls` are those of its run."""
+    """Reads the blocks of one stream; `calls` matches lines to the calls of its run."""
 
     def __init__(self, run: RunBuilder, blocks: Blocks, calls: CallMatcher) -> None:
         self._run, self._blocks, self._calls = run, blocks, calls
 
     def start(self, form: BlockForm, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
-        """Read a start line. An open block of that id is cut off before."""
+        """Read a start line; an open block with the same id first closes as incomplete."""
         key, out = form.key(obj), list[Event]()
         if cut := self._blocks.take(key):
             out.append(self.complete(cut, {}, incomplete=True))
@@ -69,7 +68,7 @@ class BlockReader:
         return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
 
     def delta(self, form: BlockForm, obj: Obj) -> list[Event]:
-        """Read a delta line; one of no open call, or without text, is unknown."""
+        """Read a delta line; a line without text, or for a call that is not open, is unknown."""
         text, key = obj.get(form.text), form.key(obj)
         block = self._blocks.get(key)
         if not isinstance(text, str) or (form.of == "call" and block is None):
@@ -82,7 +81,7 @@ class BlockReader:
         return [self._blocks.add(block, text, obj, {"type": form.delta, form.text: text}, ts)]
 
     def end(self, form: BlockForm, obj: Obj) -> list[Event]:
-        """Read an end line; one of no open block is unknown."""
+        """Read an end line; it is unknown if its block is not open."""
         block = self._blocks.take(form.key(obj))
         if block is None:
             return self._run.unknown(obj)
@@ -120,7 +119,7 @@ def _wire_id(block: OpenBlock) -> str:
 
 
 class BlockWriter:
-    """Writes imported blocks as they came. `forms`: kind of event -> how it is written."""
+    """Writes imported blocks back unchanged. `forms`: kind of event -> how it is written."""
 
     def __init__(self, forms: Mapping[str, BlockForm], live: LiveBlocks) -> None:
         self._forms, self._live = forms, live

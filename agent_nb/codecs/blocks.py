@@ -3,9 +3,10 @@
 Rules
 - A delta is passed on at once; when its block closes, the complete event follows with `chunks`
   (lengths and times of the deltas).
-- At most one block opened by its first delta is open: another such delta closes it. Blocks opened
-  by a line, and calls, stay open beside each other until they are taken.
-- Open blocks are held, past ones never: memory does not grow with the stream.
+- Text without a start line opens a block with its first delta. Only one such block is open at a
+  time: the first delta of another closes it. Calls, and blocks with a start line, may be open side
+  by side until they are taken.
+- Only open blocks are kept, so memory does not grow with the stream.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _EMPTY: Mapping[str, Any] = {}
 class OpenBlock:
     """A block in progress.
 
-    `of`: what it becomes (`think`, `respond`, `call`, `user`). `key`: what the stream calls it.
-    `where`: its `path` and `span`. Notes hold what the canonical fields do not say of a line; that
-    of each line is derived from the one before, and only those which cannot be are stored.
+    `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
+    `where`: its `path` and `span`. The note of a line keeps whatever the canonical fields do not.
+    A note that follows from the note before, such as the next sequence number, is not stored.
     """
 
     __slots__ = (
@@ -67,11 +68,11 @@ class OpenBlock:
         self.frame = dict(frame)  # notes of the lines that opened the block
         self.texts: list[str] = []
         self.lengths: list[tuple[int, int]] = []
-        self.note: dict[str, Any] = {}  # of the first line
-        self.lines: dict[str, Any] = {}  # of lines whose note does not follow from the one before
-        self.base = self.note  # the note that the coming lines follow from,
-        self.first = 0  # the number of its line,
-        self.since = 0  # and the milliseconds since
+        self.note: dict[str, Any] = {}  # the note of the first line
+        self.lines: dict[str, Any] = {}  # line number -> each later note that had to be stored
+        self.base = self.note  # the newest stored note, from which the next ones follow
+        self.first = 0  # the line number of `base`
+        self.since = 0  # milliseconds since the line of `base`
         self.ts = 0.0
 
     @property
@@ -82,7 +83,7 @@ class OpenBlock:
     def add(self, text: str, note: dict[str, Any], gap: int, shifts: Mapping[str, Shift]) -> None:
         """Append the text of a line, with its note and the milliseconds before it.
 
-        A note is stored only if it is not what `shift_note` expects from the last stored one.
+        The note is stored only if `shift_note` cannot derive it from the last stored one.
         """
         count = len(self.lengths)
         self.since += gap
@@ -96,7 +97,7 @@ class OpenBlock:
         self.lengths.append((len(text), gap))
 
     def gap(self, ts: float, start: float) -> int:
-        """Return the milliseconds since the piece before, or since the `start` of the run."""
+        """Return the milliseconds since the previous delta, or since the `start` of the run."""
         before = self.ts if self.lengths else start
         self.ts = max(self.ts, ts)
         return max(round((ts - before) * 1000), 0) if ts and before else 0
@@ -111,8 +112,8 @@ class Blocks:
 
     `shifts`: the fields that count on from line to line, as a sequence number does (see
     `passthrough`). `prefix` makes block ids unique where several readers build one run. In the
-    methods `obj` is a line as it came and `drawn` the same line as we would write it; their
-    difference is the line's note. `ts` is its time in epoch seconds, 0 for none.
+    methods `obj` is a line of the stream and `drawn` the same line as we would write it; their
+    difference is the line's note. `ts` is the line's time in epoch seconds, 0 if unknown.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class Blocks:
         ts: float = 0.0,
         where: Mapping[str, Any] = _EMPTY,
     ) -> list[Event]:
-        """Take a delta of text or reasoning: close what else is open, pass the delta on."""
+        """Add a delta of text or reasoning; if another text is open, it closes first."""
         out: list[Event] = []
         block = self._text
         if block is None or (block.of, block.key, block.where) != (of, key, where):
@@ -149,7 +150,7 @@ class Blocks:
     def close(
         self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False
     ) -> list[Event]:
-        """Close the open text, if any; `note` is added to its own."""
+        """Close the open text, if any; `note` is added to the note of the text."""
         block, self._text = self._text, None
         if block is None:
             return []
@@ -174,7 +175,7 @@ class Blocks:
         ts: float = 0.0,
         where: Mapping[str, Any] = _EMPTY,
     ) -> list[Event]:
-        """Take a piece of the arguments of the call `key`; open text closes first."""
+        """Add a piece of the arguments of the call `key`; open text closes first."""
         out = self.close()
         block = self._keyed.get(key)
         if block is None:
@@ -192,7 +193,7 @@ class Blocks:
         ts: float = 0.0,
         where: Mapping[str, Any] = _EMPTY,
     ) -> Delta:
-        """Open the block `key` by a line whose note is in `frame`; return its empty delta."""
+        """Open the block `key` at its start line, whose note is `frame`; return an empty delta."""
         block = self._keyed[key] = self._new(of, key, where, name=name, frame=frame)
         self._gap(block, ts)
         return self._delta(block, block.frame, ts)
@@ -205,7 +206,7 @@ class Blocks:
         drawn: Mapping[str, Any],
         ts: float = 0.0,
     ) -> Delta:
-        """Take a delta of an open block."""
+        """Add a delta to an open block."""
         note = note_difference(obj, drawn)
         block.add(text, note, self._gap(block, ts), self._shifts)
         return self._delta(block, note, ts, text)
@@ -223,7 +224,7 @@ class Blocks:
         return list(self._keyed.values())
 
     def complete(self, block: OpenBlock, cls: type[E], note: Mapping[str, Any], **fields: Any) -> E:
-        """Return the event of a block that a line opened."""
+        """Return the event of a block that has a start line."""
         return self._event(cls, block, {**block.frame, **note}, **fields)
 
     def complete_call(
@@ -235,7 +236,7 @@ class Blocks:
     def _event(
         self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any
     ) -> E:
-        """Return the complete event of a block; a kind without `chunks` has them in its note."""
+        """Return the complete event of a block; a kind without `chunks` keeps them in its note."""
         full_note = {
             **block.note,
             **({"lines": block.lines} if block.lines else {}),

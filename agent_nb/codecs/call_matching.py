@@ -1,16 +1,17 @@
-"""Which call a line belongs to, in protocols that give calls no ids, or reuse them.
+"""Match each line about a call to its call, in protocols that give calls no ids, or reuse them.
 
-Why: without ids, two parallel calls to one tool look alike. The oldest open call of that name is
-taken, as all known receivers of these protocols do; where there are several, the match is marked as
-a guess.
+Why: without ids, two parallel calls to one tool look alike. The matcher takes the oldest open call
+of that tool, as all known receivers of these protocols do; if several are open, it marks the match
+as a guess.
 
 Rules
-- A given id always wins. A generated id is unique in the stream and its call is `synthetic`.
-- An id that a new call reuses after its call has ended gets a number (`c1#2`), so that ids are
-  unique in a run.
-- A line about a tool that was not called opens an implicit call, once; its progress and its result
-  belong to it. Late lines about an ended call are that call's.
-- Open calls are held, and the newest `REMEMBERED` ids of ended ones.
+- An id in the line always decides. A generated id is unique in the stream, and its call is
+  `synthetic`.
+- When a new call reuses the id of an ended one, its id gets a number (`c1#2`): ids stay unique in a
+  run.
+- A line about a tool that was not called opens an implicit call, once; later lines about that tool
+  belong to it. A late line about an ended call belongs to that call.
+- The matcher keeps all open calls, and the newest `REMEMBERED` ids of ended ones.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ CallState = Literal["", "open", "over"]
 class Match(msgspec.Struct, frozen=True):
     """The call that a line belongs to.
 
-    `guess`: several open calls fit, the oldest is taken; `implicit`: no line opened it, so this one
-    does.
+    `guess`: several open calls fit, and the oldest is taken. `implicit`: no earlier line opened the
+    call, so this line does.
     """
 
     call_id: str
@@ -38,7 +39,7 @@ class Match(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> dict[str, str]:
-        """What goes into the note of the event: that the match is a guess."""
+        """The entry for the event's note if the match is a guess, else {}."""
         return {"guess": GUESS} if self.guess else {}
 
 
@@ -119,11 +120,11 @@ class CallMatcher:
 
     def clear(self) -> None:
         """Begin another run: forget all calls."""
-        for known in (self._open, self._names, self._ids, self._past):
-            known.clear()
+        for table in (self._open, self._names, self._ids, self._past):
+            table.clear()
 
     def _unused_id(self, wire_id: str) -> str:
-        """Return our id of an open call, or an unused one ("" for no wire id)."""
+        """Return our id of the open call with a wire id, else an unused id ("" for no wire id)."""
         uses = self._past.get(wire_id, 0)
         return self._ids.get(wire_id) or (f"{wire_id}#{uses + 1}" if wire_id and uses else wire_id)
 

@@ -4,9 +4,9 @@ journals and our server.
 Lossless by definition: every kind and field, unknown types and fields included. Live deltas are
 written too if they are fed in; files leave them out, because complete events hold them as `chunks`.
 
-Why its own decoder and encoder: every recorded run passes through them, and a block of lines
-decodes in one call. Rules: a block in which any line is not exactly a canonical event is read again
-line by line; results never depend on the chunking.
+Why its own decoder and encoder: every recorded run passes through them, so they decode a whole
+block of lines in one call. Rules: if any line of a block is not exactly one canonical event, the
+block is read again line by line; the events never depend on the chunking.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class CanonicalDecoder:
         self.losses = Losses(strict=strict)
         self._unframer: Unframer | None = None
         self._begun = False
-        self._held: list[bytes] = []  # of the line that is not complete
-        self._size = 0  # of it, in bytes
+        self._held: list[bytes] = []  # the pieces of the incomplete line
+        self._size = 0  # their size in bytes
 
     def feed(self, data: bytes | str) -> list[Event]:
         """Return the events that `data` completes."""
@@ -64,7 +64,7 @@ class CanonicalDecoder:
         return []
 
     def close(self) -> list[Event]:
-        """Return what the last line without a newline holds."""
+        """Return the events of a last line that lacks its newline."""
         if self._unframer is not None:
             return self._convert_items(self._unframer.close())
         rest, self._held, self._size = b"".join(self._held), [], 0
@@ -92,8 +92,8 @@ class CanonicalDecoder:
             events: list[Event] = list(_decoder.decode_lines(block))
         except (ValueError, RecursionError):
             return self._decode_each_line(block)
-        # msgspec reads values whatever stands between them: each line holds exactly one if every
-        # line break is between two objects and there are as many events as lines
+        # msgspec ignores line breaks between and inside values: each line holds exactly one object
+        # if every line break stands between two objects and there are as many events as lines
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         whole_lines = len(events) == lines == block.count(b"}\n{") + 1
         return events if whole_lines else self._decode_each_line(block)
@@ -191,6 +191,6 @@ codec = Codec(
     envelope=frozenset(Event.__struct_fields__),
     nests=True,
     interleaves=True,
-    may_lack_end=True,  # objects written by hand; a log of ours has numbers, see Settler
+    may_lack_end=True,  # for events written by hand; `Settler` knows our own logs by their numbers
     fast=(CanonicalDecoder, CanonicalEncoder),
 )

@@ -1,6 +1,7 @@
-"""Checks that writers share: count the losses inside a field that a format carries.
+"""Checks that writers share: count what is lost inside fields that a format does carry.
 
-The encoder counts the fields and events that it does not carry at all.
+Why apart: the encoder counts fields and events that the format lacks altogether. Only a writer
+knows, for example, that its format has two statuses of a result.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ def check_result(
 
 
 def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> None:
-    """Count the counts of a step that a format with token counts only cannot hold.
+    """Count as lost the figures of a step that a format with token counts alone cannot hold.
 
-    `all_tokens`: the format also counts thoughts, and tokens written to a cache.
+    `all_tokens`: the format also holds tokens of thoughts, and tokens written to a cache.
     """
     step = event.step
     uncounted = not all_tokens and (step.reasoning or step.cache_written)
     if uncounted or step.duration or step.ttft is not None or step.cost is not None:
-        some = " of input, output and those read from a cache" if not all_tokens else ""
-        losses.add("metric.step", f"only tokens{some} are counted here")
+        named = " of input, output and those read from a cache" if not all_tokens else ""
+        losses.add("metric.step", f"only tokens{named} are counted here")
 
 
 def is_question(losses: Losses, event: Approval, word: str) -> bool:
-    """Return whether an approval is a question. An answer is counted as lost.
+    """Return whether an approval event is the question; count an answer as lost.
 
-    `word`: what the format calls its units, for the reason of the loss.
+    `word`: the format's name for its units (an event, a frame), for the reason of the loss.
     """
     if event.stage == "requested":
         return True
@@ -54,21 +55,24 @@ def is_question(losses: Losses, event: Approval, word: str) -> bool:
 
 
 def is_nested(losses: Losses, event: Event, why: str) -> bool:
-    """Return whether an event is of a sub-agent; count it as lost then. `why`: the reason."""
+    """Return whether an event belongs to a sub-agent; if so, count it as lost for reason `why`."""
     if event.span:
         losses.add(f"nested {event.type}", why)
     return bool(event.span)
 
 
 class LastError:
-    """The newest error of a run, in formats whose errors are terminal; count the others."""
+    """Keeps the newest error of a run for formats in which an error ends the run.
+
+    An error that did not end the run counts as lost.
+    """
 
     def __init__(self, losses: Losses, why: str) -> None:
         self._losses, self._why = losses, why
         self._error: Error | None = None
 
     def add(self, error: Error) -> None:
-        """Take an error; the one before did not end the run."""
+        """Keep an error; the previous one did not end the run and is lost."""
         self.drop()
         self._error = error
 

@@ -5,11 +5,11 @@ chunks of bytes, or lines without their ends. Accepting only one of these would 
 every notebook.
 
 Rules
-- A text item that is one JSON object is a line, with or without its newline; printed over several
-  lines (an example from a document) it is joined to one.
-- The first two texts decide between chunks and SSE lines without their ends; only the first is held
-  for that.
-- An item that cannot be read raises UsageError, which names what can.
+- A text item that is one JSON object counts as a line, with or without its newline. An object
+  printed over several lines (an example from a document) is joined to one.
+- The first two texts show whether texts are chunks, or SSE lines without their line ends; until
+  then only the first is held.
+- An item that cannot be read raises UsageError, which names the types that can.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ItemCoercer:
         return [held] if held else []
 
     def _feed_text(self, data: bytes) -> list[Piece]:
-        """Return a text completed to a line; hold the first that may be an SSE line without end."""
+        """Return a text with its line end; hold a first text that may be a whole SSE line."""
         if self._held is not None:
             return self._decide(data)
         if (
@@ -135,7 +135,7 @@ def is_json(data: bytes) -> bool:
 
 
 def piece_of(item: Any) -> Piece:
-    """Return an item as bytes, a mapping or an event. Raises UsageError if its type is unknown."""
+    """Return an item as bytes, mapping or event. Raises UsageError if its type is unknown."""
     if isinstance(item, Event):
         return _plain_event(item)
     if isinstance(item, Mapping):
@@ -174,7 +174,7 @@ def suggest_adapter(kind: type | None) -> str:
 
 
 def _draw_frame(item: Any) -> bytes:
-    """Draw the SSE event of a client library (attributes `event`, `data`, `id`) as a frame."""
+    """Return the SSE event of a client library (attributes `event`, `data`, `id`) as a frame."""
     event, number = getattr(item, "event", None), getattr(item, "id", None)
     head = (
         f"id: {number}\n"
@@ -198,9 +198,9 @@ def _to_object(item: Any) -> Any:
             dump(mode="json", by_alias=True), dump(mode="json", by_alias=True, exclude_unset=True)
         )
     for name in ("to_dict", "_asdict"):
-        own = getattr(item, name, None)
-        if callable(own) and not isinstance(item, type):
-            return own()
+        method = getattr(item, name, None)
+        if callable(method) and not isinstance(item, type):
+            return method()
     try:
         return msgspec.to_builtins(item)
     except (TypeError, RecursionError):

@@ -1,7 +1,7 @@
-"""What decoders, encoders, readers and writers do: the protocols of a codec's parts.
+"""The protocols of a codec's parts: decoder, encoder, reader and writer.
 
-A decoder is the framing and a format's reader, an encoder a format's writer and the framing; see
-`base`.
+A decoder unframes bytes and passes the objects to the format's reader. An encoder frames the
+objects that the format's writer returns. See `base` for the rules of all four.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Decoder(Protocol):
         """Return the events that `data` completes."""
 
     def read(self, obj: Any) -> list[Event]:
-        """Return the events of one parsed object (an async iterator of dicts yields such)."""
+        """Return the events of one parsed object, such as a dict from an async iterator."""
 
     def tick(self, now: float) -> list[Event]:
         """Return the events held back long enough at `now` (s, of a monotonic clock).
@@ -49,13 +49,16 @@ class Encoder(Protocol):
         """Return what was held back."""
 
     def items(self, event: Event | None) -> list[Item]:
-        """Return what `feed` (None: `close`) frames, for a server that numbers its own frames."""
+        """Return the items that `feed(event)`, or for None `close()`, would frame.
+
+        A server that numbers its own frames needs them unframed.
+        """
 
 
 class Reader(Protocol):
     """A format's half of a decoder: objects in, events out.
 
-    One that holds back for a time also has `tick`, see Decoder.
+    A reader that holds events back for a time also has `tick`; see Decoder.
     """
 
     def read(self, item: Item) -> list[Event]:
@@ -69,7 +72,7 @@ class Writer(Protocol):
     """A format's half of an encoder: events in, objects out."""
 
     def write(self, event: Event) -> list[Item]:
-        """Return the objects of one event; uncarried fields have been counted before."""
+        """Return the objects of one event; the encoder has counted the fields it cannot carry."""
 
     def close(self) -> list[Item]:
         """Return what was held back."""

@@ -5,9 +5,9 @@ A format is named as its codec, `loom`, or with a form of it, `loom:export`; unn
 detected.
 
 Rules
-- Open blocks are held, past ones never. `decode` returns stored events only: the deltas of a block
-  are in its `chunks`.
-- What was lost on the way is counted in `Losses`, and with `strict` it is a WireError.
+- Memory holds open blocks only. `decode` returns stored events only: the deltas of a block are in
+  its `chunks`.
+- `Losses` counts every part that could not be read or written; with `strict` it raises WireError.
 - A run translated into another format ends properly, even if its source broke off (see
   `events.completion`).
 """
@@ -57,9 +57,9 @@ def decode(
 def logs(
     source: Source, codec: str | None = None, *, losses: Losses | None = None
 ) -> list[EventLog]:
-    """Return one log for each run in `source`, in order of appearance; parameters as of `decode`.
+    """Return one log for each run in `source`, in order of appearance; see `decode`.
 
-    A run that broke off is ended.
+    A run that broke off gets an end.
     """
     stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
@@ -70,7 +70,7 @@ def logs(
 
 
 def _report_losses(stream: ForeignStream, losses: Losses | None) -> None:
-    """Report what was lost. Raises UsageError if the format never became clear."""
+    """Add the losses of a stream to `losses`. Raises UsageError if its format is still unclear."""
     stream.known_codec  # noqa: B018  (raises)
     if losses is not None:
         losses.update(stream.losses)
@@ -101,7 +101,7 @@ def encode(
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a conversion did: events read, texts written, losses in reading and in writing."""
+    """The result of a conversion: numbers of events read and texts written, losses of both."""
 
     source: str
     target: str
@@ -128,16 +128,16 @@ def convert(
     strict: bool = False,
     framing: Framing | None = None,
 ) -> Report:
-    """Translate a stream as it comes, in constant memory. `reader` as the source of `decode`.
+    """Translate a stream as it comes, in constant memory. `reader`: a source, as for `decode`.
 
-    `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; what was
-    written until then stays written.
+    `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; texts
+    written before the error stay written.
     """
     stream, (target, form) = ForeignStream(from_, strict=strict), named(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
     events = _events(stream, _flush_between(read_items(reader), writer), clock)
-    # what has been written is flushed before the next item is read: the source may be live
+    # `_flush_between` flushes the output before each read, because a live source may pause
     read = written = 0
     for event in _prepare_events(stream, target.name, events):
         if event.type != "delta":
@@ -177,7 +177,7 @@ def convert_files(
 def _events(
     stream: ForeignStream, items: Iterable[Any], clock: Callable[[], float] | None = None
 ) -> Iterator[Event]:
-    """Yield the events of a stream; with a `clock`, those held back come after their time."""
+    """Yield the events of a stream; a `clock` releases those that the codec holds for a time."""
     for item in items:
         yield from stream.feed(item)
         if clock is not None:
@@ -197,14 +197,14 @@ def _end_runs(stream: ForeignStream, events: Iterable[Event]) -> Iterator[Event]
 
 
 def _prepare_events(stream: ForeignStream, target: str, events: Iterator[Event]) -> Iterator[Event]:
-    """Yield the events numbered; if `target` is another format, also the ends that are missing."""
+    """Yield the events numbered; if `target` is another format, add missing ends of runs."""
     numberer = Numberer()
     first = next(events, None)
     if first is None:
         return
     all_events = chain([first], events)
-    own = stream.known_codec.name == target
-    yield from map(numberer.feed, all_events if own else _end_runs(stream, all_events))
+    same_format = stream.known_codec.name == target
+    yield from map(numberer.feed, all_events if same_format else _end_runs(stream, all_events))
 
 
 def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:

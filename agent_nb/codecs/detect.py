@@ -39,9 +39,9 @@ def rank_codecs(head: bytes | str) -> list[tuple[float, str]]:
     """
     text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    whole = lines[:-1] or lines
-    known = sorted(list_plugins("codecs"), key=lambda name: (name != "canonical", name))
-    scored = [(_score(name, whole[:LINES]), name) for name in known]
+    complete_lines = lines[:-1] or lines
+    names = sorted(list_plugins("codecs"), key=lambda name: (name != "canonical", name))
+    scored = [(_score(name, complete_lines[:LINES]), name) for name in names]
     return sorted(scored, key=lambda entry: -entry[0])
 
 
@@ -67,11 +67,11 @@ def detect(head: bytes | str) -> Codec:
 
 
 class Detector:
-    """Collect the beginning of a stream until its format is clear."""
+    """Collects the beginning of a stream until its format is clear."""
 
     def __init__(self) -> None:
         self.head = b""
-        self._lines = 0  # of the head when it was last scored
+        self._lines = 0  # lines in the head when it was last scored
 
     def feed(self, data: bytes) -> bool:
         """Take the next bytes; return whether the head suffices to decide."""

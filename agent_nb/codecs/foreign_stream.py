@@ -1,8 +1,9 @@
 """Read the items of one stream in any format; `decode`, `convert` and `watch` all read through it.
 
 Rules
-- The format is the one named, or detected from the first items, which are held until then.
-- Events pass through unread; a stream that begins with one is canonical.
+- The format is the one named; otherwise the first items are held until they show the format.
+- Items that are events already pass through unchanged; a stream that begins with an event is
+  canonical.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class ForeignStream:
         self._strict = strict
         self._decoder: Decoder | None = None
         self._coercer = ItemCoercer()
-        self._held: list[Piece] = []  # until the format is clear
+        self._held: list[Piece] = []  # pieces that came before the format was clear
         self._detector = Detector()
-        self._item_type: type | None = None  # of the first item
+        self._item_type: type | None = None  # the type of the first item, for hints
 
     @property
     def losses(self) -> Losses:
@@ -79,11 +80,11 @@ class ForeignStream:
         return self._begin_reading() if clear or self._detector.feed(_as_bytes(piece)) else []
 
     def _begin_reading(self) -> list[Event]:
-        held, self._held = self._held, []
+        pieces, self._held = self._held, []
         if self.codec is None:
-            self.codec = named(_CANONICAL)[0] if isinstance(held[0], Event) else self._detect()
+            self.codec = named(_CANONICAL)[0] if isinstance(pieces[0], Event) else self._detect()
         decoder = self._decoder = self.codec.decoder(strict=self._strict)
-        return [event for piece in held for event in self._read(decoder, piece)]
+        return [event for piece in pieces for event in self._read(decoder, piece)]
 
     def _detect(self) -> Codec:
         try:
@@ -98,5 +99,5 @@ class ForeignStream:
 
 
 def _as_bytes(piece: Any) -> bytes:
-    """Return a piece as a detector reads it: an object as a JSON line."""
+    """Return a piece as bytes for the detector: an object becomes a JSON line."""
     return piece if isinstance(piece, bytes) else dumps(nearest_json(piece)[0]).encode() + b"\n"

@@ -1,6 +1,6 @@
-"""Values of foreign objects, read leniently: what has another type than expected counts as absent.
+"""Read values of foreign objects leniently: a value of an unexpected type counts as absent.
 
-Nothing is lost: the note of an imported event keeps the field as it came (`passthrough`).
+Nothing is lost: the note of an imported event keeps the original field (`passthrough`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def parse_json(text: Any) -> Any:
 def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     """Return (arguments, their text) of a call; `value`: an object, or its JSON text.
 
-    The text of an object is "" if its keys are sorted, as a notebook's file sorts them; else it
-    preserves their order.
+    A notebook's file sorts the keys of objects, so the text keeps their original order. It is "" if
+    they are sorted already.
     """
     if isinstance(value, dict):
         return value, "" if _is_sorted(value) else dumps(value)

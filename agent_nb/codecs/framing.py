@@ -1,16 +1,16 @@
 """Bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array.
 
-Why one place: a codec maps one object at a time, whatever separates objects; every protocol here
-occurs in both framings.
+Why one place: every protocol here occurs in both framings, so a codec maps one object at a time and
+does not know how objects are separated.
 
 Rules
 - The first characters decide the framing.
-- `feed` takes bytes or text in any chunking; `close` returns what the last line without a newline
-  holds.
-- What is not JSON is counted in `losses` and skipped; it never stops the stream (unless strict).
+- `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
+- Text that is not JSON is counted in `losses` and skipped; it never stops the stream (unless
+  strict).
 - An object never spans lines. A JSON array of objects is read whole at its end; a text that only
   begins like one is read as lines.
-- The name and id of a frame go to the codec; for one that does not use them they count as lost.
+- An item carries the name and id of its frame to the codec.
 - Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
 
@@ -47,7 +47,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Unframer:
-    """Read one stream: bytes or text in, JSON values out; the framing is detected."""
+    """Reads one stream: bytes or text in, JSON values out; detects the framing."""
 
     def __init__(self, losses: Losses) -> None:
         self.framing: Framing | None = None
@@ -63,7 +63,7 @@ class Unframer:
         return self._parser.feed(chunk) if self._parser is not None else []
 
     def close(self) -> list[Item]:
-        """End the stream: return what is left."""
+        """End the stream: return the values that are left."""
         rest = b""
         if self._parser is None:
             rest = self._begin(b"", last=True)
@@ -71,9 +71,9 @@ class Unframer:
         return [*parser.feed(rest), *parser.close()] if parser is not None else []
 
     def _begin(self, chunk: bytes, *, last: bool) -> bytes:
-        """Choose the parser once the head is clear; return the bytes that it is to read.
+        """Choose the parser once the head shows the framing; return the bytes for the parser.
 
-        Until then they are held, and nothing is returned.
+        Until then the bytes are held, and b"" is returned.
         """
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
@@ -110,7 +110,7 @@ class _Parser(ABC):
         """Return the items held back."""
 
     def _safe(self, read: Callable[[], list[T]]) -> list[T]:
-        """Return what `read` returns; a line over the size limit is counted, not raised."""
+        """Return the result of `read()`; count a WireError (a frame too large), do not raise it."""
         try:
             return read()
         except WireError as fault:
@@ -163,7 +163,7 @@ class _Frames(_Parser):
         return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
 
     def _own(self, number: str | None) -> str | None:
-        """Return an id, None if it is that of the frame before: in SSE an id lasts."""
+        """Return a frame's id, None if the frame before had it too: in SSE an id stays in force."""
         if number == self._last:
             return None
         self._last = number

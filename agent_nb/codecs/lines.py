@@ -1,15 +1,15 @@
-"""Lines of a stream of JSON lines: split at LF and nowhere else.
+"""Split a stream of JSON lines into lines: at LF and nowhere else.
 
-Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and
-others, which may occur unescaped in JSON.
+Why not the standard means: `str.splitlines` and the line readers of HTTP clients also split at
+U+2028, U+0085 and others, which may occur unescaped in JSON.
 
 Rules
-- A line is returned without its LF; a CR before it stays (JSON takes it for white space). Empty
-  lines are lines.
+- A line is returned without its LF; a CR before it stays (JSON treats it as white space). Empty
+  lines are returned too.
 - Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a
   character.
-- A line larger than `limit` (bytes or characters) is skipped to its LF, whatever chunks it comes
-  in, and `on_fault` gets one WireError. The lines around it are returned.
+- A line larger than `limit` (bytes or characters) is skipped up to its LF, however it is chunked,
+  and `on_fault` gets one WireError. The lines around it are returned.
 - Linear time in any chunking. One stream is either bytes or text.
 """
 
@@ -26,32 +26,32 @@ Data = TypeVar("Data", bytes, str)
 
 class LineDecoder(Generic[Data]):
     """Reads one stream of lines. `on_fault` is called with a WireError for each line above
-    `limit`; it may raise it, which drops the rest of that chunk.
+    `limit`; if it raises that error, the rest of the chunk is dropped.
     """
 
     def __init__(self, on_fault: Callable[[WireError], None], *, limit: int = LINE_LIMIT) -> None:
         self._on_fault = on_fault
         self._limit = limit
-        self._pieces: list[Data] = []  # of the incomplete line
+        self._pieces: list[Data] = []  # the pieces of the incomplete line
         self._size = 0
         self._skipping = False  # the incomplete line is too large and was reported
 
     def feed(self, data: Data) -> list[str]:
         """Return the lines that `data` completes."""
         lines, rest = _split(data)
-        done: list[str] = []
+        complete: list[str] = []
         for line in lines:
-            whole = self._end_line(line)
-            if whole is not None and self._fits(whole, len(whole)):
-                done.append(_text(whole))
+            complete_line = self._end_line(line)
+            if complete_line is not None and self._fits(complete_line, len(complete_line)):
+                complete.append(_text(complete_line))
         if rest and not self._skipping:
             self._pieces.append(rest)
             self._size += len(rest)
             if self._size > self._limit:
-                begun, size = _join(self._pieces), self._size
+                beginning, size = _join(self._pieces), self._size
                 self._pieces, self._size, self._skipping = [], 0, True
-                self._fits(begun, size)
-        return done
+                self._fits(beginning, size)
+        return complete
 
     def close(self) -> list[str]:
         """End the stream and return the last line if it had no line break."""
@@ -59,12 +59,12 @@ class LineDecoder(Generic[Data]):
         return [_text(_join(pieces))] if pieces else []
 
     def _end_line(self, end: Data) -> Data | None:
-        """Return the line that `end` completes; None for one that is skipped."""
+        """Return the line that `end` completes, None if it is being skipped."""
         pieces: list[Data] = self._pieces
         skipped = self._skipping
         self._pieces, self._size, self._skipping = [], 0, False
-        whole: Data = _join([*pieces, end]) if pieces else end
-        return None if skipped else whole
+        complete_line: Data = _join([*pieces, end]) if pieces else end
+        return None if skipped else complete_line
 
     def _fits(self, line: Data, size: int) -> bool:
         """Return whether a line is within the limit; report one that is not."""

@@ -1,14 +1,14 @@
-"""What a translation could not carry, counted with the reason: nothing is dropped silently.
+"""Count what a translation cannot carry, with the reason: nothing is dropped silently.
 
-Why: every foreign format knows less than the canonical events. A converter that reports what it
-left out can be trusted; with `strict` it refuses instead.
+Why: every foreign format holds less than the canonical events. Users can trust a converter that
+reports what it left out; with `strict` it raises an error instead.
 
 Rules
-- A loss is named `kind` (the whole event), `kind.field`, or in plain words for lines that could not
-  be read (`malformed line`).
-- A `detail` is a loss that does not matter, because every reader generates it itself (sequence
-  numbers, synthetic ids, chunk boundaries). Strict mode allows it. It is counted apart from a real
-  loss of the same name.
+- The name of a loss is `kind` (the whole event), `kind.field`, or plain words for a line that could
+  not be read (`malformed line`).
+- A `detail` is a loss that does not matter, because every reader generates the value itself
+  (sequence numbers, synthetic ids, chunk boundaries). Strict mode allows it. It is counted apart
+  from a real loss of the same name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import WireError
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """One kind of loss: what, the newest reason, how often; `detail`: it does not matter."""
+    """One kind of loss: its name (`what`), newest reason and count; a `detail` does not matter."""
 
     what: str
     reason: str
@@ -49,7 +49,7 @@ class Losses:
             )
 
     def update(self, other: Losses) -> None:
-        """Add what another stream lost."""
+        """Add the losses of another stream."""
         for loss in other:
             self._count(loss)
 
@@ -66,7 +66,7 @@ class Losses:
         return any(not loss.detail for loss in self)
 
     def counts(self) -> dict[str, int]:
-        """Return what -> how often, real losses only."""
+        """Return the name of each real loss -> its count; details are left out."""
         return {loss.what: loss.count for loss in self if not loss.detail}
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""The difference between a foreign object as it came and as we would write it, so that it comes out
-unchanged.
+"""Keep the difference between a foreign object and the one that we would write, so that a run read
+from a format can be written to it again unchanged.
 
-Why: canonical fields do not determine all of a foreign object. The rest (unknown fields, an
-envelope, null for absent) is kept in `extra[codec]`, the note, and nothing else is: the canonical
-fields stay the only home of what they carry.
+Why: canonical fields do not determine all of a foreign object. The note, `extra[codec]`, keeps the
+rest (unknown fields, an envelope, null for absent) and nothing else: a value that has a canonical
+field is stored only there.
 
 Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions;
 `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true
@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-# How a field counts on: (its value on a line, lines since, milliseconds since) -> value expected.
+# How a field grows from line to line: (value on a line, lines since, ms since) -> expected value.
 Shift = Callable[[Any, int, int], Any]
 
 _encode = msgspec.json.Encoder().encode
@@ -56,8 +56,8 @@ def shift_note(
 ) -> dict[str, Any]:
     """Return the note expected `lines` lines and `ms` milliseconds after a line with `note`.
 
-    `shifts` are the fields that count on (a sequence number, a time); a value of another type stays
-    as it is.
+    `shifts`: the fields that grow from line to line (a sequence number, a time). Other fields, and
+    values that are no number or time, stay unchanged.
     """
     fields = note.get("fields")
     if not isinstance(fields, dict) or not lines:
@@ -73,18 +73,18 @@ def line_notes(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the note of each line of a block.
 
-    `note["lines"]`: number of a line -> the note stored for it; the notes of the lines between
-    follow from the stored one before (`shift_note`), that of the first line is `note` itself.
-    `gaps`: the milliseconds before each line.
+    `note["lines"]`: number of a line -> the note stored for it. Each other note follows from the
+    last stored one (`shift_note`); the note of the first line is `note` itself. `gaps`: the
+    milliseconds before each line.
     """
     listed = note.get("lines")
-    own = listed if isinstance(listed, dict) else {}
+    stored = listed if isinstance(listed, dict) else {}
     base, lines, ms = note, 0, 0
     for number, gap in enumerate(gaps):
         lines, ms = lines + 1, ms + gap
-        mark = own.get(str(number))
-        if not number or isinstance(mark, dict):
-            base, lines, ms = mark if isinstance(mark, dict) else note, 0, 0
+        line_note = stored.get(str(number))
+        if not number or isinstance(line_note, dict):
+            base, lines, ms = line_note if isinstance(line_note, dict) else note, 0, 0
         yield shift_note(base, shifts, lines, ms)
 
 

@@ -1,10 +1,12 @@
-"""The notes that readers leave in events, and what of them no other format shows.
+"""The notes that readers leave in events, and which of them are lost in another format.
+
+Why: an encoder must report a foreign field that it drops, but not one whose value it writes anyway.
 
 Rules
-- A note is `extra[codec]`: what the canonical fields do not hold of a line (`passthrough`), and how
-  it was read.
-- A format that drops a foreign field loses nothing if canonical fields, or other events of the run,
-  carry the same fact. Output of a tool is not a loss either: it is also progress.
+- A note is `extra[codec]`: the parts of a line that canonical fields do not hold (`passthrough`),
+  and how the line was read.
+- Dropping a foreign field loses nothing if canonical fields, or other events of the run, carry the
+  same fact. The printed output of a tool (`PRINTED`) is not lost either: progress events carry it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ NOTE_KEYS = frozenset(
         "rest",
     }
 )
-#: Foreign fields that number or name what our fields number and name.
+#: Foreign ids, numbers, times and names whose values our own fields carry.
 KNOWN_FIELDS = frozenset(
     {
         "session_id",
@@ -58,8 +60,8 @@ KNOWN_FIELDS = frozenset(
     }
 )
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
-#: The same for one kind, and fields that repeat other events of the run: the user's message, the
-# arguments of the call, the answer.
+#: Kind of event -> more such fields, and fields that repeat other events of the run: the user's
+#: message, the arguments of the call, the answer.
 KNOWN_IN_KIND = {
     "run_start": frozenset({"message", "initiator"}),
     "end": frozenset({"content", "reply", "reasoning_content", "usage", "total_usage"}),

@@ -1,6 +1,7 @@
-"""What a reply adds to the streamed text, in formats whose run or turn ends with its whole text.
+"""Find what a reply adds to the streamed text.
 
-Rule: a reply that equals the last turn, its last block, or all turns together adds nothing.
+A reply is the whole text that some formats send at the end of a turn or run. Rule: a reply that
+equals the text of the last turn, the last block, or all turns together adds nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class StreamedAnswer(Answer):
 
     def __init__(self, span: str = "") -> None:
         super().__init__(span)
-        self._all = hashlib.sha256()  # of every block: memory does not grow with the run
+        self._all = hashlib.sha256()  # of all blocks; a hash does not grow with the run
 
     def add(self, event: Event) -> None:
         """Take the next event of the run."""
@@ -24,7 +25,7 @@ class StreamedAnswer(Answer):
             self._all.update(event.content.encode())
 
     def includes(self, reply: str) -> bool:
-        """Return whether a reply adds nothing to what was streamed."""
+        """Return whether a reply adds nothing to the streamed text."""
         known = {self.text.strip(), self.last.strip()}
         return (
             not reply
@@ -33,6 +34,6 @@ class StreamedAnswer(Answer):
         )
 
     def missing(self, reply: str) -> tuple[str, bool]:
-        """Return what a reply adds: (the rest, True) if part was streamed, else (all, False)."""
+        """Return (the rest, True) if a reply continues the streamed text, else (reply, False)."""
         rest = bool(self.text) and reply.startswith(self.text)
         return (reply[len(self.text) :] if rest else reply), rest

@@ -1,8 +1,10 @@
 """Build the events of one imported run: envelope, turns and notes.
 
+Why shared: readers differ in the lines they know, not in how an imported event is marked.
+
 Rules
-- Every event is `origin: imported`; `extra[codec]` marks its format and holds what the canonical
-  fields do not (see `passthrough`).
+- Every event is `origin: imported`; `extra[codec]`, the note, names its format and holds what the
+  canonical fields do not (see `passthrough`).
 - A turn begins with the first output of the model after a result.
 """
 
@@ -28,8 +30,8 @@ _BY_MODEL = (Think, Respond, Call)
 class RunBuilder:
     """Builds the events of one run.
 
-    `draw` returns the line that we would write for an event, `envelope` the envelope fields of a
-    line (ts, path, span).
+    `draw` returns the line that we would write for an event, `envelope` the envelope fields that a
+    line holds (ts, path, span).
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class RunBuilder:
         self.run, self.turn, self.start, self._after_result = run, 0, 0.0, False
 
     def make(self, cls: type[E], note: Obj | None = None, **fields: Any) -> E:
-        """Return an imported event; `note` is what its line holds beside the fields."""
+        """Return an imported event; `note` is what its line holds besides the fields."""
         if cls in _BY_MODEL:
             self.begin_model_output()
         self.see_time(fields.get("ts", 0.0))
@@ -66,7 +68,7 @@ class RunBuilder:
         draw: Callable[[Any], Obj] | None = None,
         **fields: Any,
     ) -> E:
-        """Return the event of a line; its note also holds what its fields do not say of `obj`."""
+        """Return the event of the line `obj`; its note also gets what the fields do not hold."""
         event = self.make(cls, **{**self.envelope(obj), **fields})
         drawn = (draw or self._draw)(event)
         return msgspec.structs.replace(
@@ -82,12 +84,12 @@ class RunBuilder:
         return self.line(Extension, obj, namespace=self.codec, name=name, payload=payload)
 
     def unknown(self, obj: Obj) -> list[Event]:
-        """Return the event of a line of an unknown type, or that fits no open block or call."""
+        """Return the extension for a line of unknown type, or that fits no open block or call."""
         payload = {k: v for k, v in obj.items() if k != "type"}
         return [self.extension(obj, text_of(obj, "type"), payload)]
 
     def implicit_call(self, match: Match, wire_id: str, **fields: Any) -> list[Event]:
-        """Return the call that a line implies, if it was not seen; `wire_id` is its own id."""
+        """Return the call that a line implies, if no line opened it; `wire_id`: its foreign id."""
         if not match.implicit:
             return []
         return [self.derived(Call, call_id=match.call_id, synthetic=not wire_id, **fields)]
@@ -104,7 +106,7 @@ class RunBuilder:
 
 
 def drawn_by(table: Mapping[type[Event], Callable[[Any], Obj]]) -> Callable[[Event], Obj]:
-    """Return a function that draws an event as `table` says for its type."""
+    """Return a function that writes an event as a line, by the entry of `table` for its type."""
     return lambda event: table[type(event)](event)
 
 
@@ -114,7 +116,7 @@ def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:
 
 
 class UniqueSpans:
-    """Makes span ids unique, where names or ids of nodes repeat."""
+    """Makes span ids unique where a stream repeats the names or ids of nodes."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}

@@ -1,10 +1,10 @@
-"""What a source of a stream is: an address, a path, a text, an open file or an iterator.
+"""Classify and read the source of a stream: an address, a path, a text, an open file, an iterator.
 
 Rules
-- The functions that classify a source are pure: they open and read nothing.
+- The functions that classify a source neither open nor read it; `is_live` looks up a file's type.
 - A source's name contains no folder, no password and no query.
 - Files and bytes may be gzipped.
-- `read_items` reads at once what does not wait for the network; the rest is read by `watch`.
+- `read_items` reads every source that needs no network and no event loop; `watch` reads the rest.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..errors import UsageError
 from ..wire import read_unzipped
 
 CHUNK = 64 * 1024  # bytes
-#: `response`: an open HTTP response; `async`: an async iterator; "": none of them.
+#: `response`: an open HTTP response; `async`: an async iterator; "": not a source.
 SourceKind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
-# what a text begins with that is a stream itself
+# beginnings by which a text is taken for the stream itself, not for a path
 _TEXT_STARTS = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
 def classify_source(source: Any) -> SourceKind:
-    """Return what a source is."""
+    """Return the kind of a source."""
     if is_url(source):
         return "url"
     if is_text(source) or isinstance(source, bytes | bytearray | memoryview):
@@ -49,7 +49,7 @@ def is_url(source: Any) -> bool:
 
 
 def is_text(source: Any) -> bool:
-    """Return whether a `str` is the stream itself, not its name: it begins like JSON or SSE."""
+    """Return whether a source is a text of the stream itself: it begins like JSON or SSE."""
     if not isinstance(source, str) or is_url(source):
         return False
     return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT_STARTS)
@@ -128,7 +128,7 @@ def _read_file(path: Path) -> Iterator[Any]:
 
 
 def read_chunks(file: Any) -> Iterator[Any]:
-    """Yield the chunks of an open file as soon as they are there, so that a pipe is read live."""
+    """Yield the chunks of an open file as soon as they arrive, so that a pipe is read live."""
     read = getattr(file, "read1", None) or file.read
     while chunk := read(CHUNK):
         yield chunk

@@ -1,4 +1,8 @@
-"""A decoder made of the framing and a format's reader."""
+"""The decoder of most codecs: it unframes bytes and passes each object to the format's reader.
+
+Rules: an item that is not an object, or nests too deeply, is counted as a loss and skipped. Names
+and ids of SSE frames are lost in formats that do not use them.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,7 @@ class StreamDecoder:
 
 
 def accept_object(obj: Any, losses: Losses) -> list[Item]:
-    """Return an object that a program passed as an item; count what of it is not JSON."""
+    """Return an object that a program passed, as an item; count values in it that are not JSON."""
     value, changed = nearest_json(obj)
     if changed and value is None:
         losses.add("malformed line", TOO_DEEP)

@@ -1,4 +1,9 @@
-"""An encoder made of a format's writer and the framing; it counts what the format cannot carry."""
+"""The encoder of most codecs: it counts what the format cannot carry, and frames what its writer
+returns.
+
+Rules: an event that was read from this format loses nothing, since its note restores it. Events of
+a sub-agent are left out, as one loss, in formats that cannot nest runs.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +71,7 @@ class StreamEncoder:
         if event is None:
             return self._writer.close()
         inner = bool(event.span) and type(event) is not Node
-        # how the text relates to what came before is asked for the run itself, not for sub-agents
+        # `Texts` relates each text of the run itself to the one before it; sub-agents are left out
         step = "" if inner or (event.span and event.parent) else self._texts.add(event)
         if inner and not self._format.nests and note_of(event, self._format.name) is None:
             self.losses.add("nested events", _NESTED)
@@ -80,10 +85,10 @@ class StreamEncoder:
             return []
 
     def _count(self, event: Event, *, replaces: bool) -> None:
-        """Count what of an event is lost; `replaces`: its text replaces what was streamed."""
+        """Count the losses of an event; `replaces`: its text replaces the streamed text."""
         format_, kind = self._format, event.type
         if note_of(event, format_.name) is not None:
-            return  # it came from this format: its note holds what the fields do not
+            return  # it was read from this format: its note holds what the fields do not
         alien = isinstance(event, Extension) and event.namespace != format_.name
         if kind not in format_.carries or isinstance(event, Unknown) or alien:
             self.losses.add(kind, format_.lossy.get(kind, NO_KIND))

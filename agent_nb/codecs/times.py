@@ -1,6 +1,6 @@
-"""Times of other protocols: ISO 8601 texts as JavaScript writes them, and epoch milliseconds.
+"""Convert times of other protocols: ISO 8601 texts as JavaScript writes them, epoch milliseconds.
 
-Rules: a time is epoch seconds in whole milliseconds, 0.0 for an invalid one;
+Rules: our times are epoch seconds rounded to milliseconds, 0.0 for an invalid one;
 `format_iso(read_epoch(text)) == text` for what `Date.toISOString` writes.
 """
 
@@ -41,7 +41,7 @@ def format_iso(seconds: float) -> str:
 
 
 def shift_iso(value: Any, _lines: int, ms: int) -> Any:
-    """Shift an ISO time by `ms` milliseconds; other texts than `format_iso` writes stay."""
+    """Shift an ISO time by `ms` milliseconds; leave texts that `format_iso` would not write."""
     at = read_epoch(value)
     return (
         format_iso(at + ms / 1000)

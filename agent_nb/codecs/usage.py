@@ -1,4 +1,4 @@
-"""Token counts of other protocols, read as ours.
+"""Read the token counts of other protocols into our `Counts`.
 
 Why: protocols name the same few figures differently, and disagree on whether the input includes
 cached tokens.

@@ -1,10 +1,10 @@
-"""What writers share: splitting a block into its deltas, knowing which deltas were written live,
-writing imported lines as they came.
+"""Helpers that writers share: split a block into its deltas, track which deltas were written live,
+write imported lines unchanged.
 
 Rules
-- A block whose deltas were written is not written again when it closes; one that comes only
-  complete is written in the pieces of its `chunks`, or whole if it has none.
-- An edited text, which its chunks do not add up to, is written whole.
+- A block whose deltas were written live is not written again when it closes. A block that comes
+  only complete is written in the pieces of its `chunks`, or whole if it has none.
+- A text that was edited no longer matches its chunks and is written whole.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def split_block(event: Block) -> list[tuple[str, int]]:
         lengths = list(decode_chunks(event.chunks))
     except ValueError:
         lengths = []
-    # an edited text is not what its deltas add up to
+    # the chunks of an edited text do not add up to its length
     if not lengths or sum(n for n, _ in lengths) != len(text):
         return [(text, 0)]
     for length, gap in lengths:
@@ -60,7 +60,7 @@ def pieces_with_notes(
 def delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield `pieces_with_notes` of a block that lines open and close, which may have no delta."""
+    """Yield `pieces_with_notes` of a block with start and end lines; it may have no deltas."""
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return
@@ -72,11 +72,11 @@ def delta_lines(
 def imported_line(
     event: Event, note: Mapping[str, Any], draw: Mapping[type[Event], Callable[[Any], Any]]
 ) -> list[dict[str, Any]]:
-    """Write an imported event as its line came; nothing if it had none."""
-    drawn = draw.get(type(event))
+    """Return the original line of an imported event; [] if it had none."""
+    to_line = draw.get(type(event))
     return (
-        [restore_object(drawn(event), note)]
-        if drawn is not None and not note.get("derived")
+        [restore_object(to_line(event), note)]
+        if to_line is not None and not note.get("derived")
         else []
     )
 
@@ -88,9 +88,9 @@ def restore_block(
     live: LiveBlocks,
     draw: Callable[[str], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Write the delta lines of an imported block as they came; nothing if `live` has them already.
+    """Return the original delta lines of an imported block; [] if they were written live.
 
-    `draw`: returns the line of a piece of text.
+    `draw` returns the line that we would write for a piece of text.
     """
     if live.take(event):
         return []
@@ -98,7 +98,7 @@ def restore_block(
 
 
 class LiveBlocks:
-    """The open blocks whose deltas have been written."""
+    """The open blocks whose deltas have been written live."""
 
     def __init__(self) -> None:
         self._blocks: set[tuple[str, str]] = set()

@@ -1,19 +1,19 @@
 """The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com), which CopilotKit
-and others show.
+and other front ends show.
 
 Rules
-- A run is a run (`threadId` is the conversation). Messages, reasoning and tool calls are blocks
-  with start, content and end, and may interleave; the `…_CHUNK` forms open and close by themselves.
-  A message of role `user` is the user's.
+- An AG-UI run becomes a run, its `threadId` the conversation. Messages, reasoning and tool calls
+  are blocks with start, content and end, and may interleave; blocks of `…_CHUNK` lines have neither
+  start nor end. A message of role `user` is the prompt.
 - Steps and sub-agents are nodes; events with a `subagentRunId` belong to a run inside the run.
   Snapshots and patches are states.
-- A run without text takes its answer, and one without a prompt its prompt, from the newest snapshot
-  of the messages; calls and results that have not come are taken from there too.
-- Names in snake case, as in AG-UI's Python objects, are read like those of the wire.
+- The newest snapshot of the messages supplies what was not streamed: the answer, the prompt, calls
+  and results.
+- Names in snake case, as in AG-UI's Python objects, are read like the camel-case names of the wire.
 - The outcome of RUN_FINISHED is the end's status: success, interrupt (awaiting), cancelled
   (interrupted); its `usage` is the total of a metric.
-- Everything else (activities, raw and custom events, encrypted reasoning) is an extension, as it
-  came.
+- Everything else (activities, raw and custom events, encrypted reasoning) becomes an extension with
+  the original content.
 """
 
 from __future__ import annotations

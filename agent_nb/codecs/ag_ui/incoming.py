@@ -3,8 +3,8 @@
 Why: `model_dump()` of AG-UI's Python objects yields `message_id` where the wire has `messageId`,
 and some agents send their whole conversation in one event and stream nothing.
 
-Rules: pure functions; names that are not AG-UI's stay as they are, and so do the user's own values
-(states, arguments, payloads).
+Rules: pure functions; names that are not AG-UI's, and the user's own values (states, arguments,
+payloads), stay unchanged.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _NAMES = (
 )
 # snake case -> name on the wire
 _TO_WIRE = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
-# fields whose objects also have AG-UI's names
+# fields whose objects have names of AG-UI too
 _NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
 
 def use_wire_names(obj: Obj) -> Obj:
-    """Return an object with its snake-case names as on the wire; one that has both keeps both."""
+    """Return an object with wire names instead of snake case; if it has both names, both stay."""
     if not obj.keys() & _TO_WIRE.keys() and not obj.keys() & _NESTED:
         return obj
     return {
@@ -63,9 +63,8 @@ def _nested(value: Any) -> Any:
 
 
 def read_last_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
-    """Return the user's last message in a snapshot ("" for none) and what came after it.
-
-    That is the messages of the assistant and of tools.
+    """Return the user's last message in a snapshot ("" for none), and the messages of the assistant
+    and of tools after it.
     """
     prompt, after = "", list[dict[str, Any]]()
     for message in messages if isinstance(messages, list) else ():
@@ -78,7 +77,7 @@ def read_last_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
 
 
 def content_text(content: Any) -> str:
-    """Return the text of a message's content, which may be in parts."""
+    """Return the text of a message's content: a string or a list of parts."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(text for text in texts if isinstance(text, str))

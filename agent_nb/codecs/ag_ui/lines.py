@@ -1,4 +1,8 @@
-"""Draw events as lines of AG-UI, one function a kind. Rules: pure functions."""
+"""Draw events as AG-UI lines: `DRAW` maps each kind of event to the JSON object that we write.
+
+The reader draws each event that it reads too, to note how the original line differs (see
+`passthrough`). Rules: pure functions.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ FORMS = {
 FORM_OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
 #: Status of an end -> its outcome on the wire; any other is `success`, or a RUN_ERROR.
 OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
-#: Kind of a state, which is also the field of its payload -> type of its line.
+#: Kind of a state -> type of its line; the kind is also the name of the payload's field.
 STATE_TYPES = {
     "snapshot": "STATE_SNAPSHOT",
     "delta": "STATE_DELTA",

@@ -1,8 +1,8 @@
 """Read AG-UI's events.
 
 Rules
-- A line closes the text that `…_CHUNK` lines opened, unless it continues it.
-- A result of a call that is over already is an extension.
+- Text that `…_CHUNK` lines opened is open until another line comes than the next chunk of it.
+- A second result of a call is an extension.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class AgUiReader:
         self._runs = 0
         self._begun = False
         self._over = False
-        self._has_user_text = self._has_answer = False  # in this run
-        self._snapshot: list[Obj] = []  # of the newest snapshot, the messages of this run
+        self._has_user_text = self._has_answer = False  # whether this run has them yet
+        self._snapshot: list[Obj] = []  # this run's messages in the newest snapshot
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -111,9 +111,9 @@ class AgUiReader:
         return [*out, self._run.line(End, obj, status=status)]
 
     def _snapshot_rest(self, out: list[Event]) -> list[Event]:
-        """Return, once, the calls, results and answer that are only in the newest snapshot.
+        """Return the calls, results and answer that only the newest snapshot holds; then drop it.
 
-        `out`: the events before, which may hold the answer.
+        `out`: the events that this line has yielded so far, which may hold the answer.
         """
         messages, self._snapshot = self._snapshot, []
         has_answer = self._has_answer or any(isinstance(event, Respond) for event in out)
@@ -128,7 +128,7 @@ class AgUiReader:
         return events
 
     def _snapshot_calls(self, calls: Any) -> list[Event]:
-        """Return those calls of a message that no line has opened."""
+        """Return the calls of a snapshot's message that no line has opened."""
         events: list[Event] = []
         for call in calls if isinstance(calls, list) else ():
             wire_id = text_of(object_of(call), "id")
@@ -146,7 +146,7 @@ class AgUiReader:
         return events
 
     def _snapshot_result(self, message: Obj, text: str) -> list[Event]:
-        """Return the result in a message, unless its call is over already."""
+        """Return the result in a snapshot's message, unless its call has a result already."""
         wire_id = text_of(message, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return []
@@ -212,7 +212,7 @@ class AgUiReader:
     # The rest.
 
     def _result(self, obj: Obj) -> list[Event]:
-        """Read a result; a call that is still open has all its arguments then."""
+        """Read a result; if its call lacks an end line, the arguments end here."""
         wire_id = text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)

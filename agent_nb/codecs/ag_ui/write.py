@@ -1,12 +1,12 @@
 """Write our events as AG-UI's.
 
 Rules
-- What was read from this wire goes back as it came (`passthrough`, `block_protocol`).
-- A text of ours is a message (see `events.text`), in which its blocks begin and end; reasoning is
-  wrapped in REASONING_START and REASONING_END. Empty deltas are not written. The user's message is
-  not repeated to a client that sent it.
-- Only the error that ended the run is written (RUN_ERROR is terminal); the newest total goes with
-  the end of the run.
+- Events that were read from AG-UI are written as they came (`passthrough`, `block_protocol`).
+- Blocks that form one text (see `events.text`) share a message id; reasoning is wrapped in
+  REASONING_START and REASONING_END. Empty deltas are not written. The user's message is not
+  repeated to a client that sent it.
+- Only the error that ended the run is written (RUN_ERROR is terminal). The end of the run carries
+  the newest total of tokens.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class AgUiWriter:
         self._imported_blocks = BlockWriter(FORM_OF, self._live)
         self._message_count = 0
         self._block_ids: dict[str, str] = {}  # open block -> id of its message
-        self._texts: dict[str, Texts] = {}  # by span
-        self._step: Step = ""  # how the current block relates to the text before
-        self._messages: dict[str, str] = {}  # id of the newest text, by span
+        self._texts: dict[str, Texts] = {}  # span -> the texts of that run
+        self._step: Step = ""  # whether the current block continues the text before it
+        self._messages: dict[str, str] = {}  # span -> message id of its newest text
         self._agents: set[str] = set()
         self._error = LastError(losses, _NOT_LAST)
         self._total: Counts | None = None
@@ -77,7 +77,7 @@ class AgUiWriter:
         return [Item(self._envelope(obj, event)) for obj in handler(self, event)] if handler else []
 
     def close(self) -> list[Item]:
-        """Return nothing; count what was held back."""
+        """Return nothing; an error that is still held back counts as lost."""
         self._error.drop()
         return []
 
@@ -111,16 +111,16 @@ class AgUiWriter:
     def _message_id(self, event: Any) -> str:
         """Return the id of the message that a block belongs to; forget it when the block closes."""
         live = isinstance(event, Delta)
-        known = (self._block_ids.get if live else self._block_ids.pop)(event.block, "")
-        if not known:
-            known = self._messages.get(event.span, "") if self._step == "go_on" else ""
-            self._message_count += not known
-            known = known or f"{event.run or 'run'}-{self._message_count}"
+        message_id = (self._block_ids.get if live else self._block_ids.pop)(event.block, "")
+        if not message_id:
+            message_id = self._messages.get(event.span, "") if self._step == "go_on" else ""
+            self._message_count += not message_id
+            message_id = message_id or f"{event.run or 'run'}-{self._message_count}"
             if self._step:
-                self._messages[event.span] = known
+                self._messages[event.span] = message_id
             if live:
-                self._block_ids[event.block] = known
-        return known
+                self._block_ids[event.block] = message_id
+        return message_id
 
     def _user(self, event: User) -> list[Obj]:
         if event.span or self._user_is_known:
@@ -161,7 +161,7 @@ class AgUiWriter:
 
     def _call(self, event: Call) -> list[Obj]:
         ids = {"toolCallId": event.call_id}
-        # the model's text is written only where it says the same as the arguments
+        # arguments may have been edited since: the model's text is written only if it equals them
         matches = not event.args or parse_json(event.raw_args) == event.args
         texts = (
             [text for text, _ in split_block(event)]

@@ -1,20 +1,20 @@
-"""AgentEvent over SSE (seed 003): thought, tool_call, tool_progress, tool_result, stream, final,
-error.
+"""AgentEvent over SSE: thought, tool_call, tool_progress, tool_result, stream, final, error.
 
-Also reads ToolEvents in their own spelling (`progress`, `result`), tool arguments as JSON text or
-object, and the later fields of the same system (`callId`, `at`, `start`, `cancelled`). Forms to
-write: `plain` as in the seed, `ids` with `callId`.
+Seed 003 specifies the format; each § below is one of its sections. The reader also takes ToolEvents
+in their own spelling (`progress`, `result`), tool arguments as JSON text or object, and later
+fields of the same system (`callId`, `at`, `start`, `cancelled`). Forms to write: `plain` as in the
+seed, `ids` with `callId`.
 
 Rules
-- The seed has no call ids: an event of a tool belongs to the tool's oldest open call, marked as a
-  guess where there are several; without an open call it opens an implicit one, once.
-- `stdout_chunk` and string data are text, `percent` is a fraction (§ 5); the data is kept as it
-  came.
-- `final` and `error` are terminal: what follows is counted and ignored, unless a new run begins. An
-  error that did not end a run of ours is therefore not written.
-- A sub-agent's answer is progress of the call that runs it (§ 7); where all of its events come, as
-  `{childRunId, event}`, they are below that call.
-- Runs that name themselves (`runId`) may interleave.
+- The seed has no call ids: an event of a tool belongs to the tool's oldest open call. The match is
+  marked as a guess if several are open; if none is, the event opens an implicit call.
+- `stdout_chunk` and string data are text, `percent` is a fraction (§ 5); the note keeps the
+  original data.
+- `final` and `error` end a run: later events are counted and ignored, unless a new run begins. So
+  only the error that ended a run of ours is written.
+- A sub-agent's answer is progress of the call that runs it (§ 7). If all of its events come, as
+  `{childRunId, event}`, they form a run inside that call.
+- Runs with an id (`runId`) may interleave.
 """
 
 from __future__ import annotations

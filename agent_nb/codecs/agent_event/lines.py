@@ -1,6 +1,8 @@
-"""Draw events as AgentEvents (seed 003 § 3.1, § 5), one function a kind.
+"""Draw events as AgentEvents (seed 003 § 3.1, § 5): one function for each kind of event.
 
-Rules: pure functions; the writer adds a tool's name and call id, the reader keeps them in the note.
+The reader draws each event that it reads too, to note how the original line differs (see
+`passthrough`). Rules: pure functions; the writer adds a tool's name and call id, the reader keeps
+them in the note.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ..writing import as_text
 
 NAME = "agent-event"
 Obj = dict[str, Any]
-#: Fields that count on from one piece of the answer to the next (see `passthrough`).
+#: Fields that grow from one piece of the answer to the next (see `passthrough`).
 SHIFTS: dict[str, Shift] = {"seq": count_on, "at": shift_time}
 
 

@@ -1,11 +1,11 @@
 """Sub-agents of an AgentEvent run: `tool_progress` whose data is `{childRunId, event}`.
 
-Why apart: the event is read like one of a run of its own, below the call that runs it. To write it
-again as it came, the line around it is kept.
+Why apart: the inner event is read as an event of the sub-agent's own run, but written back inside
+its original line.
 
 Rules
-- The line around an event is kept in it as `#in`; `restore_outer_lines` takes that field out before
-  the event reaches the wire.
+- `child_event` stores the outer line in the inner event, as the field `#in`; `restore_outer_lines`
+  takes it out again, so `#in` never reaches the wire.
 - Events of a sub-agent that has ended are plain progress of the call.
 """
 
@@ -16,11 +16,11 @@ from typing import Any
 from ..foreign_values import object_of, text_of
 from .lines import Obj
 
-OUTER = "#in"  # the field of an event that holds the line around it, without the event
+OUTER = "#in"  # the field of an inner event that holds its outer line, without the event itself
 
 
 def child_event(obj: Obj) -> tuple[str, Obj] | None:
-    """Return (run, event) of a sub-agent from a line of progress; None for other progress."""
+    """Return (run, event) of the sub-agent in a line of progress; None for other progress."""
     data = obj.get("data")
     if not isinstance(data, dict):
         return None
@@ -31,7 +31,7 @@ def child_event(obj: Obj) -> tuple[str, Obj] | None:
 
 
 def restore_outer_lines(obj: Obj) -> Obj:
-    """Return the line of an event inside the lines around it."""
+    """Return an event wrapped in its outer lines again, ready to be written."""
     while isinstance(obj.get(OUTER), dict):
         outer: Any = obj[OUTER]
         event = {k: v for k, v in obj.items() if k != OUTER}

@@ -1,7 +1,7 @@
 """Read AgentEvents: one reader for each run of the stream.
 
-Rule: a frame about the connection or the conversation belongs to no run: it goes to the run that is
-open or begins next, and begins one only in a stream without any.
+Rule: a frame about the connection or the conversation belongs to no run. It is read as part of the
+open run, else of the next one; it begins a run only in a stream that has no other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..losses import Losses
 from .lines import NAME, Obj
 from .run_reader import RunReader
 
-#: Frames that are about no run; `loop_usage` names one.
+#: Types of frames that belong to no run (`loop_usage` belongs to one).
 CONTROL = ("connected", "session_replaced", "conversation_usage")
-_REMEMBERED = 256  # runs that are over, whose late events are recognised
+_REMEMBERED = 256  # ended runs whose late events are still recognised
 _NO_RUN = "it is about the connection or the conversation, and no run follows"
 
 
@@ -28,11 +28,11 @@ class AgentEventReader:
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        # by `runId`; None: the run of events without one
+        # by `runId`; None: the run of the events without an id
         self._runs: OrderedDict[Any, RunReader] = OrderedDict()
         self._newest: Any = None  # key of the run of the newest event
         self._count = 0
-        self._held: list[Obj] = []  # frames of no run, until one begins
+        self._held: list[Obj] = []  # frames of no run, held until a run begins
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -52,16 +52,16 @@ class AgentEventReader:
             self._losses.add("event after the end", "final and error are terminal", raw=dumps(obj))
             return []
         self._newest = key
-        held, self._held = self._held, []
-        return [event for line in (*held, obj) for event in reader.read(line)]
+        frames, self._held = self._held, []
+        return [event for line in (*frames, obj) for event in reader.read(line)]
 
     def close(self) -> list[Event]:
         """Close every run; frames of no run become a run if the stream had none."""
-        held, self._held = self._held, []
-        if held and not self._runs:  # a stream of such frames alone is a run
-            self._begin(None, held[0])
-            return [e for line in held for e in self._runs[None].read(line)] + self.close()
-        for obj in held:
+        frames, self._held = self._held, []
+        if frames and not self._runs:  # a stream of such frames alone is a run
+            self._begin(None, frames[0])
+            return [e for line in frames for e in self._runs[None].read(line)] + self.close()
+        for obj in frames:
             self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
         return [event for reader in self._runs.values() for event in reader.close()]
 
@@ -73,7 +73,7 @@ class AgentEventReader:
             self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
 
     def _unnamed_run(self, key: Any) -> RunReader | None:
-        """Return the run that began without an id, now as `key`; None if there is none open."""
+        """Return the open run that began without an id, if any, and file it under `key`."""
         unnamed = self._runs.get(None)
         if unnamed is not None and not unnamed.over:
             self._runs[key] = self._runs.pop(None)

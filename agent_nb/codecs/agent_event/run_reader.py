@@ -2,9 +2,9 @@
 
 Rules
 - `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.
-- A call id that is used again after its end is another call; a second call or result of one id is
-  an extension.
-- A sub-agent's events are below its call (`span`: the call's id), and end with the call.
+- An id that is used again after its call has ended is a new call. A second call with the id of an
+  open call, or a second result, is an extension.
+- A sub-agent's events form a run inside its call (`span`: the call's id), which ends with the call.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class RunReader:
         return [self._run.derived(Node, name=child.run, **where, **fields)]
 
     def _close_children(self, call_id: str = "") -> list[Event]:
-        """Close the open sub-agents of a call that ended; without `call_id` all, the run ends."""
+        """Close the open sub-agents of a call that ended or, for "", of the run that ends."""
         out: list[Event] = []
         for (call, _), child in self._children.items():
             if not child.reader.over and call_id in ("", call):
@@ -149,8 +149,8 @@ class RunReader:
         match = self._calls.match_result(name, wire_id)
         implicit = self._implicit_call(match, wire_id, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
-        left = self._close_children(match.call_id)
-        return [*implicit, *left, self._run.line(Result, obj, match.note, **fields)]
+        child_ends = self._close_children(match.call_id)
+        return [*implicit, *child_ends, self._run.line(Result, obj, match.note, **fields)]
 
     def _child_is_over(self, call_id: str, child_run: str) -> bool:
         child = self._children.get((call_id, child_run))
@@ -191,7 +191,7 @@ class RunReader:
         ]
 
     def _run_view(self, obj: Obj) -> list[Event]:
-        """Read a whole view: keep it as a state; what it adds to the view before becomes events."""
+        """Read a whole view: it is a state, and its additions to the view before become events."""
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
         new_lines, before = self._view.new_lines(obj), self._view.content
@@ -270,5 +270,5 @@ class _Child(msgspec.Struct):
 
 
 def _without_line(event: Event) -> Event:
-    """Return an event without a line of its own: the line of the view stands for it."""
+    """Return an event marked as derived: the line of the view stands for it."""
     return msgspec.structs.replace(event, extra={NAME: {"derived": True}})

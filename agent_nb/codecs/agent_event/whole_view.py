@@ -1,12 +1,14 @@
 """`run_view`: a server that sends the whole state of a run in each frame, not its events.
 
-Each frame stays as a state; what it adds to the frame before becomes events. Why: calls,
-results and the answer must be read like those of any stream.
+Each frame is kept as a state, and its additions to the frame before become events. Why: users need
+the calls, results and answer of such a run like those of any other.
 
 Rules
 - A thought becomes a line only when something follows it, because it may still grow. The answer
-  streams as deltas and is whole at the end of the run; a rewritten answer replaces the one before.
-- Events are as the run's own reader makes them from lines, but have no line (`derived`).
+  streams as deltas and is complete at the end of the run; a rewritten answer replaces the one
+  before.
+- The run's own reader turns these lines into events and marks them `derived`, because the stream
+  has no such lines.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 from ..foreign_values import object_of, text_of
 from .lines import Obj
 
-#: How a run with this status ends, as a line.
+#: Status of a run -> the line that would end it.
 _ENDS = {
     "completed": {"type": "final"},
     "failed": {"type": "error"},
@@ -25,25 +27,25 @@ _ENDS = {
 
 
 class WholeView:
-    """Compares the views of one run; `content`: the answer in the newest one."""
+    """Compares each view of one run with the one before; `content`: the newest view's answer."""
 
     def __init__(self) -> None:
         self.content = ""
-        # what has become lines, by the number of the step
-        self._steps_thought = 0  # steps whose thought has
-        self._with_call: set[int] = set()
-        self._progress_counts: dict[int, int] = {}
-        self._with_result: set[int] = set()
+        # the parts of each step, by its number, that earlier views have turned into lines
+        self._steps_thought = 0  # the thoughts of that many first steps
+        self._with_call: set[int] = set()  # the calls of these steps
+        self._progress_counts: dict[int, int] = {}  # step -> number of its progress reports
+        self._with_result: set[int] = set()  # the results of these steps
 
     def new_lines(self, obj: Obj) -> list[Obj]:
         """Return the lines that a server of single events would have sent since the last view."""
         steps = [s for s in _list(obj.get("steps")) if isinstance(s, dict)]
         end = _ENDS.get(text_of(obj, "status"))
-        settled = bool(end or obj.get("content"))
+        ending = bool(end or obj.get("content"))
         out: list[Obj] = []
         for number, step in enumerate(steps):
             action = object_of(step.get("action"))
-            is_over = settled or bool(action) or "observation" in step or number + 1 < len(steps)
+            is_over = ending or bool(action) or "observation" in step or number + 1 < len(steps)
             if number >= self._steps_thought and is_over:
                 self._steps_thought = number + 1
                 thought = text_of(step, "thought")
@@ -59,10 +61,10 @@ class WholeView:
         if number not in self._with_call:
             self._with_call.add(number)
             out.append({"type": "tool_call", **ids, "toolArgs": action.get("toolArgs")})
-        news = _list(action.get("progress"))
+        reports = _list(action.get("progress"))
         before = self._progress_counts.get(number, 0)
-        self._progress_counts[number] = max(before, len(news))
-        out += [{"type": "tool_progress", **ids, "data": data} for data in news[before:]]
+        self._progress_counts[number] = max(before, len(reports))
+        out += [{"type": "tool_progress", **ids, "data": data} for data in reports[before:]]
         status = action.get("status")
         failed, observation = status == "failed", step.get("observation")
         if number not in self._with_result and (

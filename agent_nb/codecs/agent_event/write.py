@@ -1,10 +1,10 @@
 """Write our events as AgentEvents (seed 003).
 
 Rules
-- What was read from this wire goes back as it came (`passthrough`).
-- Errors wait: only the one that ended the run is written, because an error is terminal here.
-- A tool's name is taken from its call; a sub-agent's answer becomes progress of the call that runs
-  it (§ 7).
+- Events that were read from this format are written as they came (`passthrough`).
+- An error is held until the run ends or goes on: here an error ends a run, so no other is written.
+- A result or progress gets its tool's name from the call. A sub-agent's answer becomes progress of
+  the call that runs it (§ 7).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AgentEventWriter:
         return [Item(obj) for obj in handler(self, event)] if handler else []
 
     def close(self) -> list[Item]:
-        """Return nothing; count what was held back."""
+        """Return nothing; an error that is still held back counts as lost."""
         self._last_error.drop()
         return []
 
@@ -96,7 +96,7 @@ class AgentEventWriter:
         text = ""
         if isinstance(event, Delta):
             text = event.text if event.of == "respond" else ""
-            if name:  # without a call its deltas are dropped, and the whole block is counted
+            if name:  # else the sub-agent's call is unknown: the complete block counts as lost
                 self._live.add(event)
         elif self._live.take(event):
             return []
@@ -125,7 +125,7 @@ class AgentEventWriter:
         )
 
     def _call(self, event: Call) -> list[Obj]:
-        """Write a call, with the model's text of the arguments if that says the same."""
+        """Write a call; the model's text of the arguments is used only if it equals them."""
         self._tools[event.call_id] = event.name
         raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
         return [

@@ -1,8 +1,8 @@
 """The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event
 Stream; seed 001 § Parser Events).
 
-Reads every shape of a result that the system has had: a payload per call, the stored JSON text,
-plain text, and the array of a batch.
+The reader takes every shape that results have had in Cogency: a payload for each call, stored JSON
+text, plain text, and an array for a batch of calls.
 
 Rules
 - `content` holds no delimiters; the content of a call is the JSON text of its name and args.
@@ -10,10 +10,10 @@ Rules
   the tool of its call.
 - `metric` follows `end` on this wire, but `end` is the last event of a canonical run: the reader
   holds back the end, the writer the metric.
-- `end` means that the task is done: a run of ours that failed or was stopped has the error or the
-  interrupt as its last line.
+- `end` means that the task is done. A run of ours that failed or was stopped ends with its error or
+  interrupt line instead.
 - A `user` line begins a run.
-- A thought may come in pieces: `think` lines that follow one another are one thought.
+- A thought may come in pieces: consecutive `think` lines form one thought.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ codec = Codec(
     reader=CogencyReader,
     writer=CogencyWriter,
     score=_score,
-    may_lack_end=True,  # what is stored has none
+    may_lack_end=True,  # the lines that Cogency stores have no `end`
     carries={
         "user": frozenset({"content"}),
         "think": frozenset({"content"}),

@@ -1,7 +1,7 @@
 """Draw events as lines of Cogency, and read the values in such lines (seed 000 § Event Schema).
 
-Rules: pure functions of one event or value, without the timestamp, which the reader and the writer
-handle.
+`DRAW` and `FORMS` hold the functions that return an event's fields as we would write them. Rules:
+pure functions; reader and writer handle the timestamp.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..times import read_epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
-#: Status of a result -> the outcome that is written for a result without text.
+#: Status of a result -> the outcome written if the result has no text to show.
 OUTCOMES: dict[ResultStatus, str] = {
     "ok": "Success",
     "error": "Error",
@@ -49,7 +49,7 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# One function a kind: what its line holds beside type and timestamp.
+# One function for each kind: the fields of its line besides type and timestamp.
 
 
 def _draw_content(event: Any) -> Obj:
@@ -65,7 +65,7 @@ def _outcome(event: Result) -> Any:
 
 
 def choose_outcome(event: Result) -> Any:
-    """Return the outcome of a result of ours: for a failure the error's message, no traceback."""
+    """Return the outcome of a result of ours; for an error, its message without the traceback."""
     if event.status != "error":
         return _outcome(event)
     shown = (event.display or {}).get("text/plain")
@@ -107,7 +107,7 @@ def _error(event: Error) -> Obj:
 
 
 def _extension(event: Extension) -> Obj:
-    """Draw a line of another type than the ten."""
+    """Draw a line whose type is not one of Cogency's ten."""
     return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
 
 
@@ -166,11 +166,11 @@ def draw_piece(text: str) -> Obj:
 
 
 def _shift_timestamp(value: Any, _lines: int, ms: int) -> Any:
-    sound = isinstance(value, float | int) and not isinstance(value, bool)
-    return round(value + ms / 1000, 3) if sound else value
+    is_number = isinstance(value, float | int) and not isinstance(value, bool)
+    return round(value + ms / 1000, 3) if is_number else value
 
 
-#: Fields that count on from one piece of a thought to the next (see `passthrough`).
+#: Fields that grow from one piece of a thought to the next (see `passthrough`).
 SHIFTS = {"timestamp": _shift_timestamp}
 
 

@@ -1,4 +1,8 @@
-"""Read the lines of Cogency; see the package for its rules."""
+"""Read the lines of Cogency; the package's docstring has the rules.
+
+The reader holds back two lines until the next one comes: `end`, because metrics may follow it, and
+the first line of a thought, because a thought that comes in one line needs no deltas.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +61,8 @@ class CogencyReader:
         self._runs = 0
         # the line of the end, its time, and how many metrics came just before it
         self._held_end: tuple[Obj, float, int] | None = None
-        self._metric_count = 0  # of the lines just before
-        self._interrupted = False  # the newest line, apart from metrics, is an interrupt
+        self._metric_count = 0  # how many metrics came just before the current line
+        self._interrupted = False  # the newest line that is no metric is an interrupt
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one line."""
@@ -82,7 +86,7 @@ class CogencyReader:
         return [*self._close_thought(incomplete=True), *self._release_end()]
 
     def tick(self, _now: float) -> list[Event]:
-        """Return the first line of a thought, if it is held, as a piece: a viewer sees it now."""
+        """Return the held first line of a thought as a piece, so that a viewer sees it now."""
         return self._begin_pieces()
 
     def _new_run(self, obj: Obj) -> None:
@@ -121,14 +125,14 @@ class CogencyReader:
         return self._thoughts.delta("think", text, obj, draw_piece(text), ts=time_of(obj))
 
     def _close_thought(self, *, incomplete: bool = False) -> list[Event]:
-        """Return the thought that ends here; one that came in a single line is whole."""
+        """Return the thought that ends here; a thought of a single line has no pieces."""
         first_line, self._first_line = self._first_line, None
         if first_line is not None:
             return [self._run.line(Think, first_line, content=text_of(first_line, "content"))]
         return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
-        """Read a call; a content that is not JSON is kept as the text of its arguments."""
+        """Read a call; content that is not JSON becomes the text of its arguments."""
         content = obj.get("content")
         body = object_of(content if isinstance(content, dict) else parse_json(content))
         args = body.get("args")
@@ -150,9 +154,9 @@ class CogencyReader:
         return [self._run.line(Execute, obj, calls=calls)]
 
     def _result(self, obj: Obj) -> list[Event]:
-        """Find the shape of a result, and read it."""
-        # the shapes that a result has had: an array of a batch (or one entry of it) as JSON text or
-        # value, a payload, stored JSON text, plain text
+        """Read a result in any shape of the format's history."""
+        # the shapes, in the order they are tried: the array of a batch (or one entry of it) as JSON
+        # text or value, a payload, stored JSON text, plain text
         payload, content = obj.get("payload"), obj.get("content")
         stored = parse_json(content)
         items = stored if isinstance(stored, list) else content
@@ -191,17 +195,17 @@ class CogencyReader:
         return self._run.line(cls, obj, note, draw=lambda event: draw_line(event, form), **fields)
 
     def _batch_results(self, obj: Obj, items: list[Obj]) -> list[Event]:
-        """Read the results of a batch; the first one's note restores the line of all."""
+        """Read the results of a batch; the note of the first one restores their common line."""
         out: list[Event] = []
         results: list[Result] = []
         for entry in items:
             call_id, name, implicit = self._end_call(text_of(entry, "tool"), obj)
-            word, outcome = entry.get("status"), entry.get("outcome")
+            label, outcome = entry.get("status"), entry.get("outcome")
             status = (
                 "ok"
-                if word == "success"
-                else word
-                if word in OUTCOMES and word != "ok"
+                if label == "success"
+                else label
+                if label in OUTCOMES and label != "ok"
                 else "error"
             )
             display = {"text/plain": outcome} if isinstance(outcome, str) else None

@@ -1,8 +1,9 @@
 """Write our events as the lines of Cogency (seed 000 § Event Stream).
 
 Rules
-- What was read from this wire goes back as it came (`passthrough`).
-- `metric` follows `end` here: it is held back until the next event or the end of the stream.
+- Events that were read from Cogency are written as they came (`passthrough`).
+- `metric` follows `end` in this format: it is held back until the next event or the end of the
+  stream.
 - The outcome of a failed call is the error's message.
 """
 
@@ -39,10 +40,10 @@ class CogencyWriter:
         self._batch: list[Result] = []
         self._batch_size = 0
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls
-        self._newest: Event | None = None  # apart from metrics
+        self._newest: Event | None = None  # the newest event that is no metric
 
     def write(self, event: Event) -> list[Item]:
-        """Return the lines of one event, after those that waited for it."""
+        """Return the lines of one event, after lines that were held back for it."""
         derived = is_derived(event, NAME)
         before, self._newest = self._newest, self._newest if isinstance(event, Metric) else event
         if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
@@ -63,7 +64,7 @@ class CogencyWriter:
         return self._write_after_metrics(event)
 
     def _end_unfinished(self, event: End, before: Event | None) -> list[Item]:
-        """End a run that failed or was stopped; only the error or interrupt before shows that."""
+        """End a run that failed or was stopped: without an `end`, after its error or interrupt."""
         reason = {"error": Error, "interrupted": Interrupt}.get(event.status)
         if reason is None or not isinstance(before, reason):
             self._losses.add(
@@ -73,7 +74,7 @@ class CogencyWriter:
         return self.close()
 
     def _note_tool(self, event: Event) -> None:
-        """Note the tools of open calls."""
+        """Remember the tool of a call until its result."""
         if isinstance(event, Call):
             self._tools[event.call_id] = event.name
         elif isinstance(event, Result):
@@ -90,12 +91,12 @@ class CogencyWriter:
         return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
 
     def close(self) -> list[Item]:
-        """Return what waited."""
+        """Return the lines that were held back."""
         metrics, self._held_metrics = self._held_metrics, []
         return [*self._release_batch(), *metrics]
 
     def _write_after_metrics(self, event: Event) -> list[Item]:
-        """Return the held metrics and the lines of an event."""
+        """Return the metrics held back and the lines of an event."""
         metrics, self._held_metrics = self._held_metrics, []
         note = note_of(event, NAME) or {}
         if isinstance(event, End):
@@ -150,7 +151,7 @@ class CogencyWriter:
 
 
 def _line(event: Event) -> Obj:
-    """Return the line of an imported event as it came, of one of ours with its timestamp."""
+    """Return the original line of an imported event, or the line of an event of ours."""
     note = note_of(event, NAME)
     if note is not None:
         form = note.get("form")
