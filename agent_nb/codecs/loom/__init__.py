@@ -2,19 +2,19 @@
 run, sequence) around 24 event types, and the reply. Seed 002 specifies them; each § below is one of
 its sections.
 
-Reads frames with the envelope, legacy frames without it, the single-key form (§ 6), and frames
-wrapped for a socket. Interleaved sessions are separated, repeats dropped and frames ordered
-(`order`). Forms to write: `frames`, `bare` (no envelope), `export`.
+The reader takes frames with the envelope, legacy frames without it, the single-key form (§ 6), and
+frames wrapped for a socket. It separates interleaved sessions, drops repeats and orders the frames
+(`order`). Forms to write: `frames`, `bare` (no envelope), `export` (single-key).
 
 Rules
-- A session is a run; after its reply the next frame begins another. The reply is the run's `end`,
-  and its answer if none was streamed.
-- A frame without a session belongs to the session before it; frames before any session was named
-  belong to the first.
-- `node_id` is the path of everything in a node run; a node's own span is unique even where
-  `node_id` repeats (§ 2). In `got_expand` it is part of the payload.
-- Tree and graph of thought, custom and unknown types are extensions of namespace `loom`, their
-  payload as it came.
+- A session is a run; the first frame after its reply begins another run. The reply is the run's
+  `end`, and its answer if none was streamed.
+- A frame without a session belongs to the session of the frame before it; frames before the first
+  named session belong to that session.
+- `node_id` is the path of all events in a node run. A node's own span is unique even where
+  `node_id` repeats (§ 2). In `got_expand`, `node_id` is part of the payload.
+- Tree-of-thought, graph-of-thought, custom and unknown types become extensions of namespace `loom`
+  with the original payload.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ codec = Codec(
     nests=True,
     interleaves=True,
     replies=True,
-    may_lack_end=True,  # only one program sends the reply; a run with an open node is still cut off
+    may_lack_end=True,  # only one program of Loom sends the reply; an open node still means a break
     adds=frozenset({"node"}),
     carries={
         "run_start": frozenset({"agent"}),

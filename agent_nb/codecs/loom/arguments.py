@@ -1,9 +1,9 @@
 """Match `tool_call_chunk` frames to calls: each carries a piece of a call's arguments, often
 without the call's id.
 
-Rule: a piece with an id belongs to that call. One without an id belongs to the newest open block of
-its tool, or of any tool if it names none; where that block already is a whole JSON object and the
-piece begins with `{`, another call begins.
+Rule: a piece with an id belongs to that call. A piece without an id belongs to the newest open
+block of its tool, or of any tool if the piece names none. If that block is already a whole JSON
+object and the piece begins with `{`, the piece begins another call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NO_ID = "name:"  # prefix of the key of a block whose pieces named no call id
 
 
 class ArgumentBlocks:
-    """The blocks of one session whose arguments are not complete."""
+    """The open argument blocks of one session."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -34,20 +34,20 @@ class ArgumentBlocks:
         return f"{_NO_ID}{name}:{self._count}"
 
     def take(self, name: str, call_id: str) -> OpenBlock | None:
-        """Return the block of a call that another frame is about and forget it, or None.
+        """Remove and return the block of a call that some other frame names, or None.
 
-        A block with the call's id wins; then the oldest block of its tool whose pieces named no id,
-        then the oldest that named neither id nor tool.
+        Preferred is the block with the call's id; then the oldest block of its tool whose pieces
+        named no id; then the oldest whose pieces named neither id nor tool.
         """
         if call_id and self._blocks.get(call_id) is not None:
             return self._blocks.take(call_id)
-        fits = [
+        candidates = [
             b
             for b in self._blocks.open()
             if b.name in (name, "") and (not call_id or not call_id_of(b))
         ]
-        fits.sort(key=lambda b: b.name != name)
-        return self._blocks.take(fits[0].key) if fits else None
+        candidates.sort(key=lambda b: b.name != name)
+        return self._blocks.take(candidates[0].key) if candidates else None
 
 
 def call_id_of(block: OpenBlock) -> str:

@@ -1,13 +1,16 @@
-"""The single-key form of Loom's events (seed 002 § 6) as frames, in both directions.
+"""Convert the single-key form of Loom's events (seed 002 § 6) to frames and back.
+
+Why: the reader and the writer then handle frames only.
 
 Rules
 - `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
   listed here.
-- The note `#export` of a frame says how a single-key object differed from it (see `lines`).
-- In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a
-  `namespace`.
-- The single-key form has no envelope; one beside its key is kept. `Messages` with the payload of
-  a frame (`content`, `id`) in it is read too.
+- A frame's note `#export` holds the difference between the original single-key object and the one
+  that we would write (see `lines`).
+- A frame names its node in `id`, the single-key form in `node_id`; only the single-key form defines
+  a `namespace`.
+- The single-key form has no envelope, but envelope fields next to its key are kept. `Messages` that
+  hold the payload of a frame (`content`, `id`) are read too.
 """
 
 from __future__ import annotations
@@ -66,9 +69,9 @@ def to_export(frame: Obj) -> Obj:
         return {key: body}
     envelope_note = note.get("envelope")
     envelope: Obj = envelope_note if isinstance(envelope_note, dict) else {}
-    if envelope_note is True:  # it is that of the frame
+    if envelope_note is True:  # the object had the same envelope as the frame
         envelope = {k: frame[k] for k in ENVELOPE if k in frame}
-    if "body" in note:  # it was not an object, so that no difference could be noted
+    if "body" in note:  # the original body was not an object, so it was noted whole
         body = note["body"]
     elif isinstance(body, dict):
         body = restore_object(body, note)
@@ -79,7 +82,7 @@ def _draw_export(frame: Obj) -> tuple[str, Any]:
     """Return the key of a frame in the single-key form ("" for none) and the value of that key."""
     kind = frame.get("type")
     fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
-    # `got_expand` is about a node: there `node_id` is content, elsewhere the source
+    # in `got_expand` `node_id` is content (the node that expands), elsewhere part of the envelope
     fields = {
         k: v
         for k, v in fields.items()
@@ -123,12 +126,12 @@ def from_export(obj: Obj) -> Obj:
     envelope = {k: v for k, v in obj.items() if k in ENVELOPE}
     ((key, body),) = ((k, v) for k, v in obj.items() if k not in ENVELOPE)
     frame = _frame(key, body)
-    back = _draw_export(frame)[1]  # the note holds how `body` differs from what we would write
+    drawn = _draw_export(frame)[1]  # the body that we would write; the note holds the difference
     note = {}
-    if not is_same_json(body, back):
+    if not is_same_json(body, drawn):
         note = (
-            note_difference(body, back)
-            if isinstance(body, dict) and isinstance(back, dict)
+            note_difference(body, drawn)
+            if isinstance(body, dict) and isinstance(drawn, dict)
             else {"body": body}
         )
     if envelope:

@@ -1,7 +1,7 @@
-"""Write events that were read from Loom: the same frames again, envelope included.
+"""Write events that were read from Loom as their original frames, envelope included.
 
-Why apart from `run_writer`, which writes runs of our own: here nothing is decided, the notes of the
-events hold what their fields do not say of the frames.
+Why apart from `run_writer`, which decides how to write runs of our own: here nothing is left to
+decide, because the fields and notes of the events determine each frame.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .lines import CANCELS, DRAW, SHIFTS, Obj, draw_chunk, draw_frame, draw_repl
 
 
 class ImportedFrames:
-    """Write the events of one run that have a note of Loom; `answer` is the run's answer so far."""
+    """Writes the events of one run that have a note of Loom; `answer`: the run's answer so far."""
 
     def __init__(self, live: LiveBlocks, answer: Answer) -> None:
         self._live, self._answer = live, answer
@@ -48,8 +48,8 @@ class ImportedFrames:
         )
 
     def _call(self, event: Call, note: Obj) -> list[Obj]:
-        # the note of a whole `tool_call` is in "call" if chunks came before it (their notes are
-        # the block's); the form "chunks" is a call that came in chunks alone
+        # if chunks came before the `tool_call`, the event's note is theirs, and "call" is the note
+        # of the `tool_call`; the form "chunks" marks a call that came in chunks alone
         call_note = note.get("call")
         if isinstance(call_note, dict):
             return [*self._block(event, note), restore_object(draw_frame(event), call_note)]

@@ -1,10 +1,13 @@
-"""Draw events as frames of Loom, without the envelope (seed 002 § 4.2, § 5): one function a kind.
+"""Draw events as frames of Loom (seed 002 § 4.2, § 5): one function for each kind of event.
+
+The reader draws each event that it reads too, to note how the original frame differs (see
+`passthrough`).
 
 Rules
+- Frames are drawn without the envelope. In a frame, `id` is the name of its node.
 - Names that begin with `#` are notes between reader and writer and never reach the wire: `#export`
-  (how a single-key object differed from its frame), `#ws` (the id of the message that wrapped the
+  (how a single-key object differed from its frame), `#ws` (fields of the message that wrapped the
   frame).
-- In frames `id` is the node's name.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from ..writing import as_text
 NAME = "loom"
 Obj = dict[str, Any]
 ENVELOPE = ("session_id", "node_id", "event_id")
-#: Fields that count on from one chunk of a block to the next (see `passthrough`).
+#: Fields that grow from one chunk of a block to the next (see `passthrough`).
 SHIFTS = {"event_id": count_on}
 #: Status of an end that was not ok -> `stop_reason` of the reply.
 STOPS: dict[EndStatus, str] = {
@@ -74,11 +77,11 @@ def _run_start(event: RunStart) -> Obj:
 def _node(event: Node) -> Obj:
     if event.phase == "enter":
         return {"type": "node_enter", "id": event.name}
-    fine = event.result in ("", "ok")
+    succeeded = event.result in ("", "ok")
     return {
         "type": "node_exit",
         "id": event.name,
-        "result": "Ok" if fine else {"Err": event.result.removeprefix("error: ")},
+        "result": "Ok" if succeeded else {"Err": event.result.removeprefix("error: ")},
     }
 
 
@@ -111,8 +114,8 @@ def _call(event: Call) -> Obj:
 
 def _result(event: Result) -> Obj:
     texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
-    whole = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
-    more = {"raw_result": whole} if isinstance(whole, str) else {}
+    raw = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
+    more = {"raw_result": raw} if isinstance(raw, str) else {}
     return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts, **more}
 
 
@@ -132,7 +135,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 
 
 def draw_frame(event: Event) -> Obj:
-    """Draw any event but blocks and ends."""
+    """Draw an event of any kind but text blocks and ends."""
     return DRAW[type(event)](event)
 
 
@@ -146,7 +149,7 @@ def strip_envelope(frame: Mapping[str, Any]) -> Obj:
 
 
 def payload_of(frame: Mapping[str, Any]) -> Obj:
-    """Return the payload of a frame without a canonical kind; see `got_expand` in the package."""
+    """Return the payload of a frame that becomes an extension; `got_expand` keeps its `node_id`."""
     payload = strip_envelope(frame)
     if frame.get("type") == "got_expand" and "node_id" in frame:
         return {"node_id": frame["node_id"], **payload}

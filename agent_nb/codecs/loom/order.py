@@ -1,16 +1,17 @@
 """Order the frames of one Loom session by `event_id`, each once (seed 002 § 2, § 7.2, § 7.3).
 
 Rules
-- A frame without an id is passed on in its place; legacy streams have no others.
-- A repeat (same id, same content) is dropped; the same id with other content is the sender's fault:
-  dropped and counted as a loss.
-- An early frame waits, at most for `WINDOW` frames; ids that never come are counted, not waited
-  for.
-- Live (`tick`), missing ids alone delay nothing: a stream may count by more than one or begin late.
-  Frames wait, `PATIENCE` at most, only after one came behind a frame with a higher id, and until
-  such a wait was in vain.
-- A reply does not use up its id: the session's next run may begin with it, with the next, or with
-  0 or 1.
+- A frame without an id is passed on at once, after all frames that wait; legacy streams have only
+  such frames.
+- A repeat (same id, same content) is dropped. The same id with other content is the sender's fault:
+  that frame is dropped and counted as a loss.
+- A frame that comes early waits. Once more than `WINDOW` frames wait, all are passed on, and the
+  missing ids are counted.
+- In a live stream (`tick`), missing ids alone delay nothing, because a stream may skip ids or begin
+  late. Once a frame has come after one with a higher id, early frames wait up to `PATIENCE`
+  seconds. If that wait is in vain, frames no longer wait until the order is broken again.
+- A reply does not use up its id: the session's next run may begin with the same id, the next one, 0
+  or 1.
 - Memory is bounded, whatever the length of the stream.
 """
 
@@ -33,7 +34,7 @@ class FrameOrder:
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._next: int | None = None  # the id that is due; None: no numbered frame has passed
+        self._next: int | None = None  # the id that is due; None before the first numbered frame
         self._held: dict[int, Obj] = {}
         # (id, whether it is a reply) -> hash of the frame; a reply may share its id with a frame
         self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()
@@ -43,7 +44,7 @@ class FrameOrder:
 
     @property
     def waits(self) -> bool:
-        """Whether frames are held until earlier ones come."""
+        """Whether early frames wait for those before them."""
         return bool(self._held)
 
     def take(self, frame: Obj) -> list[Obj]:
@@ -70,7 +71,7 @@ class FrameOrder:
         return self.flush()
 
     def flush(self) -> list[Obj]:
-        """Stop waiting: return what is held, in order."""
+        """Stop waiting: return the held frames, in order."""
         held = [self._held[n] for n in sorted(self._held)]
         if held:
             last = max(self._held)
@@ -95,7 +96,7 @@ class FrameOrder:
         return [frame]
 
     def _counts_anew(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether the sender starts over: id 0 or 1 comes again with other content."""
+        """Return whether the sender starts to count anew: id 0 or 1 comes with other content."""
         before = self._seen.get((number, reply))
         return (
             self._next is not None
@@ -105,7 +106,7 @@ class FrameOrder:
         )
 
     def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether a frame of this id has come before, and count it; remember a new one."""
+        """Return whether a frame with this id came before; count a repeat, remember a new frame."""
         before = self._seen.get((number, reply))
         if before is None:
             self._remember(number, reply, frame)
@@ -128,8 +129,8 @@ class FrameOrder:
             self._seen.popitem(last=False)
 
     def _place(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
-        """Return a frame that is due or late, and those held that follow it; hold an early one."""
-        # after a reply the next run may reuse its id, or count on
+        """Hold an early frame; return any other, and the held frames that follow it."""
+        # after a reply the next run begins with the id of the reply, or with the id after it
         due = self._next is None and number in (0, 1)
         due = due or (
             self._next is not None
@@ -148,7 +149,7 @@ class FrameOrder:
         return self.flush() if len(self._held) > WINDOW else []
 
     def _follow_on(self) -> list[Obj]:
-        """Return the held frames whose turn it is now."""
+        """Return the held frames that are due now."""
         out = []
         while self._next in self._held:
             frame = self._held.pop(self._next)

@@ -1,4 +1,7 @@
-"""Read Loom's frames: unwrap each, find its session, put it in order there, read it."""
+"""Read Loom's frames: unwrap each, find its session, order it there, and read it.
+
+Rules: sessions may interleave. Only the newest `_REMEMBERED` of those that are over are remembered.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from .lines import Obj
 from .order import FrameOrder
 from .session import Session
 
-_REMEMBERED = 256  # sessions; beyond it, the oldest that are over are forgotten
-#: Fields of the reply that are beside it where a whole run is one object.
+_REMEMBERED = 256  # sessions; beyond that number, the oldest ended ones are forgotten
+#: Fields of the reply that stand next to it if one object holds the whole run.
 _REPLY_FIELDS = ("stop_reason", "reasoning_content", "usage", "total_usage")
 
 
@@ -22,11 +25,11 @@ class LoomReader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._sessions: dict[str, tuple[FrameOrder, Session]] = {}
-        self._run_counts: dict[str, int] = {}  # of forgotten sessions
+        self._run_counts: dict[str, int] = {}  # forgotten session -> how many runs it had
         self._newest = ""  # the session of the newest frame
 
     def read(self, item: Item) -> list[Event]:
-        """Return the events of one object, and of those that waited for it."""
+        """Return the events of one object, and of frames that waited for it."""
         out: list[Event] = []
         for frame in _split_frames(item.obj):
             order, session = self._find_session(text_of(frame, "session_id"))
@@ -45,7 +48,7 @@ class LoomReader:
         ]
 
     def _find_session(self, session_id: str) -> tuple[FrameOrder, Session]:
-        """Return the order and the reader of a session; "" is the session of the frame before."""
+        """Return the order and the reader of a session; "" means the session of the last frame."""
         key = session_id or self._newest
         if key not in self._sessions:
             unnamed = self._sessions.get("")
@@ -62,7 +65,7 @@ class LoomReader:
         return self._sessions[key]
 
     def _forget_sessions(self) -> None:
-        """Forget the oldest sessions that are over, but not how many runs they had: ids go on."""
+        """Forget the oldest ended sessions, except their number of runs, which later ids need."""
         if len(self._sessions) < _REMEMBERED:
             return
         over = [
@@ -74,7 +77,7 @@ class LoomReader:
             self._run_counts[key] = self._sessions.pop(key)[1].runs
 
     def close(self) -> list[Event]:
-        """Return what waited, and close what is open."""
+        """Return the events of all waiting frames, and close every session."""
         out: list[Event] = []
         for order, session in self._sessions.values():
             for due in order.flush():
@@ -98,7 +101,7 @@ def _split_frames(obj: Obj) -> list[Obj]:
 
 
 def is_whole_run(obj: Obj) -> bool:
-    """Return whether an object is a whole run with nothing that frames cannot hold."""
+    """Return whether an object holds a whole run, and only fields that its frames can hold."""
     events, reply = obj.get("events"), obj.get("reply", "")
     listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
     return (

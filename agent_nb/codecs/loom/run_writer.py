@@ -4,11 +4,11 @@ Rules
 - In a run of ours, text and calls of the model are in a `think` node, approvals and results of
   tools in an `act` node. Each model request is a think node, whose exit waits for the usage of the
   request; other nodes keep their names.
-- `node_id` is `run-{name}-{n}`, n from 0 over all nodes of the run, and stays on the frames after a
-  node's exit until the next begins.
-- The run's reply, its whole answer, is the last frame.
-- A call's own id is known only when it is complete. If its arguments were streamed, every frame of
-  it has the id of its block instead, so that chunks, call and result belong together.
+- `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0. Frames between a node's
+  exit and the next node keep the old `node_id`.
+- The last frame is the run's reply, which holds the whole answer.
+- A call's own id is known only when the call is complete. If its arguments were streamed, every
+  frame of the call has its block's id instead, so that chunks, call and result belong together.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _STATES = ("values", "updates", "checkpoint")
 
 
 class RunWriter:
-    """The frames of one run.
+    """Writes the frames of one run.
 
-    `counts`: session -> `event_id` of its newest frame, which this writer counts on; None: frames
+    `counts`: session -> `event_id` of its newest frame, which this writer increments; None: frames
     have no envelope.
     """
 
@@ -63,10 +63,10 @@ class RunWriter:
         self._session = session
         self._counts = counts
         self._live = LiveBlocks()
-        self._start: RunStart | None = None  # until the user message that its frame includes
+        self._start: RunStart | None = None  # held, because its frame includes the user message
         self._node = ""  # the think or act node that is open
         self._in_request = False  # the open node is a model request of ours
-        # the error ("": none) of a request that has ended and waits for its usage; None: none waits
+        # a request that has ended waits for its usage: its error, "" if it succeeded; None: no wait
         self._error: str | None = None
         self._node_id = ""
         self._node_count = 0
@@ -87,7 +87,7 @@ class RunWriter:
         return [*out, *handler(self, event)] if handler else out
 
     def release(self, coming: type[Event] = End) -> list[Obj]:
-        """Return what was held back for an event of another type than `coming`.
+        """Return the frames that were held back, unless they wait for an event of type `coming`.
 
         The start of the run waits for its user message, the end of a model request for its usage.
         """
@@ -102,7 +102,7 @@ class RunWriter:
     # Runs of our own.
 
     def _frame(self, frame: Obj, node_id: str | None = None) -> Obj:
-        """Return a frame with its envelope; `node_id`: None for the current node."""
+        """Return a frame with its envelope; `node_id`: None means the current node's."""
         if self._counts is None:
             return frame
         number = self._counts[self._session] = self._counts.get(self._session, 0) + 1
@@ -143,8 +143,8 @@ class RunWriter:
         )
 
     def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
-        """Return the frames that enter node `name`, and the node id of an event in it (None: that
-        node's). Events of a sub-agent have its span instead.
+        """Enter node `name` for an event; return the frames for that, and the event's node id
+        (None: the current node's). A sub-agent's event enters no node; its node id is its span.
         """
         return ([], event.span) if event.span else (self._enter(name), None)
 
@@ -296,7 +296,7 @@ class RunWriter:
 
 
 def _wire_id(event: Delta | Call) -> str:
-    """Return the id of a streamed call: its block's, with the span because sub-agents number their
-    own blocks.
+    """Return the wire id of a streamed call: its block's id, with the span of a sub-agent, because
+    each sub-agent numbers its blocks itself.
     """
     return f"call_{event.span}_{event.block}" if event.span else f"call_{event.block}"

@@ -1,14 +1,14 @@
 """Read the frames of one Loom session, in order (seed 002 § 4.2, § 5, § 7.2).
 
 Rules
-- What the canonical fields do not hold of a frame, its envelope included, is in the event's note.
-- A text block ends where anything but its next piece comes.
-- The reply adds to the answer, the thoughts and the usage only what was not streamed: all of it,
-  or the rest. Its `total_usage` is the run's total, whatever the frames before add up to.
+- The event's note keeps the parts of a frame that canonical fields do not hold, and its envelope.
+- A text block ends at the first frame that is not its next piece.
+- The reply adds answer, thoughts and usage only as far as they were not streamed. Its `total_usage`
+  is the run's total, even if the usage frames add up to something else.
 - A run that stops while a call waits for approval ends as `awaiting`. A start, output or result of
-  the call shows that it was answered, and so does any further text of the model.
-- `cancel_run`, or the server's acknowledgement of it, is an interrupt. Such a run is interrupted,
-  unless its reply has another reason.
+  the call shows that the question was answered, and so does any further text of the model.
+- `cancel_run`, or the server's acknowledgement of it, is an interrupt. Such a run ends as
+  interrupted, unless its reply gives another reason.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _COUNTS = CHAT | {"cached": "cached_tokens"}
 
 
 class Session:
-    """Reads one session; `runs`: how many runs of it have been read before."""
+    """Reads one session; `runs`: how many of its runs were read before."""
 
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
@@ -71,8 +71,8 @@ class Session:
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
         self._spans = UniqueSpans()
-        self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
-        self._newest_node = ("", "")  # its node_id and span
+        self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of each open node
+        self._newest_node = ("", "")  # node_id and span of the newest node
         self._nodes_entered = 0
         self._first_run_id = ""
         self._begun = self._has_run_start = self._cancelled = False
@@ -105,7 +105,7 @@ class Session:
         return self._begun
 
     def close(self) -> list[Event]:
-        """Close open text as incomplete; end the run if it was cancelled or awaits."""
+        """Close open text as incomplete; end a run that was cancelled or waits for an approval."""
         out = self._observe([*self._texts.close(incomplete=True), *self._tools.unfinished_calls()])
         status = self._implied_status()
         if self._begun and status != "ok":
@@ -137,7 +137,7 @@ class Session:
         self._begun, self._has_run_start, self._cancelled = True, False, False
 
     def _observe(self, events: list[Event]) -> list[Event]:
-        """Note the streamed text and the calls that wait for approval; return `events`."""
+        """Record the streamed text and the calls that wait for approval; return `events`."""
         for event in events:
             self._answer.add(event)
             if isinstance(event, Think) and not event.span:
@@ -151,9 +151,9 @@ class Session:
         return events
 
     def _locate(self, frame: Obj) -> Obj:
-        """Return the `path` of a frame: the node run that it names, or the open node.
+        """Return the `path` of a frame: the node run that it names, else the newest open node.
 
-        A node inside a node is a run inside the run; there the path is also the `span`.
+        A node inside a node is a run inside the run: its path is also its `span`.
         """
         wire = frame.get("node_id")
         if isinstance(wire, str) and frame.get("type") != "got_expand":
@@ -188,7 +188,7 @@ class Session:
         ]
 
     def _exit(self, frame: Obj) -> list[Event]:
-        """Read the end of the newest open node run of that name."""
+        """Read the exit of a node: it ends the newest open node run of that name."""
         name, result = text_of(frame, "id"), frame.get("result")
         node = next((n for n in reversed(self._nodes) if n[0] == name), None)
         if node:
@@ -208,7 +208,7 @@ class Session:
         return [*self._tools.unfinished_calls(), self._run.line(Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
-        """Read the reply: what it adds to the streamed text and usage, and the end of the run."""
+        """Read the reply: it ends the run, and may add to the streamed text and usage."""
         out = self._observe([*self._texts.close(), *self._tools.unfinished_calls()])
         out += self._observe(self._thoughts_in_reply(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")
@@ -225,7 +225,7 @@ class Session:
         return out
 
     def _thoughts_in_reply(self, text: str) -> list[Event]:
-        """Return the thoughts that were not streamed, as an event."""
+        """Return the reply's thoughts, or the rest of them, as far as they were not streamed."""
         if self._thoughts.includes(text):
             return []
         return [self._run.derived(Think, content=self._thoughts.missing(text)[0])]
@@ -236,14 +236,14 @@ class Session:
             counts_of(object_of(frame.get(key)), _COUNTS) for key in ("usage", "total_usage")
         )
         counted = self._total != Counts()
-        # usage frames have reported the steps; then only a total of the reply can differ
+        # if usage frames have reported the steps, the reply can only add a different total
         step, total = (Counts() if counted else step), (total if total != Counts() else step)
         if total in (Counts(), self._total) or (counted and not frame.get("total_usage")):
             return []
         return [self._run.derived(Metric, step=step, total=total)]
 
     def _answer_in_reply(self, reply: str) -> Event:
-        """Return the answer, or the rest of it, that was not streamed."""
+        """Return the reply's answer, or the rest of it, as far as it was not streamed."""
         text, rest = self._answer.missing(reply)
         return self._run.make(
             Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text

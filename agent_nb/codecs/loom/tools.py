@@ -1,12 +1,12 @@
 """Read the frames of tools in one Loom session.
 
 Rules
-- Arguments that come in chunks wait for their `tool_call`. They become a call without one when
-  another frame of the call comes (approval, start, output, end) or the node exits; that frame may
-  add the id that the chunks lacked, an approval also arguments that the chunks left incomplete.
-- An approval, output or end of an unseen call opens an implicit one. A second `tool_call` of an
-  open call, or a second end, is an extension.
-- The model reads `result`; `raw_result`, of which it is an excerpt, is what people see.
+- Arguments that come in chunks wait for their `tool_call`. Without one they become a call when
+  another frame of the call comes (approval, start, output, end) or the node exits. That frame may
+  add the id that the chunks lacked; an approval may also complete the arguments.
+- A start, output, end or approval of an unseen call opens an implicit call. A second `tool_call` of
+  an open call, or a second end, is an extension.
+- The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ToolFrames:
         return [self._call_from_chunks(block) for block in self._blocks.open()]
 
     def _unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
-        """Return that one of `unfinished_calls` which has this tool or id; all for neither."""
+        """Return the unfinished call with this id or tool; without either, all of them."""
         if not name and not call_id:
             return self.unfinished_calls()
         if call_id and self._calls.state_of(call_id):
@@ -58,18 +58,18 @@ class ToolFrames:
     def _call_from_chunks(
         self, block: OpenBlock, name: str = "", call_id: str = "", args: Any = None
     ) -> Event:
-        """Return the call of a block; what it lacks is taken from the frame after it."""
+        """Return the call of a block; `name`, `call_id` and `args` fill in what its chunks lack."""
         self._blocks.take(block.key)
         block.set_name(name)
         call_id, synthetic = self._calls.open_call(block.name, call_id_of(block) or call_id)
-        whole = parse_json(block.text)
-        whole = args if whole is None else whole
+        parsed = parse_json(block.text)
+        parsed = args if parsed is None else parsed
         fields: Obj = {
             "call_id": call_id,
             "synthetic": synthetic,
             "name": block.name,
-            "args": object_of(whole),
-            "incomplete": whole is None,
+            "args": object_of(parsed),
+            "incomplete": parsed is None,
         }
         return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
 
@@ -83,7 +83,7 @@ class ToolFrames:
         return [*before, *self._blocks.call_delta(key, name, text, frame, drawn, where=where)]
 
     def _call(self, frame: Obj) -> list[Event]:
-        """Read a whole call; chunks that came before are its text."""
+        """Read a whole call; chunks that came before hold the text of its arguments."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         args, raw = arguments_of(frame.get("arguments"))
         if self._calls.state_of(wire_id) == "open":
@@ -119,7 +119,7 @@ class ToolFrames:
         return [*out, self._run.line(Started, frame, match.note, **fields)]
 
     def _output(self, frame: Obj) -> list[Event]:
-        """Read output of a tool; without an id it is of the running call, not of open chunks."""
+        """Read output of a tool; without an id it belongs to a running call before open chunks."""
         if not isinstance(frame.get("content"), str):
             return self._unknown(frame)
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
@@ -149,7 +149,7 @@ class ToolFrames:
         return [*out, self._run.line(Result, frame, match.note, **fields)]
 
     def _approval(self, frame: Obj) -> list[Event]:
-        """Read a question whether a call may run."""
+        """Read the question whether a call may run; it may complete the call's arguments."""
         args, name, wire_id = (
             frame.get("arguments"),
             text_of(frame, "name"),

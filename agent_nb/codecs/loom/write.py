@@ -15,8 +15,8 @@ from .export import to_export
 from .lines import Obj
 from .run_writer import RunWriter
 
-#: Ids set aside for a run, where each run of a session is a stream of its own: the ids of the next
-# run begin that many later.
+#: If each run of a session is sent as its own stream, the ids of a run begin this many after those
+#: of the run before, so that they do not overlap.
 IDS_PER_RUN = 10_000_000
 
 

@@ -1,13 +1,14 @@
-"""Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*`.
+"""Looopy's events over SSE: tasks, streamed content, thoughts, tools, `internal:*`.
 
-Reads the server's frames (the kind is on the `event:` line, not in the data) and the document's
-(all in the data). Forms to write: `server` (the default) and `document`, whose pieces of text have
-the names that its client reads (`content` of a delta, `thought`).
+Seed 004 specifies them in two variants, and the reader takes both: in the server's frames the kind
+is on the `event:` line, in the document's it is in the data. Forms to write: `server` (the default)
+and `document`, whose texts have the names that the document's client reads (`content` of a delta,
+`thought`).
 
 Rules
 - A task is a run; tasks of one stream may interleave. Events of a subtask, or with an `agent:` in
-  their `path`, belong to a run inside its run (`span`); `tool:` in a path is only a place.
-- `path` is kept as it came, joined with `/`; times are ISO texts there and epoch seconds here.
+  their `path`, belong to a run inside that run (`span`); a `tool:` in a path opens no run.
+- Our `path` is Looopy's, joined with `/`. Looopy's times are ISO texts, ours are epoch seconds.
 """
 
 from __future__ import annotations

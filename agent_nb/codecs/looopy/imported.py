@@ -1,7 +1,7 @@
-"""Write events that were read from Looopy (seed 004): the same objects again.
+"""Write events that were read from Looopy (seed 004) as their original objects.
 
-Why apart from `run_writer`, which writes runs of our own: here nothing is decided, the notes of the
-events hold what their fields do not say of the objects.
+Why apart from `run_writer`, which decides how to write runs of our own: here nothing is left to
+decide, because the fields and notes of the events determine each object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ImportedEvents:
 
     def __init__(self, live: LiveBlocks) -> None:
         self._live = live
-        self._texts: dict[str, str] = {}  # by span: the text since its last `content-complete`
+        self._texts: dict[str, str] = {}  # span -> the text since its last `content-complete`
 
     def write(self, event: Event, note: Obj) -> list[Obj]:
         """Return the objects of one event."""
@@ -34,8 +34,8 @@ class ImportedEvents:
         return imported_line(event, note, DRAW)
 
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
-        # the note of the `content-complete` line, if the text had one; the form "whole" is a text
-        # that came in that line alone
+        # "complete" is the note of the text's `content-complete` line, if it had one; the form
+        # "whole" marks a text that came in that line alone
         complete = note.get("complete")
         if note.get("form") == "whole":
             return [
@@ -44,7 +44,7 @@ class ImportedEvents:
                 )
             ]
         out = restore_block(event, note, SHIFTS, self._live, draw_delta)
-        if out:  # else its deltas were written, and counted, live
+        if out:  # else the deltas were written live, and `write` has added them to the text
             self._texts[event.span] = self._texts.get(event.span, "") + event.content
         if isinstance(complete, dict):
             out.append(restore_object(draw_complete(self._texts.pop(event.span, "")), complete))

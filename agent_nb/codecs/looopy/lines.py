@@ -1,12 +1,15 @@
 """Draw events as Looopy's objects (seed 004 § Event Types & Structure, § Event Emission Timeline),
-one function a kind, and read the values in them.
+and read the values in such objects.
 
-An object is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp).
-Notes beside it, which never reach the wire, describe its frame: `#event` (its `event:` line), `#id`
-(its `id:` line), `#bare` (no kind in the data).
+The reader draws each event that it reads too, to note how the original object differs (see
+`passthrough`).
 
-Rules: pure functions; what a kind does not draw is in the note of an imported event, or added by
-the writer.
+Rules
+- Pure functions, one for each kind of event.
+- An object is drawn with its `kind` but without the envelope (contextId, taskId, path, timestamp),
+  which the writer adds.
+- Fields that begin with `#` describe the object's frame and never reach the wire: `#event` (its
+  `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data).
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ ENDED = {
 }
 #: Reasons of an interrupt.
 CAUSES = ("user", "timeout", "limit")
-#: What a thought without attributes has.
+#: The attributes of an ordinary thought; our events leave them out.
 PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
 
@@ -64,12 +67,12 @@ def _shift_id(value: Any, lines: int, _ms: int) -> Any:
     )
 
 
-#: Fields that count on from one delta of a text to the next (see `passthrough`).
+#: Fields that grow from one delta of a text to the next (see `passthrough`).
 SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": shift_iso, "#id": _shift_id}
 
 
 def strip_envelope(obj: Mapping[str, Any]) -> Obj:
-    """Return an event without its envelope."""
+    """Return an object without its envelope and notes."""
     return {k: v for k, v in obj.items() if k not in ENVELOPE and not k.startswith("#")}
 
 
@@ -88,7 +91,7 @@ _DOCUMENT_NAMES = {"content-delta": ("delta", "content"), "thought-stream": ("co
 
 
 def use_document_names(obj: Obj) -> Obj:
-    """Return an event with its text under the name that the document's client reads."""
+    """Return an object with its text under the name that the document's client reads."""
     name, document_name = _DOCUMENT_NAMES.get(obj["kind"], ("", ""))
     return (
         {(document_name if key == name else key): value for key, value in obj.items()}
@@ -247,8 +250,8 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 def read_status(payload: Obj) -> tuple[str, str, str]:
     """Return (state, cause, message) of a task status.
 
-    It is `{status: {state, error}}` as in the seed, or `{status, message, metadata}`. The cause is
-    `user`, `timeout` or `limit` if `metadata.reason` is one of these.
+    `payload` is `{status: {state, error}}` as in the seed, or `{status, message, metadata}`. The
+    cause is `metadata.reason` if that is `user`, `timeout` or `limit`, else "".
     """
     status, metadata = payload.get("status"), payload.get("metadata")
     reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""

@@ -1,10 +1,10 @@
-"""Read Looopy's frames: find the kind of each and the task it belongs to, which reads it.
+"""Read Looopy's frames: find the kind and the task of each, and let that task read it.
 
 Rules
-- `agent:name` in a path stands for a task of its own, `tool:name` does not.
-- A sub-agent is a task whose parent is in the stream, or what has an `agent:` in its path. Its
-  span is the id of the open call that runs it (`ToolEvents.caller`), if there is one.
-- A call that ends, ends the sub-agents in it.
+- A sub-agent is a task whose parent task is in the stream, or the events with an `agent:name` in
+  their path; `tool:name` in a path stands for no task.
+- A sub-agent's span is the id of the open call that runs it (`ToolEvents.caller`), if one does.
+- The end of a call ends the sub-agents that it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LooopyReader:
         self._tasks: dict[tuple[str, str], Task] = {}  # by run and key
         self._runs: dict[str, int] = {}  # how often each run has begun
         self._run_ids: dict[str, str] = {}  # our id of each run that is open
-        self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, the key around it
+        self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, its parent's key
         self._agent_names: dict[str, str] = {}  # subtask -> its agent, from `subtask-created`
         self._spans: dict[str, UniqueSpans] = {}
         self._root = ""  # the newest outermost task
@@ -72,13 +72,13 @@ class LooopyReader:
         task, parent, agents = text_of(obj, "taskId"), text_of(obj, "parentTaskId"), _agents(obj)
         if parent != task and (parent in self._subtasks or parent in self._runs):
             self._add_subtask(task, *self._find_known(parent))
-        # agents in the path of a task without a known parent: it is in the newest outermost task
-        around = "/".join(agents[:-1])
+        # agents in the path, but no known parent: the task is part of the newest outermost task
+        outer_key = "/".join(agents[:-1])
         if agents and task not in self._subtasks:
             run = task if (task, "") in self._tasks or not self._root else self._root
             if run == task or not task:
                 return run, "/".join(agents)
-            self._add_subtask(task, run, around)
+            self._add_subtask(task, run, outer_key)
         if task in self._subtasks:
             return self._subtasks[task][0], task
         self._root = task
@@ -94,7 +94,7 @@ class LooopyReader:
             self._subtasks[task] = (run, parent)
 
     def _begin_task(self, run: str, key: str, obj: Obj) -> Task:
-        """Return the reader of a new task; for a sub-agent's, find the open call that runs it."""
+        """Return the reader of a new task; a sub-agent's reader knows the call that runs it."""
         run_id = self._run_id(run, obj)
         if not key:
             return Task(run_id)
@@ -109,7 +109,7 @@ class LooopyReader:
         return Task(run_id, span, parent=parent.span if parent else "", name=name or key, call=call)
 
     def _run_id(self, task: str, obj: Obj) -> str:
-        """Return the id of a task's current run; one that goes on after its end is another run."""
+        """Return the id of a task's current run; each end of a task ends one of its runs."""
         if task not in self._run_ids:
             count = self._runs[task] = self._runs.get(task, 0) + 1
             base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
@@ -133,7 +133,7 @@ class LooopyReader:
         return [event for key in inner for event in self._remove(*key).close(caller_ended=True)]
 
     def _close_other_tasks(self, run: str) -> list[Event]:
-        """Close the tasks whose status was final: another task begins, no more of them comes."""
+        """Close the other tasks with a final status: once a task begins, they get no more events."""
         out: list[Event] = []
         for key in [
             k
@@ -155,7 +155,7 @@ def _agents(obj: Obj) -> list[str]:
 
 
 def _tool(obj: Obj) -> str:
-    """Return the tool before the innermost agent of a path: it runs that agent ("" for none)."""
+    """Return the tool that runs the innermost agent of a path: the part before it, or ""."""
     path = _path(obj)
     inner = max((n for n, part in enumerate(path) if not part.startswith("tool:")), default=0)
     outer = path[inner - 1] if inner else ""

@@ -1,12 +1,12 @@
 """Write one run as Looopy's events (seed 004).
 
 A run of ours begins with `task-created` and the statuses `submitted` and `working`. Each turn's
-text is streamed and then repeated whole (`content-complete`, before its tool calls). A run ends
-with `task-complete`, or with a status `failed` or `canceled`.
+text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). A run
+ends with `task-complete`, or with a status such as `failed` or `canceled`.
 
 Rules
-- What was read from Looopy goes back as it came, its frame included (`imported`).
-- Events of a sub-agent have a `path` of `agent:name` for each level.
+- Events that were read from Looopy are written as they came, frames included (`imported`).
+- The `path` of a sub-agent's event has one `agent:name` for each level.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class RunWriter:
         self._losses = losses
         self._ids: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = LiveBlocks()
-        self._text = ""  # written since the last `content-complete`
-        self._text_is_cut_off = False  # its newest block is open, or incomplete
+        self._text = ""  # the text written since the last `content-complete`
+        self._text_is_cut_off = False  # the newest block of that text is open or incomplete
         self._imported = ImportedEvents(self._live)
         self._answer = Answer()
-        self._next_index: dict[str, int] = {}  # of the next delta, by span
+        self._next_index: dict[str, int] = {}  # span -> index of its next delta
         self._thought_count = 0
-        self._newest: Event = User()  # whose envelope a `content-complete` gets
-        self._calls: dict[str, Call] = {}  # open ones, by id
-        self._agent_names: dict[str, str] = {}  # by span
+        self._newest: Event = User()  # the newest event; `content-complete` takes its envelope
+        self._calls: dict[str, Call] = {}  # the open calls, by id
+        self._agent_names: dict[str, str] = {}  # span -> name of the sub-agent
         self._last_error = LastError(losses, "only the error that ends a task is written")
         self._interrupt_event: Interrupt | None = None
 
@@ -176,7 +176,7 @@ class RunWriter:
         return [DRAW[Call](event)]
 
     def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
-        """Write an event of a call, with what only the call knows."""
+        """Write an event of a call, with fields that only the `Call` event holds."""
         call = self._calls.get(event.call_id)
         obj = DRAW[type(event)](event)
         if isinstance(event, Started):
@@ -305,5 +305,5 @@ class RunWriter:
     }
 
 
-# events between which a text of the model goes on
+# kinds of events that do not end a text of the model
 _WITHIN_TEXT = frozenset({Delta, Respond, Think, Metric, Error})

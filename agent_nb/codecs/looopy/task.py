@@ -1,13 +1,13 @@
 """Read the events of one Looopy task (seed 004).
 
 Rules
-- `content-delta` streams a block, a thought separates blocks. `content-complete` belongs to the
-  open block, is a block itself where nothing was streamed, and an extension otherwise; with other
-  words than were streamed it replaces the text (see `events.text`).
-- Every status stays as a state; one that ends the task is also an error, interrupt or
-  `end`. The end itself comes with `task-complete`, or when the task is over without one.
+- `content-delta` streams a block; a thought separates blocks. `content-complete` ends the open
+  block. If nothing was streamed it is a block itself, else an extension. If its text differs from
+  the streamed text, it replaces that (see `events.text`).
+- Every status becomes a state; `failed` is also an error and `canceled` an interrupt. The `end`
+  comes with `task-complete`, or when the task closes without one.
 - `internal:*` events are read like any other.
-- A task with an open question about a call, or for the user, waits for its answer (`awaiting`).
+- A task with an open question, about a call or to the user, waits for its answer (`awaiting`).
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ from .tools import KINDS, ToolEvents
 
 
 class Task:
-    """One task, or the part of it that a sub-agent does (`span`).
+    """Reads one task, or the part of a task that a sub-agent does (`span`).
 
-    `name`: the sub-agent; `parent`: the span around it; `call`: the id of the call that runs it.
+    `name`: the sub-agent; `parent`: the span that contains it; `call`: the id of the call that runs
+    it.
     """
 
     def __init__(
@@ -65,20 +66,20 @@ class Task:
         self.call = call
         self._parent = parent
         self._agent = name
-        self._user_questions: dict[str, None] = {}  # ids of open questions that are about no call
+        self._user_questions: dict[str, None] = {}  # ids of open questions to the user
         self._run = RunBuilder(NAME, drawn_by(DRAW), self._envelope)
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._tools = ToolEvents(self._run, prefix)
-        self._streamed_text = ""  # since the last `content-complete`
+        self._streamed_text = ""  # the text streamed since the last `content-complete`
         self._answer = StreamedAnswer(span)
         self._request_count = 0
-        self._request_span = ""  # of the open request to the model
-        self._state = ""  # of the newest status
+        self._request_span = ""  # the span of the open model request
+        self._state = ""  # the state and cause of the newest status
         self._cause = ""
         self._total = Counts()
-        self._ts = 0.0  # of the newest object (epoch seconds)
+        self._ts = 0.0  # the time of the newest object (epoch seconds)
 
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object, whose `kind` is filled in."""
@@ -123,10 +124,10 @@ class Task:
         return self._state in ("completed", "failed", "canceled")
 
     def close(self, *, caller_ended: bool = False, inner_asks: bool = False) -> list[Event]:
-        """End the task: close what is open; return its end if a status or a question implies one.
+        """End the task: close open blocks; add an end if a status or an open question implies one.
 
-        `caller_ended`: the call or run that it is part of has ended, so that it is done too;
-        `inner_asks`: a task inside it waits for an answer.
+        `caller_ended`: the call or run that contains the task has ended, so the task is done too;
+        `inner_asks`: a task inside this one waits for an answer.
         """
         out = [*self._text.close(incomplete=True), *self._end_request()]
         status = self._implied_status()
@@ -149,12 +150,12 @@ class Task:
         return self._run.derived(cls, ts=self._ts, **{"span": self.span, **fields})
 
     def _unstreamed_text(self, text: str, rest: bool = False) -> Any:
-        """Return a text that was not streamed, or the `rest` of one."""
+        """Return the event of a text that was not streamed; `rest`: its beginning was."""
         note = {"derived": True, **({"rest": True} if rest else {})}
         return self._run.make(Respond, note, content=text, ts=self._ts, span=self.span)
 
     def _observe(self, events: list[Event]) -> list[Event]:
-        """Note the text that was streamed; return `events`."""
+        """Record the streamed text in `events`; return `events`."""
         for event in events:
             self._answer.add(event)
         return events
@@ -182,7 +183,7 @@ class Task:
         return out
 
     def _implied_status(self) -> Any:
-        """Return the status of an end that the newest state implies, or ""."""
+        """Return the end status that the newest state of the task implies, or ""."""
         status = ENDED.get(self._state, "")
         return (
             "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
@@ -230,7 +231,7 @@ class Task:
             out = [self._run.make(Respond, whole, content=text, **self._envelope(obj))]
         else:
             out = self._unknown(obj)
-        # another text than was streamed replaces it
+        # a text that differs from the streamed one replaces it
         if streamed and isinstance(text, str) and text.strip() not in ("", streamed.strip()):
             out.append(self._unstreamed_text(text))
         return [*out, *self._end_request()]

@@ -1,11 +1,11 @@
 """Read the tool events of one Looopy task.
 
 Rules
-- `internal:*` events are read like any other: a call that one of them started or ended is not
-  started or ended twice.
-- A call that is repeated while it is open is one call; the repetition is an extension.
-- A question about a call is open until it is answered or the call has a result. In a task that ends
-  before, the call gets a result that repeats the question.
+- `internal:*` events are read like any other; if such an event has started or ended a call, a later
+  start or end is an extension.
+- A `tool-call` with the id of an open call is an extension.
+- A question about a call is open until it is answered or the call has a result. If the task ends
+  first, the call gets a result that repeats the question.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ToolEvents:
     def __init__(self, run: RunBuilder, prefix: str) -> None:
         self._run = run
         self._calls = CallMatcher(prefix)
-        self._started_calls: OrderedDict[str, None] = OrderedDict()  # calls that have started
+        self._started_calls: OrderedDict[str, None] = OrderedDict()  # ids of calls that started
         self.questions: dict[str, Obj] = {}  # the line of each open question, by call id
 
     def read(self, obj: Obj) -> list[Event]:
@@ -39,8 +39,9 @@ class ToolEvents:
     def caller(self, agent: str, tool: str, used: Container[str]) -> str:
         """Return the id of the open call that runs an agent, or "".
 
-        It is the oldest to a tool of the agent's name (alone, or between `__`), else to `tool`,
-        else the only open one; calls in `used`, which run an agent already, come last.
+        Preferred is the oldest call to a tool with the agent's name (alone, or between `__`), then
+        the oldest call to `tool`, then the only open call. Calls in `used`, which run an agent
+        already, come last.
         """
         calls = sorted(self._calls.open_calls().items(), key=lambda call: call[0] in used)
         by_name = [call_id for call_id, name in calls if agent in name.split("__")]
@@ -55,7 +56,7 @@ class ToolEvents:
                 del self.questions[call_id]
 
     def close_questions(self, derived: Callable[..., Event]) -> list[Event]:
-        """Return a result for each call whose question is open; `derived` makes the event."""
+        """Return a result for each call with an open question; `derived` makes the event."""
         out: list[Event] = []
         for call_id, obj in self.questions.items():
             name, prompt = self._calls.tool_of(call_id), text_of(obj, "prompt")
@@ -113,7 +114,7 @@ class ToolEvents:
         return [*implicit, self._run.line(Progress, obj, call_id=match.call_id, **fields)]
 
     def _ended(self, obj: Obj) -> list[Event]:
-        """Read the result of a call; without `success`, an error alone means that it failed."""
+        """Read a result; without `success`, an `error` without a `result` means failure."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
@@ -159,5 +160,5 @@ KINDS = frozenset(ToolEvents.HANDLERS)
 
 def _seconds(ms: Any) -> float:
     """Return positive milliseconds in seconds, 0.0 for anything else."""
-    sound = isinstance(ms, int | float) and not isinstance(ms, bool) and ms > 0
-    return ms / 1000 if sound else 0.0
+    is_positive = isinstance(ms, int | float) and not isinstance(ms, bool) and ms > 0
+    return ms / 1000 if is_positive else 0.0

@@ -1,9 +1,9 @@
 """Write events as Looopy's (seed 004): one writer for each run, in the chosen form.
 
 Rules
-- The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1.
-- The document's (form `document`) carry `kind` and `contextId` in the data, and name texts as its
-  client reads them.
+- Frames of the form `server` have an `event:` line, and ids `context-n` with n from 1.
+- Frames of the form `document` hold `kind` and `contextId` in the data, and use the names of texts
+  that the document's client reads.
 - JSON lines have no frame, so the kind is always in the object.
 """
 
@@ -39,12 +39,12 @@ class LooopyWriter:
         return [self._item(obj) for obj in objects]
 
     def close(self) -> list[Item]:
-        """Return the ends of texts that wait for the end of their turn."""
+        """Return the `content-complete` of each text whose turn has not ended."""
         return [self._item(obj) for run in self._runs.values() for obj in run.close()]
 
     def _item(self, noted: Obj) -> Item:
-        """Frame an object: one of a run of ours (`#own`) in the chosen form, an imported one as
-        its notes say.
+        """Frame an object: in the chosen form if it belongs to a run of ours (`#own`), else as the
+        notes of an imported object describe its frame.
         """
         obj = {k: v for k, v in noted.items() if not k.startswith("#")}
         if noted.get("#own"):

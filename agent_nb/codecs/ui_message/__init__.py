@@ -1,16 +1,16 @@
 """The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol), which `useChat` and
-others show.
+other front ends show.
 
 Rules
 - A message is a run. Text, reasoning and tool input are blocks with start, deltas and end, and may
   interleave.
-- `tool-input-available` is the call. A preliminary output is progress; the other outputs, errors
-  and denials are results.
-- Steps are internal nodes; message metadata is a state; sources, files and `data-*` parts are
-  extensions, as they came.
-- `finish` and `abort` end the run. An `error` alone does not, because some senders finish after it;
-  the end of the stream does.
-- A receiver wants the header `x-vercel-ai-ui-message-stream: v1`, and `[DONE]` as the last frame.
+- `tool-input-available` is the call. A preliminary output is progress; other outputs, errors and
+  denials are results.
+- Steps are internal nodes; message metadata is a state; sources, files and `data-*` parts become
+  extensions with the original content.
+- `finish` and `abort` end the run. An `error` alone does not, because some senders send `finish`
+  after it; without a `finish` the run ends with the stream.
+- Receivers need the header `x-vercel-ai-ui-message-stream: v1`, and `[DONE]` as the last frame.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Convert events to chunks of the UI message stream of the Vercel AI SDK (`DRAW`, by the class of
-the event), and read the progress of a tool back from a preliminary output.
+"""Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to the JSON object
+that we write. Also reads a tool's progress back from a preliminary output.
 
-Rules: pure functions.
+The reader draws each event that it reads too, to note how the original chunk differs (see
+`passthrough`). Rules: pure functions.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def draw_result(event: Result) -> Obj:
 
 
 def progress_output(event: Progress) -> Any:
-    """Return progress as a preliminary output: text as it is, anything else as an object."""
+    """Return progress as a preliminary output: plain text as a string, else an object."""
     if event.text and not event.message:
         return event.text
     fields = {
@@ -73,7 +74,7 @@ def progress_output(event: Progress) -> Any:
 
 
 def read_output(output: Any) -> Obj:
-    """Return the fields of progress from a preliminary output; one of another shape is its data."""
+    """Return the fields of a progress event; an output of an unknown shape becomes its `data`."""
     if isinstance(output, str):
         return {"text": output}
     if (

@@ -1,9 +1,9 @@
 """Read the chunks of the UI message stream.
 
 Rules
-- A chunk that fits no open block or call is an extension, as it came.
-- An input that broke off (`tool-input-error`) is an incomplete call; any other such error is also
-  its result.
+- A chunk that fits no open block or call becomes an extension with the original content.
+- `tool-input-error` is a call with invalid arguments. The error is also the call's result, unless
+  we wrote it ourselves for arguments that broke off (`CUT`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class UiMessageReader:
         return [*out, *handler_of(self.HANDLERS, kind, UiMessageReader._unknown)(self, obj)]
 
     def close(self) -> list[Event]:
-        """Close open blocks as incomplete; a run that had an error ends with it."""
+        """Close open blocks as incomplete; a run that had an error ends as failed."""
         out = self._blocks.cut_off()
         if self._failed and not self._over:
             out.append(self._run.derived(End, status="error"))
@@ -113,7 +113,7 @@ class UiMessageReader:
         return [self._run.line(Error, obj, message=text_of(obj, "errorText"))]
 
     def _on_step(self, obj: Obj) -> list[Event]:
-        """Read the start or end of a step; an end without a start gets a span too."""
+        """Read the start or end of a step; an end without a start gets a new span."""
         enter = obj["type"] == "start-step"
         self._step_count += enter
         if enter or not self._step_span:
@@ -144,7 +144,7 @@ class UiMessageReader:
         return self._blocks.end(FORMS[obj["type"]], obj)
 
     def _call(self, obj: Obj) -> list[Event]:
-        """Read the whole input of a call; that of a `tool-input-error` is invalid or incomplete."""
+        """Read the whole input of a call; in a `tool-input-error` it is invalid or incomplete."""
         wire_id, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
         call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {
@@ -165,7 +165,7 @@ class UiMessageReader:
         return out
 
     def _call_event(self, obj: Obj, fields: Obj, *, failed: bool) -> Event:
-        """Return the call of its block, or of the chunk alone."""
+        """Return the call: of its open block if it has one, else of the chunk alone."""
         args, block = obj.get("input"), self._open_blocks.take(TOOL.key(obj))
         if block is not None:
             return self._blocks.complete(block, {}, **fields)

@@ -1,9 +1,9 @@
 """Write our events as chunks of the UI message stream.
 
 Rules
-- What was read from this wire goes back as it came (`passthrough`, `block_protocol`).
-- A run of ours is one message: `start`, its turns as steps, `finish`; the stream ends with
-  `[DONE]`. Each block of ours gets an id.
+- Chunks that were read from this format are written as they came (`passthrough`, `block_protocol`).
+- A run of ours is one message: `start`, its model requests as steps, `finish`; the stream ends with
+  `[DONE]`. Each block of ours gets a new id.
 - Progress of a running tool is a preliminary output; the last output is the result.
 """
 
@@ -75,13 +75,13 @@ class UiMessageWriter:
         if isinstance(event, Delta):
             return self._imported_blocks.delta(event, note)
         if isinstance(event, Call):
-            whole = note.get("call")
+            call_note = note.get("call")
             # `tool-input-available` ends the block of a call, and its note is in "call"
             rest = {k: v for k, v in note.items() if k != "end"}
             lines = self._imported_blocks.block(event, rest)
             return (
-                [*lines, restore_object(DRAW[Call](event), whole)]
-                if isinstance(whole, dict)
+                [*lines, restore_object(DRAW[Call](event), call_note)]
+                if isinstance(call_note, dict)
                 else lines
             )
         if isinstance(event, Think | Respond):
@@ -150,21 +150,21 @@ class UiMessageWriter:
         ]
 
     def _progress(self, event: Progress) -> list[Obj]:
-        """Write progress as a preliminary output; count it if that would be read otherwise."""
+        """Write progress as a preliminary output; count a loss if it reads back differently."""
         fields = {
             "text": event.text,
             "fraction": event.fraction,
             "message": event.message,
             "data": event.data,
         }
-        back = {
+        read_back = {
             "text": "",
             "fraction": None,
             "message": "",
             "data": None,
             **read_output(progress_output(event)),
         }
-        if back != fields:
+        if read_back != fields:
             self._losses.add("progress.data", "this shape of output reads back as something else")
         return [DRAW[Progress](event)]
 
@@ -200,13 +200,13 @@ class UiMessageWriter:
 
     def _end(self, event: End) -> list[Obj]:
         """Write `abort` for a run that was stopped, else `finish`."""
-        why, self._abort_reason = self._abort_reason, ""
+        abort_reason, self._abort_reason = self._abort_reason, ""
         if event.status in ("interrupted", "limit"):
             if event.status == "limit":
                 self._losses.add("end.status", "a run that met a limit is aborted here")
-            if event.finish_reason not in ("", why):
+            if event.finish_reason not in ("", abort_reason):
                 self._losses.add("end.finish_reason", "an abort has a reason of its own")
-            return [{"type": "abort", **({"reason": why} if why else {})}]
+            return [{"type": "abort", **({"reason": abort_reason} if abort_reason else {})}]
         if event.status == "error" and event.finish_reason not in ("", "error"):
             self._losses.add("end.finish_reason", "that the run failed takes its place")
         if event.status == "awaiting":
