@@ -1,7 +1,7 @@
-"""Runs of other systems and processes: watched, imported, attached to.
+"""Follow runs of other systems (`watch`) and of other processes (`attach`).
 
-Read `followed` first: what both have in common. `attached_run` follows a run of this package in
-another process, `watched_run` one of another system, whose format `importer` turns into logs.
+Read `followed` first: it is the base of both. `attached_run` follows a run of this package in
+another process. `watched_run` follows a run of another system, which `importer` turns into logs.
 
 Order: follow, followed, importer, tokens
 < connect

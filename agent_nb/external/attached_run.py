@@ -6,9 +6,9 @@
 Why a log: the run is then shown, recorded and analysed like any other.
 
 Rules
-- Connections are `remote_run`'s, the order and uniqueness of events are `follow`'s.
-- The remote text is data, never acted upon.
-- Detaching leaves the remote run alone and the log open; following again resumes.
+- `remote_run` connects; `follow` orders the events and drops repeats.
+- Remote text is only shown and stored, never executed.
+- Detaching does not affect the remote run and leaves the log open; following again resumes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Attached(Followed):
     """A remote run that is followed: iterate it for events (deltas included), await it for the
     `Run`.
 
-    `log` holds what has come. `on_state` is called with `connecting`, `following`, `waiting`,
-    `ended` as things change.
+    `log` holds the events so far. `on_state` is called with each new state of the connection:
+    `connecting`, `following`, `waiting` or `ended`.
     """
 
-    live = False  # the events bring their times with them
+    live = False  # the events carry their times
 
     def __init__(
         self,
@@ -55,33 +55,33 @@ class Attached(Followed):
         self._remote = RemoteRun(backoff or Backoff(), on_state)
         self._control = RemoteControl(where, self.log)
         self._on_state = on_state
-        self._busy = False  # being iterated
-        self._opened = False  # `on_run` has got the log
+        self._busy = False  # an iteration is going on
+        self._opened = False  # the callback of `each_run` has received the log
 
     @property
     def run(self) -> Run:
-        """The run, as far as it has come."""
+        """The run, with the events so far."""
         return self._run
 
     @property
     def name(self) -> str:
-        """What is followed, without the port: the name survives a restart of the server."""
+        """The name of the task, without the port, so that it survives a restart of the server."""
         return f"attach {self.where.run}".rstrip()
 
     @property
     def title(self) -> str:
-        """Where the run comes from, in words, without the port of a server on this machine."""
+        """The origin of the run for people, without the port of a server on this machine."""
         here = is_loopback(urlsplit(self.where.server).hostname or "")
         return f"attached to {'this machine' if here else self.where.place}"
 
     @property
     def logs(self) -> list[EventLog]:
-        """The log, once something has come."""
+        """The log, once it has events."""
         return [self.log] if len(self.log) else []
 
     @property
     def connections(self) -> int:
-        """How many connections were made."""
+        """The number of connections made so far."""
         return self._remote.connections
 
     def _screen(self) -> Screen | None:
@@ -95,7 +95,7 @@ class Attached(Followed):
         self.detached = False
         task = self._start_task(f"agent_nb {self.name}")
         await self._wait_for_task(task, screen, self._leave, ends=True)
-        if not task.done():  # it ignores the cancellation
+        if not task.done():  # the task ignores the cancellation
             return
         if not task.cancelled():
             task.result()
@@ -103,7 +103,9 @@ class Attached(Followed):
             self.stoppable = await self._control.may_cancel()
 
     def _leave(self, by: str) -> None:
-        """Leave the remote run; only a user who stopped the cell may want to stop it from here."""
+        """Stop following. Only if a user stopped the cell (`by`), `follow` looks whether the remote
+        run can be stopped too.
+        """
         if by:
             self.stop()
         elif self._task is not None:
@@ -114,15 +116,16 @@ class Attached(Followed):
             pass
 
     def stop(self) -> None:
-        """Detach, from any thread: the remote run goes on, and what has come is kept."""
+        """Detach, from any thread: the remote run goes on, and the log keeps its events."""
         self.detached = True
         if self._task is not None:
             self._call_on_loop(self._task.cancel)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield each event once, in order, until the run has ended; after that, what the log holds.
+        """Yield each event once, in order, until the run has ended; then yield the log's events.
 
-        Raises UsageError if refused or already being iterated, ModelError if the server stays away.
+        Raises UsageError if the server refuses or another iteration is going on, ModelError if the
+        server stays away.
         """
         if self._remote.over:
             for event in self.log:
@@ -164,14 +167,14 @@ class Attached(Followed):
         scope: str = "once",
         reason: str = "",
     ) -> None:
-        """Answer the question about a call; `scope` once, args, tool or run.
+        """Answer the question about a call; `scope`: `once`, `args`, `tool` or `run`.
 
-        Raises UsageError when there is none, or the server refuses.
+        Raises UsageError if no question is open, or the server refuses.
         """
         await self._control.approve(call_id, allow=allow, args=args, scope=scope, reason=reason)
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
-        """Answer as a button does, from any thread; a refusal is printed on stderr."""
+        """Send the answer of a button, from any thread; a refusal is printed on stderr."""
         self._call_on_loop(self._control.answer, payload, allow)
 
 
@@ -186,8 +189,8 @@ def attach(
     """Follow the run at `url` (a server's address: its newest run); iterate the result for events,
     or await it for the `Run`.
 
-    `token`: as the server prints it, or `?token=` in the address; that of a server of yours on this
-    machine is found. `show`: show the cards when awaited (None: in a notebook). Raises UsageError
-    if `url` is not an http address.
+    `token`: as the server prints it, or `?token=` in the address; for your own server on this
+    machine it is found without. `show`: show the cards when awaited (None: in a notebook). Raises
+    UsageError if `url` is not an http address.
     """
     return Attached(parse_target(url, token), show=show, backoff=backoff, on_state=on_state)

@@ -1,18 +1,18 @@
 """Connect to a run on the network: addresses, tokens, waiting times, refusals.
 
 Rules
-- A refusal that waiting cannot mend (wrong token, unknown format or compression) is a UsageError at
+- A refusal that no retry can change (wrong token, unknown format or compression) is a UsageError at
   once.
-- At most `ANSWER` bytes are read of a response that is not a stream; compressed ones are decoded in
-  pieces (`wire.compression`).
-- A server may take a request and never answer: the beginning of each answer has a limit
-  (`open_response`), and a short one as a whole (`REPLY`).
-- A loopback address is never asked through a proxy; redirects are not followed, so a token goes to
-  no other host.
-- Each request has a connection of its own: httpx would take bytes behind an answer for the next
-  one.
-- Without a token, that of a server of this user on this machine is found (`tokens`); it is sent to
-  no other address.
+- At most `ANSWER` bytes are read of a response that is not a stream; compressed responses are
+  decoded in pieces (`wire.compression`).
+- A server may accept a request and never answer. So an answer must begin within a time limit
+  (`open_response`), and a short answer must be complete within `REPLY` seconds.
+- A loopback address is never reached through a proxy, and redirects are not followed, so that a
+  token reaches no other host.
+- Each request has its own connection: on a shared one, httpx would read excess bytes of an answer
+  as the beginning of the next.
+- Without a token, `tokens` is searched for the token of the user's own server at that loopback
+  address; the token is sent to no other address.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from ..wire import decompress_body
 from . import tokens
 
 ANSWER = 1 << 20  # bytes
-REPLY = 30.0  # seconds for the whole of a short answer
-# statuses that waiting cannot mend
+REPLY = 30.0  # seconds for a complete short answer
+# statuses that no retry can change
 _FINAL = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
@@ -44,9 +44,9 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """When to connect again, and when to give up; all in seconds.
 
     The wait before a new connection is `first`, doubled each time up to `most`, less a random part.
-    `patience`: how long to go on without a new event; `door`: the same while no server has ever
-    answered. `torn`: how long to wait for missing events on one connection; `idle`: how long a
-    connection may be silent, comments included.
+    `patience`: how long to retry without a new event; `door`: the same while no server has answered
+    yet. `torn`: how long to wait for missing events on one connection; `idle`: how long a
+    connection may be silent, without even a comment.
     """
 
     first: float = 0.1
@@ -62,23 +62,23 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patience:
-    """Waits between connections, longer each time until `renew`; made when the first begins."""
+    """Waits between connections, longer each time until `renew`; time counts from its creation."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
         self._attempt, self._since = 0, anyio.current_time()
 
     def renew(self) -> None:
-        """Start over: something new has come."""
+        """Start over, because something new has arrived."""
         self._attempt, self._since = 0, anyio.current_time()
 
     @property
     def waited(self) -> float:
-        """The seconds since something new came."""
+        """The seconds since the last `renew`."""
         return anyio.current_time() - self._since
 
     def over(self, limit: float) -> bool:
-        """Return whether nothing new came for more than `limit` seconds."""
+        """Return whether nothing new has arrived for more than `limit` seconds."""
         return self.waited > limit
 
     async def wait(self) -> None:
@@ -88,9 +88,9 @@ class Patience:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a run is: the server's address, with its path behind a proxy, the run and the token.
+    """The place of a run: the server's address (with the path of a proxy), run id and token.
 
-    An empty `run` is the newest, an empty `token` none.
+    An empty `run` means the newest run, an empty `token` no token.
     """
 
     server: str
@@ -108,11 +108,11 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def split_address(url: str) -> SplitResult | None:
-    """Return the parts of an http address, None if it is none."""
+    """Return the parts of an http address, None if `url` is not one."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
-    except ValueError:  # an IPv6 address or a port that is none
+    except ValueError:  # an invalid IPv6 address or port
         return None
     return parts if good else None
 
@@ -120,7 +120,8 @@ def split_address(url: str) -> SplitResult | None:
 def parse_target(url: str, token: str = "") -> Target:
     """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`.
 
-    A `?token=` in it is used and taken out. Raises UsageError if the URL is invalid.
+    A `?token=` in it is used, and left out of the result's address. Raises UsageError if the URL is
+    invalid.
     """
     parts = split_address(url if "://" in url else f"http://{url}")
     if parts is None:
@@ -183,10 +184,9 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
-    """Return the first `size` bytes of a response, or those of the first `REPLY` seconds; none if
-    it cannot be decompressed.
+    """Return the first `size` bytes of a response, or as many as arrive in `REPLY` seconds.
 
-    Raises httpx.HTTPError.
+    Decompression stops at the first error. Raises httpx.HTTPError.
     """
     beginning = bytearray()
     with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY):
@@ -224,12 +224,12 @@ async def open_response(
 
 
 def describe_fault(fault: Exception) -> str:
-    """Return why a request failed: many errors of httpx have no text of their own."""
+    """Return why a request failed: the text of the error or, as httpx often has none, its type."""
     return str(fault) or type(fault).__name__
 
 
 async def check_response(response: httpx.Response) -> None:
-    """Raise on a response that is not a stream of events: UsageError if only the user can help."""
+    """Raise on a response that is not a stream of events: UsageError if no retry can help."""
     if response.status_code == 200 and response.headers.get("content-type", "").startswith(
         "text/event-stream"
     ):

@@ -5,17 +5,18 @@
     follower.connected()                # on a new connection, after `follower.last_id`
     follower.over                       # the run has ended
 
-Why: connections break anywhere, a new one repeats what was seen, and proxies deliver old responses
-late. A log takes event 8 only after 7, and never twice.
+Why: connections break anywhere, a new one repeats earlier events, and proxies deliver old responses
+late. But a log accepts event 8 only after 7, and never twice.
 
 Rules
 - A stored event's `seq` decides: the next one is passed on, an older one is dropped, a later one
   waits for those before it.
-- While something waits, `torn` is true: after a moment the caller reconnects from `last_id`, and
-  the missing events come.
-- A delta has no `seq`: its frame id decides the same way (see `events.position`). It is passed on
-  only in its place; the complete event of its block makes up for a lost one.
-- Events that the server no longer has (`gap`) become one error event; counting goes on after them.
+- While events wait, `torn` is true: after a moment the caller reconnects from `last_id`, and the
+  server sends the missing events again.
+- A delta has no `seq`; its frame id decides (see `events.position`). A delta is passed on only if
+  it is the next one. Others are dropped: the complete event of the block holds their text.
+- Events that the server no longer has (`gap`) become one error event; later events are renumbered
+  to follow it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ WAITING = 4096  # events that wait for earlier ones; more are dropped and come a
 
 
 class Follower:
-    """One followed run. `last_id`: where a new connection resumes ("": at the beginning)."""
+    """Orders the events of one run. `last_id`: where a new connection resumes ("": at the start)."""
 
     def __init__(self) -> None:
         self.last_id = ""
@@ -37,9 +38,9 @@ class Follower:
         self.duplicates = 0
         self.gaps = 0
         self.malformed = 0
-        self._seq = 0  # of the remote run
-        self._delta_place = (0, 0)  # epoch and number of the newest delta after it
-        self._offset = 0  # our number minus the remote one, after events that are gone
+        self._seq = 0  # remote `seq` of the newest stored event that was passed on
+        self._delta_place = (0, 0)  # epoch and number of the newest delta after that event
+        self._offset = 0  # our `seq` minus the remote one; differs from 0 after a gap
         self._run = ""
         self._waiting: dict[int, Event] = {}
 
@@ -49,11 +50,11 @@ class Follower:
         return bool(self._waiting)
 
     def connected(self) -> None:
-        """Begin a new connection: what waits will come again."""
+        """Begin a new connection, which repeats the events that were waiting."""
         self._waiting.clear()
 
     def feed(self, frame: Frame) -> list[Event]:
-        """Return the events that are due. An unreadable frame is counted as `malformed`."""
+        """Return the events that are due now. An unreadable frame is counted as `malformed`."""
         if self.over:
             return []
         if frame.event == "gap":
@@ -80,7 +81,7 @@ class Follower:
         return out
 
     def _pass(self, event: Event) -> Event:
-        """Return an event under our number, and count it."""
+        """Return an event with our `seq`, and note it as the newest."""
         self._seq, self._delta_place, self._run = event.seq, (0, 0), event.run
         self.last_id = str(event.seq)
         self.over = isinstance(event, End) and not event.span
@@ -92,7 +93,7 @@ class Follower:
         """Return a delta if it is the next one; `number` is its frame id (`events.position`)."""
         position = Position.parse(number)
         if position is None:
-            return []  # it might be a repeat; its block comes complete
+            return []  # it might be a repeat; the complete event of its block follows anyway
         seq, epoch, n = position
         if position <= (self._seq, *self._delta_place):
             self.duplicates += 1
@@ -105,22 +106,22 @@ class Follower:
         return [event]
 
     def _gap(self, text: str) -> list[Event]:
-        """Return an error for the events that the server has lost; go on with its first."""
+        """Return an error for the events that the server has lost; skip their numbers."""
         try:
             gap = msgspec.json.decode(text, type=_Gap)
         except (ValueError, RecursionError):
             self.malformed += 1
             return []
-        # the server does not know our id: everything follows, repeats are dropped
+        # the server did not know `last_id` and sends all events again: repeats are dropped
         if gap.missed <= 0:
             return []
         self.gaps += 1
-        words = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."
+        message = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."
         error = Error(
             seq=self._seq + self._offset + 1,
             run=self._run,
             code="gap",
-            message=words,
+            message=message,
             origin="imported",
         )
         self._seq += gap.missed

@@ -1,8 +1,10 @@
 """The base of `watch` and `attach`: a run of another system or process that is followed here.
 
+Why one base: awaiting, showing the cards and stopping work the same for both.
+
 Rules
-- A notebook cell that awaits one shows its cards. A user who stops that cell ends it with
-  AgentStopped.
+- A notebook cell that awaits such a run shows its cards. If the user stops that cell, awaiting
+  raises AgentStopped.
 - The callback of `each_run` gets each log before its first event.
 """
 
@@ -19,8 +21,8 @@ from ..events import EventLog
 class Followed(InProgress):
     """A run of another system or process.
 
-    `again` says what to do instead of awaiting it in another event loop, for an error. `show`: show
-    the cards when awaited (None: in a notebook).
+    `again`: the advice in the error about awaiting it in another event loop. `show`: show the cards
+    when awaited (None: in a notebook).
     """
 
     def __init__(self, again: str, *, show: bool | None) -> None:
@@ -40,7 +42,7 @@ class Followed(InProgress):
     @property
     @abstractmethod
     def run(self) -> Run:
-        """The latest run, as far as it has come."""
+        """The latest run, with the events so far."""
 
     @abstractmethod
     async def follow(self, screen: Screen | None = None) -> None:
@@ -50,7 +52,7 @@ class Followed(InProgress):
         return self._find_foreign_screen(self._show)
 
     def _check(self) -> None:
-        """Raise what kept the run from being read; nothing unless a subclass says so."""
+        """Raise the error that kept the run from being read; a subclass knows it."""
 
     async def _wait(self) -> Run:
         self._require_same_loop()
@@ -62,5 +64,5 @@ class Followed(InProgress):
         if screen is not None and screen.stopped:
             raise AgentStopped(screen.stopped, self.run if self.logs else None)
         self._check()
-        # a cell that showed the cards need not show them once more as its value
+        # `seen` keeps a cell that showed the cards from showing them again as its value
         return self.run if shown is None else Run(self.run.log, seen=shown)

@@ -1,16 +1,16 @@
 """Read any stream over HTTP as bytes for its codec; resume a stream of server-sent events with ids.
 
 Rules
-- Of server-sent events with ids only whole frames are passed on, up to the newest id. Frames after
-  it are held back, since a server that resumes there repeats them.
-- After a break such a stream is requested again with `Last-Event-ID`, after a longer wait each time
-  nothing new came. It ends when the caller has everything (`done`), when the server ends the stream
-  (status 204), or when nothing new came for `Backoff.patience` seconds.
-- Such a request also has `?lastEventId=` in its address, for servers that read it there. Once a
-  server refuses that, it is left out: a change of a signed address is a fault.
-- On a new connection a server may repeat everything, or from an earlier event on. Frames are
-  dropped while id and content equal those of earlier frames, up to the first that differs. Within a
-  connection nothing is dropped, since ids need not be unique.
+- Of server-sent events with ids, only whole frames are passed on, up to the newest id. Frames after
+  it are held back, because a server that resumes at that id repeats them.
+- After a break such a stream is requested again with `Last-Event-ID`; the waits between attempts
+  grow until something new arrives. Reading ends when the caller has everything (`done`), when the
+  server says so (status 204), or with an error after `Backoff.patience` seconds without news.
+- Such a request also has `?lastEventId=` in its address, for servers that read it there. If a
+  server refuses that, it is left out from then on: a signed address must not change.
+- On a new connection a server may repeat all events, or all from some event on. Frames are dropped
+  as long as their id and content equal those of earlier frames in order. Within a connection
+  nothing is dropped, because ids need not be unique.
 - Every other stream is passed on as it comes; a break is an error.
 """
 
@@ -56,12 +56,12 @@ class Frames:
         self._buffer = bytearray()  # the beginning of a frame
         self._held: list[tuple[bytes, int]] = []  # frames since the newest id, with their hashes
         self._passed = array("q")  # hashes of the frames passed on, in order; 8 bytes for each
-        self._resume_at = 0  # how many of them came up to the newest id, where a server resumes
+        self._resume_at = 0  # position in `_passed` after the newest id, where a server resumes
         self._repeats: _Repeats | None = None  # set while a new connection may repeat frames
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return the whole frames up to the newest with an id; all of them while no id has come."""
-        # where the search begins: the longest end has 4 bytes, 3 may be in the buffer
+        """Return the whole frames up to the newest with an id; before the first id, all of them."""
+        # the longest end of a frame has 4 bytes, of which 3 may be in the buffer already
         searched = max(len(self._buffer) - 3, 0)
         self._buffer += chunk
         out: list[bytes] = []
@@ -78,10 +78,10 @@ class Frames:
         return b"".join(out)
 
     def _hold_frame(self, frame: bytes, out: list[bytes]) -> None:
-        """Hold back a frame that is not a repeat; pass on all of them when one has an id."""
+        """Hold back a frame that is not a repeat; if it has an id, pass on all held frames."""
         decoder = SSEDecoder()
         decoded = decoder.feed(frame)  # none if the frame has no data
-        # a frame with an id and no data cannot be compared, so it counts only after the repeats
+        # a frame without data cannot be compared, so its id counts only after the repeats
         number = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
         frame_hash = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
         if decoded and self._repeats is not None:
@@ -101,9 +101,9 @@ class Frames:
         return b"".join(frame for frame, _ in held)
 
     def end_connection(self) -> bytes:
-        """Return the frames held back, as a connection has ended properly.
+        """Return the frames held back, because the connection has ended properly.
 
-        An incomplete frame at its end is added only if the stream has no ids: it cannot come again.
+        An incomplete last frame is added only if the stream has no ids and so cannot be resumed.
         """
         incomplete = b"" if self.last_id else bytes(self._buffer)
         held = self._pass_held()
@@ -111,7 +111,7 @@ class Frames:
         return held + incomplete
 
     def drop_held(self) -> None:
-        """Drop the frames held back, as a connection has broken: they come again."""
+        """Drop the frames held back, because the connection broke: the next one repeats them."""
         self._held, self._buffer = [], bytearray()
         self._repeats = _Repeats(self._passed, self._resume_at)
 
@@ -119,9 +119,9 @@ class Frames:
 class _Repeats:
     """Recognises, at the beginning of a new connection, the frames that came on an earlier one.
 
-    `passed`: the hashes of those frames. A repetition has their order and begins at the first one,
-    at number `resume_at` (after the newest id), or, if its first frame with an id is among them,
-    there. Several beginnings are possible as long as the frames fit them all.
+    `passed`: the hashes of those earlier frames. A repetition keeps their order. It begins at the
+    first of them, at position `resume_at` (after the newest id), or wherever the connection's first
+    frame with an id occurs. While several beginnings fit, all are tracked.
     """
 
     def __init__(self, passed: array[int], resume_at: int) -> None:
@@ -132,7 +132,7 @@ class _Repeats:
         self._next: set[int] = set()
 
     def is_repeat(self, frame_hash: int, *, has_id: bool) -> bool:
-        """Return whether a frame, with this hash, repeats an earlier one."""
+        """Return whether the next frame, which has this hash, repeats an earlier one."""
         positions = self._next | (self._starts or set())
         if has_id and self._starts is not None:
             positions, self._starts = set(range(len(self._passed))), None
@@ -151,9 +151,9 @@ async def read_stream(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of any stream over HTTP, for the codec that decodes it.
 
-    `done` returns whether everything has come; a stream with ids is then not resumed. `token`: sent
-    as the bearer token. Raises UsageError if the address is invalid or the server refuses,
-    ModelError when the stream breaks off for good, WireError when a frame is too large.
+    `done` returns whether the caller has everything; a stream with ids is then not resumed.
+    `token`: sent as the bearer token. Raises UsageError if the address is invalid or the server
+    refuses, ModelError when the stream breaks off for good, WireError when a frame is too large.
     """
     if split_address(url) is None:
         raise UsageError(f"{url!r} is not an http address.")
@@ -172,7 +172,7 @@ class _Reader:
         self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
         self._frames = Frames()
         self._ended = False  # the server has answered 204
-        self._in_address = True  # send the newest id in the address too
+        self._in_address = True  # whether the newest id is sent in the address too
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of all connections; raise as `read_stream` does."""
@@ -230,22 +230,22 @@ class _Reader:
     async def _accept(self, response: httpx.Response, *, again: bool) -> None:
         """Raise on a refusal: httpx.ReadError if the next request may succeed, else UsageError.
 
-        `again`: the stream has begun, so that this request resumes it. A refusal that may pass, a
-        404, and one that the id in the address may have caused count as a break then.
+        `again`: this request resumes a stream. Then a temporary refusal, a 404, and a refusal that
+        the id in the address may have caused count as a break.
         """
         self._ended = response.status_code == 204
         if response.status_code < 300:
             return
         reason = (await read_beginning(response, 300)).decode("utf-8", "replace")
-        passing = response.status_code >= 500 or response.status_code in (408, 425, 429)
-        if again and (passing or response.status_code == 404 or self._in_address):
-            self._in_address = self._in_address and passing  # else without it the next time
+        temporary = response.status_code >= 500 or response.status_code in (408, 425, 429)
+        if again and (temporary or response.status_code == 404 or self._in_address):
+            self._in_address = self._in_address and temporary  # the next request leaves out the id
             raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
         raise UsageError(f"{self._where.place} answers {response.status_code}: {reason}")
 
 
 def _with_id(url: str, number: str) -> str:
-    """Return an address with `lastEventId`; the rest of its query stays as it is written."""
+    """Return an address with `lastEventId`; the rest of its query stays unchanged."""
     parts = urlsplit(url)
     pairs = [
         pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID_PARAMETER}=")

@@ -1,18 +1,19 @@
-"""Import a stream of any known format into event logs: `seq` is numbered anew and missing ends are
-added; the ids and times of the stream are kept.
+"""Import a stream of any known format into event logs: number the events and add missing ends, but
+keep the stream's ids and times.
 
-Why apart from `watch`: this half does no I/O, so that a file, a connection, an iterator and a test
-feed the same object.
+Why apart from `watch`: this half does no I/O, so a file, a connection, an iterator and a test can
+all feed the same object.
 
 Rules
 - Each run of the stream has its own log, which opens with the run's first event. Ids of runs, calls
   and nodes stay as they came.
-- Every event is `origin: imported`, whatever it claims; only the prompt that the viewer passed is
-  the user's.
-- Times are the stream's, and never go back. An event without one has the time of the event before
-  it; while no event has had a time, that of its arrival in a live stream, else 0 (unknown).
-- A run whose end did not come is closed as interrupted: open blocks are incomplete, each call gets
-  a result, an error names the cause.
+- Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
+  passed is `origin: user`.
+- Times are the stream's, and never go back. An event without a time gets the time of the event
+  before it. If no event has had a time yet, it gets the time of its arrival in a live stream, else
+  0 (unknown).
+- A run without an end is closed as interrupted: open blocks are incomplete, each call gets a
+  result, an error names the cause.
 - Secrets of this machine and keys of known form are redacted, as in everything that is recorded.
 """
 
@@ -46,11 +47,11 @@ STOPPED = "The viewer stopped following."
 
 
 class Imported:
-    """The runs of one stream; feed it the items. `logs` are the runs in order of appearance.
+    """Imports one stream: feed it the items. `logs` are the runs in order of appearance.
 
-    `codec` None: detected; `prompt`: what the user said, for formats without it; `live`: deltas
-    count, and times of arrival are true; `on_run` is called with each new log before its first
-    event; `secrets` by name. Raises UsageError on an unknown codec.
+    `codec` None: detected. `prompt`: the user's message, for formats without it. `live`: pass on
+    deltas, and use times of arrival. `on_run` is called with each new log before its first event.
+    `secrets`: values to redact, by name. Raises UsageError on an unknown codec.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Imported:
         self._settler: Settler | None = None  # adds the missing ends; depends on the codec
         self._prompt, self._live, self._on_run, self._clock = prompt, live, on_run, clock
         self._redaction = None if secrets is None else Redaction(secrets)
-        self._unnamed = new_run_id()  # the run of events that name none
+        self._unnamed = new_run_id()  # the run id of events that have none
         self._runs: dict[str, _Run] = {}
 
     @property
@@ -78,19 +79,22 @@ class Imported:
 
     @property
     def losses(self) -> Losses:
-        """What could not be read."""
+        """The parts of the stream that could not be read."""
         return self._stream.losses
 
     def feed(self, item: Any) -> list[Event]:
-        """Return the events that an item completes, as logged, and deltas. Raises UsageError."""
+        """Return the events that an item completes, as logged, deltas included if live.
+
+        Raises UsageError.
+        """
         return [*self._take(self._stream.feed(item)), *self.tick()]
 
     def tick(self) -> list[Event]:
-        """Return the events held back long enough; to be called often in a live stream."""
+        """Return the events that were held back long enough; call it often in a live stream."""
         return self._take(self._stream.tick(self._clock())) if self._live else []
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
-        """End the stream and every run: by a `fault`, or because the viewer `stopped` it."""
+        """End the stream and every run, because of a `fault` or because the viewer `stopped` it."""
         out = self._take(self._stream.close())
         if self._settler is None:
             return out
@@ -120,7 +124,7 @@ class Imported:
         return run.add(event)
 
     def _open(self, run_id: str) -> _Run:
-        prompt = self._prompt if not self.logs else ""  # the first run answers it
+        prompt = self._prompt if not self.logs else ""  # only the first run answers the prompt
         name = run_id if self._redaction is None else self._redaction.value(run_id)
         run = self._runs[run_id] = _Run(
             name, prompt, self._clock if self._live else None, self._redaction
@@ -140,16 +144,16 @@ class _Run:
         clock: Callable[[], float] | None,
         redaction: Redaction | None,
     ) -> None:
-        self._at = 0.0  # time of the newest event
-        self._timed = False  # whether an event of the stream has had a time
+        self._at = 0.0  # the time of the newest event
+        self._timed = False  # an event of the stream has had a time
         self._clock = clock
         self._prompt = prompt
         self._redaction = redaction
-        self._filters: dict[str, Redactor] = {}  # by block that is being written
+        self._filters: dict[str, Redactor] = {}  # open block -> the redactor of its deltas
         self.log = EventLog(run_id, clock=lambda: self._at)
 
     def add(self, event: Event) -> list[Event]:
-        """Append an event; before it the prompt, if the stream has none."""
+        """Append an event; if the stream lacks the prompt, append that first."""
         out: list[Event] = []
         if self._prompt and not isinstance(event, RunStart):
             prompt, self._prompt = self._prompt, ""
@@ -189,7 +193,7 @@ class _Run:
             self._filters[event.block] = self._redaction.stream()
         text, name = self._filters[event.block].feed(event.text), self._redaction.value(event.name)
         if event.text and not text:
-            return []  # all of it is held back
+            return []  # the redactor holds the text back: it may be the beginning of a secret
         return [self._append(msgspec.structs.replace(imported, text=text, name=name))]
 
     def _append(self, event: Event) -> Event:
@@ -199,11 +203,11 @@ class _Run:
         return self.log.append(msgspec.structs.replace(event, seq=0, ts=0.0, run=""))
 
     def _clean(self, event: Event) -> Event:
-        """Return the event redacted; if its text changes, its `chunks` are dropped."""
+        """Return the event redacted; if that changes it, its `chunks` no longer fit: drop them."""
         if self._redaction is None:
             return event
         fields = to_builtins(event)
-        # in objects that a provider wants back, signatures and encrypted reasoning keep every byte
+        # a provider needs its signatures and encrypted reasoning back byte for byte
         payloads = ("payload", "opaque") if fields.get("name") == RESEND else ("opaque",)
         clean = self._redaction.fields(fields, payloads)
         if clean == fields:

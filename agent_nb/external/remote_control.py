@@ -1,4 +1,8 @@
-"""Requests about a remote run to its server: stop the run, answer a question about a call."""
+"""Control a remote run through its server: stop it, answer its questions about calls.
+
+Rules: a refusal, or a server that does not answer, is a UsageError. It advises to look at the run
+before trying again, because a request without an answer may have had its effect.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +22,21 @@ from .connect import Target, connect, describe_fault, find_newest_run, send_requ
 
 
 class RemoteControl:
-    """The controls of one remote run; `log` knows its id, once it has been followed."""
+    """The controls of one remote run; once the run has been followed, `log` holds its id."""
 
     def __init__(self, where: Target, log: EventLog) -> None:
         self._where, self._log = where, log
         self._answers: set[asyncio.Task[None]] = set()
 
     async def may_cancel(self) -> bool:
-        """Return whether the run goes on there and may be stopped from here."""
+        """Return whether the remote run goes on and may be stopped from here."""
         with anyio.move_on_after(2):
             try:
                 async with connect(self._where) as client:
                     url = f"{self._where.server}/runs/{quote(self._log.run)}"
                     _, answer = await send_request(client, "GET", url)
-                about = json.loads(answer)
-                return about.get("status") == "running" and "cancel" in about.get("controls", ())
+                info = json.loads(answer)
+                return info.get("status") == "running" and "cancel" in info.get("controls", ())
             except (httpx.HTTPError, OSError, ValueError, AttributeError):
                 return False
         return False
@@ -54,7 +58,7 @@ class RemoteControl:
         await self._post(f"approvals/{quote(call_id)}", decision)
 
     def answer(self, payload: Mapping[str, Any], allow: bool) -> None:
-        """Answer as a button does, on the event loop's thread; a refusal is printed on stderr."""
+        """Send the answer of a button, on the event loop's thread; print a refusal on stderr."""
         task = asyncio.get_running_loop().create_task(self._answer(payload, allow))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
@@ -71,8 +75,8 @@ class RemoteControl:
         server = self._where.server
         async with connect(self._where) as client:
             try:
-                known = self._where.run or len(self._log)
-                run = self._log.run if known else await find_newest_run(client, server)
+                has_id = self._where.run or len(self._log)
+                run = self._log.run if has_id else await find_newest_run(client, server)
                 status, answer = await send_request(
                     client, "POST", f"{server}/runs/{quote(run)}/{what}", body
                 )

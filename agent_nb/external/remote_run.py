@@ -1,12 +1,12 @@
-"""The events of a remote run, over as many connections as it takes.
+"""Read the events of a remote run, over as many connections as it takes.
 
 Rules
-- After any break it reconnects with `Last-Event-ID`, waiting longer each time nothing new came, and
-  gives up after `Backoff.patience` seconds without news; a server that restarts meanwhile is found
-  again.
-- An unknown run is waited for, because a restarted server may not have it yet.
-- A connection is left when events are missing on it for longer than `Backoff.torn` seconds, and
-  when a request gets no answer, or an answer no bytes, for `Backoff.idle` seconds.
+- After any break the next connection sends `Last-Event-ID`. The waits between connections grow
+  until a new event comes; after `Backoff.patience` seconds without one, reading gives up.
+- If the server does not know the run, it is asked again: it may have restarted and not have loaded
+  the run yet.
+- A connection is closed if missing events do not come for `Backoff.torn` seconds, if a request gets
+  no answer for `Backoff.idle` seconds, or if an answer is silent for that long.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RemoteRun:
             await check_response(response)
             self._on_state("following")
             self._follower.connected()
-            decoder, torn = SSEDecoder(), 0.0  # since when events are missing, 0: none are
+            decoder, torn = SSEDecoder(), 0.0  # when events began to be missing; 0: none are
             async with aclosing(self._read_bytes(response, lambda: torn)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):
@@ -91,10 +91,10 @@ class RemoteRun:
     async def _read_bytes(
         self, response: httpx.Response, torn: Callable[[], float]
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a connection; end when missing events do not come.
+        """Yield the bytes of a connection; end if missing events do not come in time.
 
-        `torn` returns since when events are missing, 0 if none are. Raises TimeoutError after a
-        long silence.
+        `torn` returns the time at which events began to be missing, 0 if none are. Raises
+        TimeoutError after `Backoff.idle` seconds of silence.
         """
         async with aclosing(stream_body(response)) as source:
             while True:

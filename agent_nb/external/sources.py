@@ -2,8 +2,8 @@
 
 Rules
 - Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
-- A file may be gzipped, which its first bytes say.
-- An address is read by `http_stream`, which resumes it if its events are numbered.
+- A file may be gzipped; its first bytes show whether it is.
+- `http_stream` reads an address, and resumes the stream if its events have ids.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ async def items_of(
 ) -> AsyncGenerator[Any, None]:
     """Yield the items of a source.
 
-    `done` returns whether what came is complete. Until then an address with numbered events is
-    asked again, and, with `follow`, a file is read on. An asynchronous iterator of the caller is
-    closed at the end. Raises UsageError, ModelError.
+    `done` returns whether the items so far are complete. Until then a stream over HTTP with ids is
+    resumed after a break, and a file is read on at its end if `follow`. The caller's asynchronous
+    iterator is closed at the end. Raises UsageError, ModelError.
     """
     items = _open_source(source, done, follow=follow)
     try:
@@ -56,8 +56,8 @@ def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> Asyn
     if kind == "response":
         return _response(source)
     if kind == "async":
-        found: AsyncIterable[Any] = source
-        return found
+        items: AsyncIterable[Any] = source
+        return items
     if kind == "file":
         return _iterate(read_unzipped(read_chunks(source)))
     if kind == "items":
@@ -70,11 +70,11 @@ def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> Asyn
 def _response(source: Any) -> AsyncIterable[bytes]:
     """Return the body of an open HTTP response, decompressed in pieces.
 
-    Its client would decompress whole chunks at once.
+    httpx itself would decompress each chunk whole, whatever size that has.
     """
     if not hasattr(source, "aiter_raw") or getattr(source, "is_stream_consumed", False):
-        found: AsyncIterable[bytes] = source.aiter_bytes()
-        return found
+        body: AsyncIterable[bytes] = source.aiter_bytes()
+        return body
     return decompress_body(source.aiter_raw(), source.headers.get("content-encoding", ""))
 
 
@@ -109,8 +109,8 @@ async def _read_file(path: Path, done: Callable[[], bool] | None) -> AsyncGenera
 class _CancellableOpen:
     """Opens a file in a thread.
 
-    Opening a named pipe blocks until its other end is open. If the block is left before that, the
-    thread closes the file as soon as it is open.
+    Opening a named pipe blocks until its other end is open. If the `with` block ends before that,
+    the thread closes the file as soon as it is open.
     """
 
     def __init__(self, path: Path) -> None:

@@ -5,9 +5,9 @@ user of the machine.
 
 Rules
 - A note is a file that only the user can read, in the user's state folder; the server removes it.
-- The server locks its note. An unlocked note belongs to a dead server and is never used; where
-  there are no locks, the process that wrote it must be alive.
-- A token is found for exactly the address it was left for.
+- The server locks its note. An unlocked note belongs to a dead server and is never used. On systems
+  without locks every note is used.
+- A token is used for exactly the address in its note.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def list_servers(where: Path | None = None) -> list[Note]:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file; create it, with a new token, if it is missing.
+    """Return the token in a file; if the file is missing, create it with a new token.
 
-    Only the user can read the file. Raises UsageError.
+    Only the user can read a file created here. Raises UsageError.
     """
     try:
         return path.read_text(encoding="utf-8").strip()

@@ -1,18 +1,19 @@
-"""Follow a run of another system as it goes on: a file, an address, a stream of objects, lines or
-bytes.
+"""Follow a run of another system while it goes on, from a file, an address, or a stream of objects,
+lines or bytes.
 
     run = await agent_nb.watch("run.ndjson")   # in a cell: shows its cards
     async for event in agent_nb.watch(agent.stream()): …
 
-Why: the cards, the record and the frame need only events; a run from elsewhere is then shown and
+Why: cards, records and data frames need only events, so a run from elsewhere can be shown and
 analysed like one of ours.
 
 Rules
-- The source is read once, however many iterate or await; a late one gets the events so far first.
-- A source that cannot be opened, or has no known format, is an AgentError. One that breaks off
-  later is an error in the log of the run, which is closed as interrupted; an exception of the
-  caller's own iterator is raised as well.
-- An address whose events are numbered is asked again where it broke off (`http_stream`).
+- The source is read once, however many callers iterate or await; a late iteration gets the events
+  so far first.
+- A source that cannot be opened, or has no known format, raises AgentError. If it breaks off later,
+  the log gets an error and the run is closed as interrupted; an exception of the caller's own
+  iterator is raised as well.
+- A stream over HTTP whose events have ids is resumed after a break (`http_stream`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from .followed import Followed
 from .importer import Imported
 from .sources import items_of
 
-TICK = 0.05  # seconds between two looks for events that the codec holds back
+TICK = 0.05  # seconds between checks for events that the codec has held back long enough
 
 
 class Watch(Followed):
@@ -65,10 +66,10 @@ class Watch(Followed):
             on_run=self._report,
             secrets=self._secrets,
         )
-        self._seen: list[Event] = []  # the events so far, for a late iteration; without deltas
-        self._queues: list[asyncio.Queue[Event | None]] = []  # of the iterations; None ends one
-        self._stopped = False  # by `stop`
-        self._over = False  # nothing more comes
+        self._seen: list[Event] = []  # the events so far without deltas, for a late iteration
+        self._queues: list[asyncio.Queue[Event | None]] = []  # one for each iteration; None ends it
+        self._stopped = False  # `stop` was called
+        self._over = False  # the source has ended
 
     @property
     def logs(self) -> list[EventLog]:
@@ -82,7 +83,7 @@ class Watch(Followed):
 
     @property
     def run(self) -> Run:
-        """The latest run, as far as it has come."""
+        """The latest run, with the events so far."""
         return Run(self.logs[-1]) if self.logs else Run(EventLog())
 
     @property
@@ -92,17 +93,17 @@ class Watch(Followed):
 
     @property
     def title(self) -> str:
-        """Where the run comes from, in words."""
+        """The origin of the run, for people."""
         kind = f" ({self._imported.codec.title})" if self._imported.codec else ""
         return f"imported from {self.name}{kind}"
 
     @property
     def lost(self) -> dict[str, int]:
-        """What of the source could not be read: what -> how often."""
+        """The parts of the source that could not be read: name of the loss -> count."""
         return self._imported.losses.counts()
 
     def _report(self, log: EventLog) -> None:
-        self._on_run(log)  # looked up now: `each_run` may have replaced it
+        self._on_run(log)  # not bound earlier, because `each_run` may replace it
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.
@@ -138,12 +139,12 @@ class Watch(Followed):
         self._queues.append(queue)
         if self._over:
             queue.put_nowait(None)
-        while (event_ := await queue.get()) is not None:
-            yield event_
+        while (next_event := await queue.get()) is not None:
+            yield next_event
         self._check()
 
     def _check(self) -> None:
-        """Raise what kept the source from being read at all, or the caller's iterator raised."""
+        """Raise the error of a source that yielded no run, or of the caller's own iterator."""
         if self.fault is not None and (
             not self.logs or not isinstance(self.fault, AgentError | OSError)
         ):
@@ -159,10 +160,10 @@ class Watch(Followed):
                 raise
         except Exception as error:
             self.fault = error
-            words = (
+            message = (
                 str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
             )
-            fault = redact_text(words, self._secrets)
+            fault = redact_text(message, self._secrets)
         finally:
             self._finish(fault)
 
@@ -176,7 +177,7 @@ class Watch(Followed):
             ticking.cancel()
 
     async def _ticking(self) -> None:
-        """Pass on events that wait for items that do not come."""
+        """Pass on events that the codec holds back, even while no new item comes."""
         while self.live:
             await asyncio.sleep(TICK)
             self._pass_on(self._imported.tick())
@@ -203,7 +204,7 @@ class Watch(Followed):
                 queue.put_nowait(event)
 
     def _done(self) -> bool:
-        """Return whether what has come is complete: there are runs, and all have ended."""
+        """Return whether the events so far are complete: there are runs, and all have ended."""
         return bool(self.logs) and all(log.ended for log in self.logs)
 
     def __repr__(self) -> str:
@@ -223,10 +224,10 @@ def watch(
 
     `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async
     or not, of bytes, lines, objects or events, or of dicts that are events of a known format
-    (`{"type": "respond", "content": "…"}`). `codec`: the name of its format (None: detected);
-    `prompt`: what the user asked, for formats without it; `follow`: read on in a file that is being
-    written, until its run has ended; `show`: show the cards when awaited (None: in a notebook);
-    `secrets`: values to hide, by name (None: those that are known here). Raises UsageError on an
-    unknown codec.
+    (`{"type": "respond", "content": "…"}`). `codec`: the name of its format (None: detected).
+    `prompt`: the user's message, for formats without it. `follow`: read on in a file that is being
+    written, until its run has ended. `show`: show the cards when awaited (None: in a notebook).
+    `secrets`: values to hide, by name (None: the known secrets). Raises UsageError on an unknown
+    codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)

@@ -133,7 +133,7 @@ class LooopyReader:
         return [event for key in inner for event in self._remove(*key).close(caller_ended=True)]
 
     def _close_other_tasks(self, run: str) -> list[Event]:
-        """Close the other tasks with a final status: once a task begins, they get no more events."""
+        """Close other tasks with a final status: once a new task begins, no more events come."""
         out: list[Event] = []
         for key in [
             k
@@ -155,7 +155,7 @@ def _agents(obj: Obj) -> list[str]:
 
 
 def _tool(obj: Obj) -> str:
-    """Return the tool that runs the innermost agent of a path: the part before it, or ""."""
+    """Return the tool that runs the innermost agent of a path (the part before it), or ""."""
     path = _path(obj)
     inner = max((n for n, part in enumerate(path) if not part.startswith("tool:")), default=0)
     outer = path[inner - 1] if inner else ""
