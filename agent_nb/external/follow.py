@@ -30,7 +30,7 @@ WAITING = 4096  # events that wait for earlier ones; more are dropped and come a
 
 
 class Follower:
-    """Orders the events of one run. `last_id`: where a new connection resumes ("": at the start)."""
+    """Orders the events of one run. `last_id`: where a new connection resumes ("": the start)."""
 
     def __init__(self) -> None:
         self.last_id = ""

@@ -1,7 +1,7 @@
 """The server: publish runs to subscribers (`hub`) and over HTTP (`app`, `serve`).
 
-Read `hub` first: runs in, numbered events out. The command line starts a `Server` with the agents
-that may be started over it; everyone else uses HTTP.
+Read `hub` first: runs go in, numbered events come out. The command line makes a `Server` with the
+agents that clients may start; `agent_nb.serve()` makes one in a notebook. All clients use HTTP.
 
 Order: access, agents, channel, filters, store, toolfile
 < frames, subscription

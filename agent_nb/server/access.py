@@ -1,14 +1,14 @@
 """Access control of the server: token, cookie, host and origin, from a request's headers.
 
 Why so strict on loopback: any web page in the user's browser can send requests to 127.0.0.1, and a
-name that resolves to it can read the answers. So the host must be ours, and a request that changes
-something must not come from a page of another origin.
+page whose host name resolves to 127.0.0.1 can read the answers. So the Host header must name this
+server, and a request that changes something must not come from a page of another origin.
 
 Rules
 - The token is sent as `Authorization: Bearer`. A browser's EventSource cannot do that, so `POST
   /login` exchanges it for a cookie, which holds a digest, never the token.
-- An origin is scheme, host and port: a page by http is not one of a server by https.
-- Comparisons take constant time. A refusal says what to do, not which part was right.
+- An origin is scheme, host and port: a page served over http is foreign to a server at https.
+- Secrets are compared in constant time. A refusal says what to do, not which part was right.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one server.
+    """The access rules of one server.
 
-    `hosts`: host names it answers to (`*`: any). `origins`: other origins whose pages may use it.
+    `hosts`: the host names that the server answers to (`*`: any). `origins`: other origins whose
+    pages may use the server.
     """
 
     token: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -52,7 +53,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Denied | None:
         """Return why a request is refused, or None.
 
-        `headers` have lower-case names. `scheme`: by which the request came (http or https).
+        `headers` have lower-case names. `scheme`: the scheme of the request, http or https.
         """
         host = headers.get("host", "")
         if not self.host_allowed(host):
@@ -87,20 +88,21 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _same_origin(self, origin: str, own: str) -> bool:
-        """Return whether a page of `origin` may use the server at `own`; "" and `null` may not."""
+        """Return whether a page of `origin` may use the server at `own`; never for "" or `null`."""
         return origin in self.origins or (_origin(origin) or ()) == _origin(own)
 
 
 def cookie_name(port: int | None) -> str:
     """Return the name of the cookie of the server at a port.
 
-    Browsers do not keep cookies of ports apart: servers of one host would overwrite each other's.
+    Browsers share cookies between ports, so servers on one host would overwrite each other's cookie
+    without the port in its name.
     """
     return f"agent_nb_{port}" if port else "agent_nb"
 
 
 def _origin(address: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port of an origin, None for what is not one of the web."""
+    """Return scheme, host and port of an http or https origin, None for anything else."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port or _PORTS[parts.scheme]

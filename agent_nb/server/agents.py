@@ -1,9 +1,11 @@
 """Run an agent for `POST /runs`: each message continues its conversation.
 
+Why here: the server has no notebook whose cells would hold the turns of a conversation.
+
 Rules
-- A conversation has one run at a time; a run without a conversation is independent.
-- A run that failed without an answer does not become a turn of its conversation.
-- Questions of the agent go to the followers of the run, for as long as its limits allow.
+- A conversation has one run at a time; a run without a conversation has no history.
+- Runs that failed without an answer are left out of the history.
+- Clients that follow the run can answer the agent's questions, as long as the run's limits allow.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from ..errors import UsageError
 from ..events import EventLog
 from ..rows import Agent
 
-CONVERSATIONS = 200  # that are remembered; the one without a new run for longest goes first
+CONVERSATIONS = 200  # conversations in memory; the least recently used is forgotten first
 
 
 class Launch:
-    """A started run, as the app controls it (`app.endpoints.Launched`)."""
+    """A started run with its controls; implements `app.endpoints.Launched`."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -28,7 +30,7 @@ class Launch:
         self.approve = stream.questions.answer
 
     def cancel(self) -> None:
-        """Stop it; from any thread."""
+        """Stop the run; may be called from any thread."""
         self._stream.stop("stopped over HTTP")
 
 
@@ -47,7 +49,7 @@ class Agents:
         """Start a run. Raises UsageError while another run of the conversation is active."""
         turns = self._turns.pop(conversation, []) if conversation else []
         if conversation:
-            self._turns[conversation] = turns  # the newest last
+            self._turns[conversation] = turns  # moved to the end: the most recently used
         if turns and not turns[-1].ended:
             raise UsageError(
                 f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it."

@@ -1,13 +1,13 @@
 """The channel of a published run: a bounded buffer of its events, with ids for resuming.
 
 Rules
-- Ids are never reused: `seq` for a stored event, `seq.epoch.n` for the n-th delta after it. The
-  epoch is the hub's, so a restarted server numbers its deltas apart. Ids of one run sort by their
-  numbers.
+- Ids are never reused: `seq` for a stored event, `seq.epoch.n` for the n-th delta after it. Each
+  start of a hub has its own epoch, so deltas from before a restart have other ids. Ids of one run
+  sort by their numbers.
 - The buffer holds `keep` entries, deltas included; evicted stored events are read from the run's
-  log, if there is one.
-- Entries that are lost, and unknown ids, are reported by a `Gap`, never skipped silently.
-- All state is guarded by the hub's lock.
+  log, if it has one.
+- A `Gap` reports lost entries and unknown ids; nothing is skipped silently.
+- The hub's lock guards all state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..events import Delta, End, Event, EventLog, Position, RunStart, User
 class Entry:
     """One event of a run and its position.
 
-    `texts`: its encodings by stateless encoders, shared by all subscribers.
+    `texts`: framing -> the encoded canonical event, shared by all subscribers.
     """
 
     __slots__ = ("epoch", "event", "n", "seq", "texts")
@@ -48,11 +48,11 @@ class Entry:
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Events that a subscriber asked for and cannot have.
+    """Reports events that a subscriber requested but does not receive.
 
     `reason`: `evicted` (no longer in the buffer), `unknown` (not an id of this run; all events
     follow), `lag` (the subscriber exceeded its own limit). `missed`: the number of stored events
-    (0: none or unknown).
+    that are missing (0: none or unknown).
     """
 
     run: str
@@ -64,9 +64,9 @@ class Gap(msgspec.Struct, frozen=True):
 class Info(msgspec.Struct, frozen=True):
     """An entry in the list of runs.
 
-    `status`: `running`, how it ended, or `away` if its process has not been heard of for a while.
+    `status`: `running`, how the run ended, or `away` if its process has been silent for a while.
     `started`: epoch seconds. `prompt`: its first 200 characters. `controls`: `cancel` and
-    `approve`, if possible from here.
+    `approve`, if this process offers them.
     """
 
     run: str
@@ -80,9 +80,9 @@ class Info(msgspec.Struct, frozen=True):
 
 
 class Shared:
-    """What the channels of one hub share.
+    """The lock, settings and waker that all channels of one hub share.
 
-    `wake` is called, without the lock, when a channel has news.
+    `wake` is called with a channel that has new entries; the lock is not held then.
     """
 
     def __init__(self, keep: int, epoch: int, wake: Callable[[Channel], None]) -> None:
@@ -93,7 +93,7 @@ class Shared:
 
 
 class Channel:
-    """One run: its buffer, and how it is cancelled and approved.
+    """One published run: its buffer, and the functions that cancel it or answer its approvals.
 
     `earlier`: the number of earlier runs in its conversation.
     """
@@ -105,7 +105,7 @@ class Channel:
         self.cancel: Callable[[], Any] | None = None
         self.approve: Callable[..., Any] | None = None
         self.status = "running"
-        self.seq = 0  # of the newest stored event
+        self.seq = 0  # `seq` of the newest stored event
         self.epoch = shared.epoch
         self.log = log
         self._shared = shared
@@ -119,7 +119,7 @@ class Channel:
         self.conversation, self.earlier = conversation, earlier
 
     def control(self, cancel: Callable[[], Any] | None, approve: Callable[..., Any] | None) -> None:
-        """Set how the run is cancelled and approved; None keeps what is set."""
+        """Set the functions that cancel the run and answer approvals; None keeps the old one."""
         self.cancel, self.approve = cancel or self.cancel, approve or self.approve
 
     @property
@@ -133,7 +133,7 @@ class Channel:
         return Position(self.seq, self.epoch if self._n else 0, self._n)
 
     def stored(self) -> Sequence[Event]:
-        """Return the stored events that are at hand, in order."""
+        """Return the stored events in memory, in order."""
         if self.log is not None:
             return self.log
         with self._shared.lock:
@@ -152,9 +152,9 @@ class Channel:
         self._shared.wake(self)
 
     def _missed(self, event: Event) -> list[Event]:
-        """Return the logged events before `event` that are missing here.
+        """Return the logged events before `event` that this channel lacks.
 
-        The log may have grown while it was being subscribed to.
+        They were logged while the hub was subscribing to the log.
         """
         if self.log is None or event.seq <= self.seq + 1:
             return []
@@ -195,7 +195,7 @@ class Channel:
             del self._entries[:cut]
 
     def _note(self, event: Event) -> None:
-        """Take what the list of runs shows from a stored event."""
+        """Keep what the list of runs shows of a stored event: agent, prompt, status, start."""
         self._started = self._started or event.ts
         if isinstance(event, RunStart) and not event.span:
             self._agent = event.agent

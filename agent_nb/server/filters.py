@@ -1,10 +1,10 @@
-"""Filters: which events of a run a subscriber receives.
+"""Filters: select the events of a run that a subscriber receives.
 
 Rules
 - The subscription applies the filter to live and replayed events alike.
 - Internal events (model requests, `internal:*` of other formats) are left out by default.
-- A path pattern matches a run and what runs inside it: `*` is one level, `**` any number of levels,
-  `run/**` the whole run.
+- A path pattern selects events by run and sub-agent: `*` matches within one level, `**` any number
+  of levels, `run/**` the whole run.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Encode the entries of a subscription as bytes for a client: codec, framing, ids, gaps.
 
 Rules
-- The last SSE frame of an entry carries the entry's id, each before it that id and the number of
-  frames still to come (see `events.position`), so a client that is cut off in between goes on
-  there. They are counted from the end: a block that was streamed live is longer when read again.
+- The last SSE frame of an entry has the entry's id. Each frame before it has that id and the number
+  of frames that follow (see `events.position`), so a client that is cut off in between resumes
+  there. Frames are counted from the end, because the same block has more frames at its beginning
+  when it is read again than when it was streamed live.
 - Canonical events are encoded once for all subscribers. A stateful format is encoded for each; on
   resume its state is rebuilt from the entries that the client already has.
 - Items that a format calls internal (`internal:*`) are left out by default.
 - A gap is sent as `event: gap` over SSE, or as a line with an object of type `gap` (in canonical an
   extension of namespace `hub`).
-- What the format could not carry is named in a comment at the end of the stream.
+- Over SSE, a comment at the end of the stream names what the format could not carry.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ CANONICAL = "canonical"
 class Frames:
     """The encoder of one stream.
 
-    `skip`: the client has everything up to there, except the last `rest` frames of that entry.
-    `internal`: include internal events.
+    `skip`: the client has everything up to this position, except the last `rest` frames of the
+    entry there. `internal`: include internal items.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Frames:
         return b"".join(self._gap(e) if isinstance(e, Gap) else self._entry(e) for e in entries)
 
     def close(self) -> bytes:
-        """Return what the encoder holds back, and a comment on what was lost."""
+        """Return the bytes that the encoder held back, and a comment that names its losses."""
         if self._encoder is None:
             return b""
         rest = self._encode_items(self._encoder.items(None), None)

@@ -1,10 +1,12 @@
 """The hub: publishes runs to subscribers, without HTTP or an event loop.
 
+Why apart from HTTP: runs can then be published, resumed and tested without a web server.
+
 Rules
 - A run executes once, however many subscribers it has. Publishing never waits for a subscriber and
   never raises because of one.
 - Ids of runs and entries are never reused (see `channel`).
-- Thread-safe: runs publish from their threads, subscribers take from theirs.
+- Thread-safe: runs publish from their threads, subscribers read from theirs.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ RUNS = 200  # ended runs that stay published
 class Hub:
     """The published runs and their subscriptions.
 
-    `keep`: entries in each run's buffer. `runs`: ended runs that are kept; the oldest are dropped
-    first, but never one that is being read. `epoch`: distinguishes the deltas of this hub from
-    those of an earlier one that published the same run (default: the time in milliseconds).
+    `keep`: entries in each run's buffer. `runs`: ended runs that stay published; the oldest are
+    dropped first, but never one that is being read. `epoch`: distinguishes the deltas of this hub
+    from those of an earlier hub that published the same run (default: the time in milliseconds).
     `where`: the store through which other processes share its runs (`redis.hub`), "" for none.
     """
 
@@ -51,22 +53,22 @@ class Hub:
     ) -> Channel:
         """Publish a run: the events in its log and all that follow.
 
-        Attaching a log again adds a conversation if there was none, and replaces the functions that
-        are given. `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers
-        an approval and returns whether one was waiting. Raises UsageError if another run with this
-        id is published.
+        Attaching a log again sets a missing conversation, and replaces the functions that are
+        passed. `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers an
+        approval and returns whether one was waiting. Raises UsageError if another run with this id
+        is published.
         """
         with self.shared.lock:
             new = log.run not in self._channels
             channel = self.open(log.run, conversation=conversation, log=log)
             channel.control(cancel, approve)
-        # outside the lock, since the log first passes all its events to the channel
+        # outside the lock, because `subscribe` first passes all logged events to the channel
         if new:
             log.subscribe(channel.publish)
         return channel
 
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
-        """Return the channel of a run, a new one if there is none.
+        """Return the channel of a run; make one if the run is new.
 
         A channel that has no conversation yet joins `conversation`, as its next run. Raises
         UsageError if the id belongs to another log.
@@ -107,16 +109,16 @@ class Hub:
             return [channel.info() for channel in self._channels.values()]
 
     async def find(self, run: str) -> Channel:
-        """Return the channel of a run of any process, ready to be read; here one of this process.
+        """Return the channel of a run, ready to be read; a shared hub also finds other processes'.
 
-        Raises UsageError if the run is unknown, HubAway if that cannot be known now.
+        Raises UsageError if the run is unknown, HubAway if the shared store does not answer.
         """
         return self.channel(run)
 
     async def listed(self) -> list[Info]:
-        """Return the runs of all processes, the newest last; here those of this process.
+        """Return the list of runs, the newest last; a shared hub also lists other processes'.
 
-        Raises HubAway if they cannot be known now.
+        Raises HubAway if the shared store does not answer.
         """
         return self.runs()
 
@@ -131,9 +133,10 @@ class Hub:
     ) -> Subscription:
         """Subscribe to a run from its start, or after the id `after`; a closed hub ends it at once.
 
-        `wanted`: which events (default: all). `lag`: how many entries the reader may be behind (0:
-        up to the buffer's size). `overflow`: whether a reader beyond that, or of evicted entries,
-        receives a Gap or is disconnected. Raises UsageError if the run is unknown.
+        `wanted`: the filter (default: all but internal events). `lag`: how many entries the reader
+        may be behind (0: up to the buffer's size). `overflow`: a reader that falls further behind,
+        or needs evicted entries, receives a Gap (`gap`) or is disconnected (`disconnect`). Raises
+        UsageError if the run is unknown.
         """
         with self.shared.lock:
             channel = self.channel(run)

@@ -4,12 +4,13 @@
     %agent attach http://127.0.0.1:…   # in another notebook of the same user
 
 Rules
-- Every announced run is published: `%%agent` cells and `await agent(…)`, ended ones included while
-  their logs are in memory.
-- Runs are not affected: publishing appends to a buffer, and faults of the server stay there.
-- The token is in no output, not even of the handle. It is in a file that only the user can read,
-  where `attach` finds it.
-- One server per process: the same arguments return the same server; others replace it.
+- Every announced run is published: `%%agent` cells and `await agent(…)`, also ended runs whose logs
+  are still in memory.
+- Runs are not affected: publishing only appends to a buffer, and a fault of the server reaches no
+  run.
+- No output contains the token, not even that of the handle. A file that only the user can read
+  holds it, for `attach` to find.
+- A process has one server: `serve` with the same arguments returns it, other arguments replace it.
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
 
 
 class Serving:
-    """A running server of this process's runs: `url`, `token`, `runs`, `stop()`.
+    """The handle of a running server: `url`, `token`, `runs`, `stop()`.
 
-    Making one leaves its address and token in a file for `attach`, and publishes all announced
-    runs from then on.
+    Creating it writes address and token to a file for `attach`, and publishes all announced runs.
     """
 
     def __init__(self, server: Server, hub: Hub) -> None:
@@ -82,11 +82,11 @@ class Serving:
             self._hub.stop()
 
     def _publish(self, announced: Announced) -> None:
-        """Publish a run that this process announces, with its controls unless it has ended."""
+        """Publish an announced run; its controls too, unless it has ended."""
         log, hub = announced.log, self._hub
         known = next((channel for channel in hub.channels() if channel.run == log.run), None)
         if known is not None and known.log is not log:
-            return  # the same run again, played from its record
+            return  # a replay, from a record, of a run that is published already
         announced.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
         ended = log.ended
         hub.attach(
@@ -117,7 +117,7 @@ class Serving:
         }
 
     def _access_ways(self) -> list[tuple[str, str]]:
-        """Return ways to access the runs, without secrets."""
+        """Return (place, how to access the runs from there), without secrets."""
         if not self._running:
             return []
         ways = [
@@ -145,14 +145,14 @@ class Serving:
 
 
 class _Current:
-    """The server of this process, and the arguments of `serve` that it was made with."""
+    """The server of this process, and the arguments of `serve` that made it."""
 
     def __init__(self) -> None:
         self.serving: Serving | None = None
         self._settings: object = None
 
     def get(self, settings: object) -> Serving | None:
-        """Return the running server if it was made with `settings`; stop another one."""
+        """Return the running server if `settings` made it; stop any other."""
         if self.serving is None or (self.serving.running and self._settings == settings):
             return self.serving
         self.serving.stop()
@@ -182,10 +182,10 @@ def serve(
     `port`: 0 takes a free one. `token`: None generates one. `agent` answers `POST /runs` (None:
     runs cannot be started). `origins`: pages that may use the server from a browser. `keepalive`:
     seconds between comments on an idle stream (0: none). `runs`: recorded runs to publish too.
-    `store`: the address of a Redis through which other servers serve these runs, and this one the
-    runs of other kernels (None: that of AGENT_NB_HUB, if set; "": none). Raises UsageError if the
-    port is taken, the token too short or Redis does not answer, MissingExtra without the extra
-    `serve` or `redis`.
+    `store`: the address of a Redis that shares runs: other servers serve the runs of this kernel,
+    and this server those of other kernels (None: AGENT_NB_HUB, if set; "": no sharing). Raises
+    UsageError if the port is taken, the token too short or Redis does not answer, MissingExtra
+    without the extra `serve` or `redis`.
     """
     from .agents import Agents
     from .app import Server, Settings

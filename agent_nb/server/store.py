@@ -1,9 +1,9 @@
-"""The runs of a server on disk: written as they happen, available again after a restart.
+"""Keep the runs of a server on disk: written as they happen, available again after a restart.
 
 Rules
 - One journal file per run (`record.journal`): no logged event is lost if the process is killed.
-- A run that was active when the process ended is read as interrupted. A client that follows it
-  again receives the events that it missed, and an end.
+- A run that was active when the process ended is read as interrupted. A client that reconnects
+  receives the events that it missed, and an end.
 """
 
 from __future__ import annotations

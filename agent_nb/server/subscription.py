@@ -1,12 +1,13 @@
-"""Subscriptions: each has a position in a run's buffer and takes what follows, at its own speed.
+"""Subscriptions: each has a position in a run's buffer and reads on from there at its own speed.
 
 Why pull, not push: a slow or dead reader costs only its position and cannot delay another reader or
 the run.
 
 Rules
-- The filter applies to replayed and live events alike. A filter or waker that raises closes only
-  its own subscription, with the fault.
-- The waker is called once, from the publishing thread, when news arrive after all was taken.
+- The filter applies to replayed and live events alike. If a filter or waker raises, only its own
+  subscription closes, with `fault` set.
+- The waker is called from the publishing thread, once, when an entry arrives after the reader has
+  taken all others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Overflow = Literal["gap", "disconnect"]
 
 
 class Source(Protocol):
-    """The hub, as a subscription needs it."""
+    """The part of the hub that a subscription uses."""
 
     shared: Shared
 
@@ -32,7 +33,7 @@ class Source(Protocol):
 
 
 class Subscription:
-    """One reader of one run: `take` returns what is new; once `closed`, nothing more comes."""
+    """One reader of one run: `take` returns new entries; once `closed`, no more come."""
 
     def __init__(
         self,
@@ -56,11 +57,11 @@ class Subscription:
         self._gap = gap
         self._overflow = overflow
         self._lag = lag
-        self._idle = True  # all was taken: the next news must wake the reader
-        self._until: Position | None = None  # closes once this is taken
+        self._idle = True  # the reader has taken everything, so the next entry must wake it
+        self._until: Position | None = None  # the subscription closes at this position
 
     def wake_with(self, waker: Callable[[], Any]) -> None:
-        """Set the waker: called once, from the publishing thread, when there is news to take."""
+        """Set the waker, which tells the reader that there are entries to take; see the module."""
         self._wake = waker
 
     @property
@@ -74,7 +75,7 @@ class Subscription:
         while not out and not self.closed:
             with self._hub.shared.lock:
                 entries, gap = self._next(limit)
-            out += [found for found in (self._gap, gap) if found is not None]
+            out += [each for each in (self._gap, gap) if each is not None]
             self._gap = None
             if gap is not None and self._overflow == "disconnect":
                 self.close(gap.reason)
@@ -87,7 +88,7 @@ class Subscription:
         return out
 
     def close(self, reason: str = "closed") -> None:
-        """Stop; the first reason counts."""
+        """Close the subscription; if it is called again, the first reason stays."""
         self.reason = self.reason or reason
         self._hub.forget(self)
 
@@ -98,7 +99,7 @@ class Subscription:
             self._wake()
 
     def signal(self) -> None:
-        """Wake the reader once: there is something to take."""
+        """Wake the reader, unless it has been woken since it last took everything."""
         if not self._idle or self.closed:
             return
         self._idle = False
@@ -110,7 +111,7 @@ class Subscription:
             self.close("fault")
 
     def _filtered(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries that pass the filter, and go on behind all of them."""
+        """Return the entries that pass the filter, and move the position behind all entries."""
         try:
             passed = [e for e in entries if self._wanted(e.event)]
         except Exception as fault:  # a faulty filter closes only its own subscription
@@ -121,13 +122,13 @@ class Subscription:
         return passed
 
     def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
-        """Return the next entries, and the gap before them; beyond `lag` only the newest."""
+        """Return the next entries and the gap before them; a reader beyond `lag` skips ahead."""
         channel = self._channel
         behind = channel.behind(self._position) if self._lag else 0
         if behind > self._lag:
             entries, _ = channel.read(self._position, behind)
-            skipped, kept = entries[: -self._lag], entries[-self._lag :]
-            return kept, Gap(self.run, "lag", skipped[0].id, sum(1 for e in skipped if not e.n))
+            skipped, newest = entries[: -self._lag], entries[-self._lag :]
+            return newest, Gap(self.run, "lag", skipped[0].id, sum(1 for e in skipped if not e.n))
         entries, gap = channel.read(self._position, limit)
         self._idle = not entries
         return entries, gap

@@ -2,8 +2,8 @@
 
 Rules
 - A file provides its tools (`@tool`) or, if it has none, its public functions.
-- The file is executed without a question: the user has named it on the command line.
-- Whatever it raises is a UsageError that names the file.
+- The file is executed without asking: the user has named it on the command line.
+- Any exception of the file becomes a UsageError that names the file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..tools import Tool
 def load_tools(references: Iterable[str]) -> list[Any]:
     """Return the names of built-in tools, and the tools or functions of files.
 
-    A reference is the path of a `.py` file or comma-separated names, which are not checked here.
-    Raises UsageError for a file.
+    A reference is the path of a `.py` file, or comma-separated names, which are not checked here.
+    Raises UsageError if a file cannot be run or has no tools.
     """
     tools: list[Any] = []
     for text in references:

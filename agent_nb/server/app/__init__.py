@@ -9,14 +9,14 @@
     POST /runs/{id}/approvals/{call}    {decision: allow|deny, args?, reason?, scope?}
     POST /login, GET /health
 
-Why a separate package: only here are Starlette, sse-starlette and uvicorn imported (extra `serve`);
-the logic that needs no HTTP is in `hub`, `frames` and `access`.
+Why a separate package: only this package imports Starlette, sse-starlette and uvicorn (extra
+`serve`); the logic that needs no HTTP is in `hub`, `frames` and `access`.
 
 Rules
-- The app starts no agent itself: `start` is passed in. It publishes what the hub has, already
-  redacted; no answer and no log contains the token.
-- A stream is pulled at the client's speed. It ends with the run, with the server, or when the
-  client goes. Keep-alive comments are sent every `keepalive` seconds (0: never).
+- The app knows no agents: the function `start`, which is passed in, starts a run. The hub's events
+  are already redacted; no answer and no log contains the token.
+- A stream is read at the client's speed. It ends with the run, with the server, or when the client
+  disconnects. Keep-alive comments are sent after `keepalive` seconds of silence (0: never).
 - An EventSource that reconnects after the end receives 204, so that it stops.
 """
 

@@ -1,7 +1,7 @@
 """Assemble the app: routes, access guard, and CORS if origins are given.
 
-Rules: every request except the health check needs the token or the cookie, and an allowed host
-name. CORS is off by default.
+Rules: every request needs an allowed host name and, except the health check, the token or the
+cookie. CORS is off by default.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def create_app(
     `start` starts a run for `POST /runs` (None: runs cannot be started).
     """
     access = access or Access()
-    ends = Endpoints(hub, start, access, settings or Settings())
+    endpoints = Endpoints(hub, start, access, settings or Settings())
     middleware = [Middleware(_Guard, access=access)]
     if access.origins:
         cors = Middleware(
@@ -75,14 +75,14 @@ def create_app(
         )
         middleware.insert(0, cors)
     routes = [
-        Route("/health", ends.health),
-        Route("/login", ends.login, methods=["POST"]),
-        Route("/runs", ends.list_runs, methods=["GET"]),
-        Route("/runs", ends.new_run, methods=["POST"]),
-        Route("/runs/{run}", ends.show_run),
-        Route("/runs/{run}/events", ends.events),
-        Route("/runs/{run}/cancel", ends.cancel, methods=["POST"]),
-        Route("/runs/{run}/approvals/{call:path}", ends.approve, methods=["POST"]),
+        Route("/health", endpoints.health),
+        Route("/login", endpoints.login, methods=["POST"]),
+        Route("/runs", endpoints.list_runs, methods=["GET"]),
+        Route("/runs", endpoints.new_run, methods=["POST"]),
+        Route("/runs/{run}", endpoints.show_run),
+        Route("/runs/{run}/events", endpoints.events),
+        Route("/runs/{run}/cancel", endpoints.cancel, methods=["POST"]),
+        Route("/runs/{run}/approvals/{call:path}", endpoints.approve, methods=["POST"]),
     ]
     return Starlette(
         routes=routes, middleware=middleware, exception_handlers={HTTPException: _error_response}

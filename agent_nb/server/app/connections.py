@@ -35,7 +35,7 @@ def make_protocol(settings: Settings) -> type[H11Protocol]:
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            """Start the timer for the first request head."""
+            """Start the timer for the first head; if too many connections are open, refuse it."""
             super().connection_made(transport)
             if len(self.connections) > settings.connections:
                 transport.write(REFUSAL)
@@ -44,7 +44,7 @@ def make_protocol(settings: Settings) -> type[H11Protocol]:
                 self._start_timer()
 
         def data_received(self, data: bytes) -> None:
-            """Handle bytes; while no request is being answered, they start a head's timer."""
+            """Handle bytes; while no request is being answered, they start the timer of a head."""
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_timer()

@@ -1,6 +1,6 @@
 """The route handlers: list, show, start, stream, stop and approve runs.
 
-Rules: a faulty request gets a 4xx that says what to do; answers reveal nothing of the server's
+Rules: a faulty request gets a 4xx answer that says what to do; no answer reveals the server's
 internals.
 """
 
@@ -64,7 +64,7 @@ class Answer(msgspec.Struct):
 
 
 def port_of(scope: Mapping[str, Any]) -> int | None:
-    """Return the port at which the server took a request, None for a socket in the file system."""
+    """Return the port on which a request arrived, None for a Unix socket."""
     server = scope.get("server")
     return server[1] if server else None
 
@@ -198,8 +198,8 @@ class Endpoints:
                             413, f"The request is larger than {self.settings.body} bytes."
                         )
         except TimeoutError:
-            words = f"The body took longer than {self.settings.head:g} seconds."
-            raise HTTPException(408, words, headers={"Connection": "close"}) from None
+            message = f"The body took longer than {self.settings.head:g} seconds."
+            raise HTTPException(408, message, headers={"Connection": "close"}) from None
         try:
             return msgspec.json.decode(data, type=kind)
         except (ValueError, RecursionError) as fault:
@@ -207,7 +207,7 @@ class Endpoints:
 
 
 async def _look_up(lookup: Awaitable[T]) -> T:
-    """Return what the hub finds; an unknown run becomes a 404, an absent store a 503."""
+    """Return the result of a hub's lookup; an unknown run is a 404, an unreachable store a 503."""
     try:
         return await lookup
     except UsageError as fault:
@@ -217,7 +217,7 @@ async def _look_up(lookup: Awaitable[T]) -> T:
 
 
 async def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function of a run; an AgentError becomes a 409."""
+    """Call or await a control function of a run; an AgentError becomes a 409."""
     try:
         result = function(*args, **options)
         return await result if inspect.isawaitable(result) else result

@@ -1,9 +1,9 @@
-"""uvicorn around the app: in the foreground for a command, in a thread for a notebook.
+"""Serve the app with uvicorn: in the foreground for a command, in a thread for a notebook.
 
 Rules
-- On shutdown `closing` is awaited (it ends the runs, within the grace), then the streams are ended,
-  so that every client sees a proper end; then uvicorn waits for the rest. A signal causes a clean
-  shutdown, without a traceback.
+- On shutdown `closing` first ends the server's runs, within `Settings.grace` seconds. Then the hub
+  ends the streams, so that every client sees a proper end, and uvicorn waits for the rest. A signal
+  causes a clean shutdown, without a traceback.
 - The process's logging is not changed, and no request is logged.
 """
 
@@ -37,7 +37,7 @@ async def _end_nothing() -> None:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, but shutdown first ends runs and streams, so that clients see a proper end."""
+    """A uvicorn server whose shutdown first ends runs and streams; see the module's rules."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub, closing: Closing, grace: float) -> None:
         super().__init__(config)
@@ -59,7 +59,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Server:
-    """A server of one hub: `run` serves until a signal, `start` and `stop` serve from a thread.
+    """A server of one hub: `run` serves until a signal, `start` serves in a thread until `stop`.
 
     `port`: 0 takes a free one. `origins`: pages that may use the server from a browser. `closing`
     ends the server's own runs when it stops.
@@ -108,7 +108,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address, once the server is up."""
+        """The address; with port 0 it is complete once the server is up."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{name}:{self.port}"
 
@@ -143,13 +143,13 @@ class Server:
             self._thread.join(self._server.config.timeout_graceful_shutdown)
 
     def _bind(self) -> socket.socket:
-        """Return the listening socket; a free port is known from here on. Raises UsageError."""
+        """Return the listening socket, and set `port` to its port. Raises UsageError."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as fault:
-            words = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
-            raise UsageError(f"{words} Choose another port, or 0 for a free one.") from fault
+            problem = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
+            raise UsageError(f"{problem} Choose another port, or 0 for a free one.") from fault
         self.port = listening.getsockname()[1]
         read_launch().served_ports.add(self.port)
         return listening

@@ -1,4 +1,7 @@
-"""The limits of a server: times, sizes and numbers of connections, streams and runs."""
+"""The limits of a server: times, sizes and numbers of connections, streams and runs.
+
+Why: a faulty or hostile client must not use up memory, connections or model calls.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """The stream of a run as an HTTP response: server-sent events or JSON lines.
 
 Rules
-- A stream is pulled at the client's speed. It holds one subscription and returns it when the client
-  goes, whatever happens.
-- A codec with state starts at the run's beginning; what the client has already is not sent again.
+- A stream is read at the client's speed. It holds one subscription, and closes it in any case when
+  it ends or the client disconnects.
+- The encoder of a format with state starts at the run's beginning; entries that the client already
+  has are not sent again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .settings import Settings
 
 
 class Streams:
-    """The open streams of a server."""
+    """Opens streams for a server, and counts those that are open."""
 
     def __init__(self, hub: Hub, settings: Settings) -> None:
         self._hub = hub
@@ -48,8 +49,8 @@ class Streams:
         overflow: Any = (
             "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
         )
-        # the encoder of a codec with state must see the run from its start: the subscription begins
-        # there, and `Frames` leaves out what the client has
+        # the encoder of a format with state must see the run from its start: the subscription
+        # begins there, and `Frames` leaves out the entries that the client has
         stateful = codec.name != CANONICAL
         whole, rest = Position.split_part(after) if stateful else (after, 0)
         position, gap = channel.locate(whole)
@@ -89,10 +90,10 @@ class Streams:
                 yield frames.encode(gaps)
             while True:
                 awake.clear()
-                taken = subscription.take()
-                if taken and (data := frames.encode(taken)):
+                entries = subscription.take()
+                if entries and (data := frames.encode(entries)):
                     yield data
-                if taken:
+                if entries:
                     continue
                 if subscription.closed:
                     break
@@ -105,7 +106,7 @@ class Streams:
             self._open -= 1
 
     async def _wait(self, awake: asyncio.Event, framing: Framing) -> bool:
-        """Wait for news; False if a blank line is due to keep a stream of lines alive.
+        """Wait for entries and return True; False if a blank line is due to keep JSON lines alive.
 
         For SSE, `EventSourceResponse` sends keep-alive comments itself.
         """
@@ -129,10 +130,10 @@ def _format(request: Request) -> tuple[Any, str, Framing]:
     except UsageError as fault:
         raise HTTPException(422, str(fault)) from fault
     accept = request.headers.get("accept", "")
-    lines = "text/event-stream" not in accept and any(
+    wants_lines = "text/event-stream" not in accept and any(
         kind in accept for kind in ("ndjson", "jsonl", "application/json")
     )
-    return codec, form, "ndjson" if lines else "sse"
+    return codec, form, "ndjson" if wants_lines else "sse"
 
 
 def _filter(query: Mapping[str, str]) -> Filter:
@@ -141,11 +142,11 @@ def _filter(query: Mapping[str, str]) -> Filter:
     def names(key: str) -> frozenset[str]:
         return frozenset(n for n in query.get(key, "").split(",") if n)
 
-    yes = ("1", "true", "yes")
+    true_values = ("1", "true", "yes")
     return Filter(
         kinds=names("kinds"),
         exclude=names("exclude"),
         path=query.get("path", "")[:1000],
-        internal=query.get("internal", "") in yes,
-        deltas=query.get("deltas", "1") in yes,
+        internal=query.get("internal", "") in true_values,
+        deltas=query.get("deltas", "1") in true_values,
     )

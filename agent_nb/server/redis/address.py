@@ -1,12 +1,13 @@
-"""Where the Redis of a hub is: its address, read, checked, and shown without its secrets.
+"""The address of a hub's Redis: parse it, check it, and show it without its secrets.
 
     redis://127.0.0.1:6379/0?prefix=team      unix:///run/redis.sock      rediss://USER:…@host/0
 
 Rules
-- Off loopback only `rediss://` (TLS, certificates checked): runs hold prompts and results.
-- User and password are shown nowhere: not in `repr`, not in an error; the password is hidden from
-  runs too.
-- Only the options of `OPTIONS` are read: no address switches a check off.
+- Another machine needs `rediss://` (TLS, certificates checked), because runs hold prompts and
+  results.
+- User and password appear nowhere: not in `repr`, not in an error. The password is also redacted
+  from runs.
+- Only the options in `OPTIONS` are accepted, so that no address switches a check off.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """A database of one Redis. `path`: of a Unix socket. `files`: of TLS, by option."""
+    """A database of one Redis. `path`: of the Unix socket. `files`: option -> a file for TLS."""
 
     scheme: str
     host: str = ""
@@ -69,7 +70,7 @@ def parse_address(url: str) -> RedisAddress:
     except ValueError:
         raise UsageError("The address of Redis is malformed. Write redis://HOST:PORT/0.") from None
     scheme, host = parts.scheme, parts.hostname or ""
-    # a socket has a path and no host, an address a host; either may be empty in a mistyped URL
+    # a Unix socket needs a path, other addresses need a host; a mistyped URL may lack both
     if scheme not in _SCHEMES or not (parts.path if scheme == "unix" else host):
         raise UsageError(
             "That is not an address of Redis. Write redis://HOST:PORT/0, rediss://… for TLS, or unix:///PATH."
@@ -108,5 +109,5 @@ def _options(query: str) -> dict[str, str]:
 
 
 def configured_address(store: str | None) -> str:
-    """Return the address given, else that of the environment (AGENT_NB_HUB), else ""."""
+    """Return `store` unless it is None, else the address in AGENT_NB_HUB, else ""."""
     return store if store is not None else os.environ.get(VARIABLE, "")

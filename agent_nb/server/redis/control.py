@@ -1,11 +1,12 @@
-"""Stop runs and answer their questions through Redis: one stream a run, read only by its kernel.
+"""Stop runs and answer their questions through Redis. Each run has one stream of control messages,
+which only its kernel reads.
 
 Rules
-- A message does no more than a local call: the channel's own `cancel` and `approve`, whose policy
-  judges edited arguments again. The question that the sender saw must be the one that is open.
-- A message that does not count (`messages`) changes nothing, and is logged, up to `SAID`
-  times a run.
-- Servers say that they listen, so that a run waits for answers only while someone can give one.
+- A message can do no more than a local call: it calls the channel's own `cancel` or `approve`,
+  whose policy checks edited arguments again. An answer must be to the question that is open.
+- A message that `messages` rejects changes nothing. Up to `SAID` rejections of a run are logged.
+- Servers with readers of a run send `listening` to its kernel, so that the run waits for answers
+  only while a reader can give one.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from .messages import Gate, Message, Refused, new_message, question_hash, seal_m
 from .mirror import Mirror
 from .reader import KEPT, Reader
 
-PATIENCE = 8.0  # s for the reply of a kernel
-HEARD = 25.0  # s that a listening server counts
-SAID = 20  # refusals of a run, or of replies, that are logged
-_UNREAD = 600  # s that a message nobody reads stays
+PATIENCE = 8.0  # s to wait for the reply of a kernel
+HEARD = 25.0  # s for which a `listening` message counts
+SAID = 20  # logged rejections for each run, and for replies
+_UNREAD = 600  # s after which unread messages expire
 
 
 class Control:
-    """Both ends: `attend` for the runs of this process, `cancel` and `approve` for others'."""
+    """Both ends of control: `attend` obeys messages about runs of this process; `cancel`,
+    `approve` and `listen` send messages about runs of other processes.
+    """
 
     def __init__(self, link: Link, reader: Reader, key: bytes) -> None:
         self.key = key
@@ -39,7 +42,7 @@ class Control:
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._attended: dict[str, tuple[Channel, Gate]] = {}
         self._refusals: dict[str, int] = {}
-        # run -> inbox of a server that has readers of it -> monotonic s until which that counts
+        # run -> inbox of each server with readers of the run -> monotonic s until which it counts
         self._heard: dict[str, dict[str, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         reader.answers(self._take_replies)
@@ -47,12 +50,12 @@ class Control:
     # The kernel's end.
 
     def listeners(self, run: str) -> int:
-        """Return how many other servers have readers of a run of ours."""
+        """Return how many other servers have readers of a run of this process."""
         now = time.monotonic()
         return sum(end > now for end in list(self._heard.get(run, {}).values()))
 
     async def attend(self, channel: Channel) -> None:
-        """Read the control messages of a run of this process."""
+        """Begin to read the control messages of a run of this process."""
         if not self.key or channel.run in self._attended:
             return
         self._attended[channel.run] = (channel, Gate(channel.run, self.key))
@@ -64,12 +67,12 @@ class Control:
         await self._reader.follow(self._key(channel.run), "0-0", deliver)
 
     async def tend(self) -> None:
-        """Let go of the runs that have ended. Raises HubAway."""
+        """Stop reading messages of runs that have ended. Raises HubAway."""
         over = [run for run, (channel, _) in self._attended.items() if channel.ended]
         for run in over:
             self._reader.leave(self._key(run))
-            for known in (self._attended, self._refusals, self._heard):
-                known.pop(run, None)
+            for table in (self._attended, self._refusals, self._heard):
+                table.pop(run, None)
             await self._link.ask("UNLINK", self._key(run))
 
     def _open(self, run: str, fields: list[bytes]) -> None:
@@ -93,13 +96,13 @@ class Control:
         task.add_done_callback(self._tasks.discard)
 
     def _refuse(self, whose: str, why: str) -> None:
-        """Log a message that does not count, for a run or this server."""
+        """Log why a message for a run, or a reply to this server, was rejected."""
         count = self._refusals[whose] = self._refusals.get(whose, 0) + 1
         if count <= SAID:
             LOG.warning("a control message for %s does not count: %s", whose, why)
 
     async def _obey(self, channel: Channel, request: Message) -> None:
-        """Do what a message asks and reply, whatever happens."""
+        """Carry out a message and send a reply, also after a failure."""
         done, failure = True, ""
         try:
             done = await _act(channel, request)
@@ -108,14 +111,14 @@ class Control:
             self._refuse(channel.run, failure)
         except AgentError as fault:
             done, failure = False, str(fault)
-        except Exception as fault:  # of the run's own function; the sender learns of it
+        except Exception as fault:  # raised by the run's own function; the reply reports it
             done, failure = False, f"{type(fault).__name__} in the kernel of the run"
             LOG.exception("%s of run %s", request.kind, channel.run)
         reply = new_message(
             "said", channel.run, nonce=request.nonce, done=done, failure=failure[:2000]
         )
         fields = seal_message(reply, self.key)
-        with suppress(HubAway):  # the sender gives up by itself
+        with suppress(HubAway):  # the sender stops waiting after `PATIENCE`
             added: Command = ("XADD", request.back, "MAXLEN", "~", 1000, "*", *fields)
             await self._link.pipe([added, ("EXPIRE", request.back, KEPT)])
 
@@ -139,13 +142,13 @@ class Control:
         answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
         question = question_hash(mirror.stored(), call_id)
         back = self._reader.inbox
-        said = new_message(
+        request = new_message(
             "approve", mirror.run, call=call_id, question=question, back=back, **answer
         )
-        return await self._ask(said)
+        return await self._ask(request)
 
     async def listen(self, run: str, *, here: bool) -> None:
-        """Tell the kernel of a run that this server has readers of it, or none. Raises HubAway."""
+        """Notify a run's kernel whether this server has readers (`here`). Raises HubAway."""
         if self.key:
             kind = "listening" if here else "gone"
             await self._send(new_message(kind, run, back=self._reader.inbox))
@@ -177,7 +180,7 @@ class Control:
     def _take_replies(self, entries: list[Any]) -> None:
         for _, fields in entries:
             if not fields or fields[0] != b"m":
-                continue  # it only wakes the reader
+                continue  # an entry that only wakes the reader (`Reader.follow`)
             try:
                 reply = self._replies.open(fields)
                 waiting = self._waiting.get(reply.nonce)
@@ -191,9 +194,9 @@ class Control:
 
 
 async def _act(channel: Channel, request: Message) -> bool:
-    """Do what a message asks; return whether there was something to do.
+    """Cancel the run or answer its question; return whether that had an effect.
 
-    Raises UsageError, and Refused if the sender saw another question.
+    Raises UsageError if the run offers no such control, Refused if the sender saw another question.
     """
     if request.kind == "cancel" and channel.cancel is not None and not channel.ended:
         result = channel.cancel()
@@ -204,6 +207,6 @@ async def _act(channel: Channel, request: Message) -> bool:
         if request.question != question_hash(channel.stored(), request.call):
             raise Refused("what it answers is not the question that is open")
         answer = {"args": request.args, "scope": request.scope, "reason": request.reason}
-        said: Any = channel.approve(request.call, allow=request.allow, **answer)
-        return bool(await said if inspect.isawaitable(said) else said)
+        answered: Any = channel.approve(request.call, allow=request.allow, **answer)
+        return bool(await answered if inspect.isawaitable(answered) else answered)
     raise UsageError("This run is over, or it cannot be controlled from here.")

@@ -1,13 +1,12 @@
-"""Entries of a run as entries of a Redis stream, and back.
+"""Convert the entries of a run to entries of a Redis stream, and back.
 
 Rules
 - The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it. The epoch of a
   delta is a field, so that every server gives readers the same ids.
-- An event is at most `LARGEST` bytes: a larger one loses its pictures and displays, then its text
-  is clipped, then an error event stands in its place. The result depends on the event alone, so
-  that publishing it again is equal.
-- What stands in Redis may be anything: an entry that cannot be read is None, and no hole is hidden
-  (see `mirror`).
+- An event has at most `LARGEST` bytes: a larger one loses its pictures and displays; if that is not
+  enough, its text is clipped; at last an error event replaces it. The result depends on the event
+  alone, so publishing it again writes the same bytes.
+- Redis may hold anything: an entry that cannot be read is None, and `mirror` reports the hole.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _HEAVY: dict[str, Any] = {
     "payload": None,
     "extra": None,
     "chunks": "",
-}  # fields of events, and what stands in their place
+}  # large fields of events -> the value of an event without them
 
 
 def stream_id(entry: Entry) -> str:
@@ -53,14 +52,14 @@ def encode_entry(entry: Entry, largest: int = LARGEST) -> list[bytes]:
 
 
 def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
-    """Return the entry that Redis holds under an id, None if it cannot be read."""
+    """Return the entry with id `number` and fields `values` in Redis, None if it is invalid."""
     try:
         seq, n = split_id(number)
-        held = dict(zip(values[::2], values[1::2], strict=True))
-        if len(held[b"e"]) > 4 * LARGEST:
+        fields = dict(zip(values[::2], values[1::2], strict=True))
+        if len(fields[b"e"]) > 4 * LARGEST:
             return None
-        event = decode_event(held[b"e"])
-        epoch = int(held.get(b"p", b"0"))
+        event = decode_event(fields[b"e"])
+        epoch = int(fields.get(b"p", b"0"))
     except (KeyError, ValueError, TypeError, RecursionError, msgspec.DecodeError):
         return None
     if max(seq, n) > SAFE or (event.type == "delta") is not bool(n):
@@ -72,28 +71,28 @@ def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
 
 
 def encode_bounded(event: Event, largest: int = LARGEST) -> bytes:
-    """Return the JSON of an event, of at most `largest` bytes."""
+    """Return the JSON of an event, shortened to at most `largest` bytes."""
     data = encode_event(event)
     if len(data) <= largest:
         return data
     for lighter in _lighter(event, len(data), largest):
-        if len(found := encode_event(lighter)) <= largest:
-            return found
-    words = f"An event of type {event.type} has {len(data)} bytes and is too large for the hub. The record of the run holds it."
+        if len(smaller := encode_event(lighter)) <= largest:
+            return smaller
+    message = f"An event of type {event.type} has {len(data)} bytes and is too large for the hub. The record of the run holds it."
     envelope = {k: getattr(event, k) for k in ("seq", "ts", "run", "turn", "span", "parent")}
-    return encode_event(Error(**envelope, code="too_large", message=words))
+    return encode_event(Error(**envelope, code="too_large", message=message))
 
 
 def _lighter(event: Event, size: int, largest: int) -> Iterator[Event]:
-    """Yield lighter forms of an event, the best first."""
+    """Yield smaller forms of an event, the most complete first."""
     if isinstance(event, Unknown):
         return
     has = set(event.__struct_fields__)
-    form = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
-    yield form
+    slim = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
+    yield slim
     if "content" in has:
         text = getattr(event, "content", "")
         text = cut_end(text if isinstance(text, str) else "", min(_SHORT, largest // 8))
-        yield msgspec.structs.replace(form, content=f"{text} ({size} bytes: too large for the hub)")
-    elif isinstance(form, Call):
-        yield msgspec.structs.replace(form, args={}, raw_args="")
+        yield msgspec.structs.replace(slim, content=f"{text} ({size} bytes: too large for the hub)")
+    elif isinstance(slim, Call):
+        yield msgspec.structs.replace(slim, args={}, raw_args="")

@@ -3,12 +3,13 @@
     serve(store="redis://127.0.0.1:6379/0")           # in a kernel: its runs go to Redis too
     jupyter agent-nb serve --store redis://…          # elsewhere: serves the runs of all kernels
 
-Runs of this process are published as in `Hub`, and to Redis; runs of others are read from Redis
-when they are asked for (`find`), fanned out to local subscriptions, and let go when nobody reads.
+Runs of this process are published as in `Hub`, and to Redis. A run of another process is read from
+Redis once a client requests it (`find`), serves all local subscriptions, and is dropped when it has
+no more readers.
 
 Rules
-- A run never waits for Redis, and goes on without it; subscribers resume when it is back.
-- Ids of entries are those of the publisher, so every server gives readers the same bytes.
+- A run never waits for Redis, and goes on without it; subscribers resume when Redis is back.
+- Entries keep the publisher's ids, so every server gives readers the same bytes.
 - All connections live on one thread of the process; all methods may be called from any thread.
 """
 
@@ -38,12 +39,12 @@ from .reader import Reader
 T = TypeVar("T")
 TEND_EVERY = 8.0  # s
 CONNECT = 5.0  # s for the first connection
-DRAIN = 2.0  # s without progress after which publishing what is left is given up
-END = 30.0  # s that the end of the process waits at most
+DRAIN = 2.0  # s without progress after which the hub stops publishing the rest
+END = 30.0  # s for which the end of the process waits at most
 
 
 class RedisHub(Hub):
-    """A hub over the Redis at `address`; see `Hub`. `key`: of control messages, b"" for none.
+    """A hub over the Redis at `address`; see `Hub`. `key` signs control messages (b"": none).
 
     Raises UsageError if Redis does not answer, MissingExtra without the extra `redis`.
     """
@@ -74,7 +75,7 @@ class RedisHub(Hub):
     # Publishing.
 
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
-        """Return the channel of a run of this process, new if there is none; see `Hub.open`."""
+        """Return the channel of a run of this process; a new one is published; see `Hub.open`."""
         with self.shared.lock:
             new = run not in self._channels
             channel = super().open(run, conversation=conversation, log=log)
@@ -98,17 +99,17 @@ class RedisHub(Hub):
         return channel
 
     def faults(self) -> dict[str, str]:
-        """Return why runs are not published to Redis, by run."""
+        """Return run -> the reason why it is no longer published to Redis."""
         return self._publisher.faults()
 
     def listeners(self, run: str = "") -> int:
-        """Return the number of subscriptions here, and of servers that have some for `run`."""
+        """Return the number of subscriptions here, plus other servers with readers of `run`."""
         return super().listeners(run) + (self._control.listeners(run) if run else 0)
 
     def flush(self, seconds: float = DRAIN) -> bool:
-        """Wait until everything is published; return whether it is.
+        """Wait until everything is published and return True.
 
-        Gives up after `seconds` in which nothing was published.
+        After `seconds` in which nothing was published, give up and return False.
         """
         return _THREAD.submit(self._publisher.drained(seconds)).result()
 
@@ -130,7 +131,7 @@ class RedisHub(Hub):
         """Return the list of the runs of all kernels, the newest last. Raises HubAway."""
         own = {info.run: info for info in self.runs()}
         try:
-            known = [found.info for found in await _THREAD.run(self._index.listed())]
+            known = [published.info for published in await _THREAD.run(self._index.listed())]
         except HubAway:
             if not own:
                 raise
@@ -151,7 +152,7 @@ class RedisHub(Hub):
         return subscription
 
     def _announce_readers(self, run: str, *, here: bool) -> None:
-        """Notify the kernel of a run of another process that it has readers here, or none."""
+        """Notify the kernel of another process's run whether the run has readers here."""
         mirror = None if run in self._channels else self._mirrors.get(run)
         if mirror is None:
             return
@@ -182,16 +183,16 @@ class RedisHub(Hub):
             self._tasks.add(asyncio.ensure_future(self._run_forever(work)))
 
     async def _run_forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do endless work; after a fault of ours begin it again."""
+        """Do endless work; if it raises, log that and begin again after a second."""
         while True:
             try:
                 await work()
-            except Exception:  # runs and readers must not suffer from it
+            except Exception:  # a fault in here must not stop runs or their readers
                 LOG.exception("the hub at %s", self.address.shown)
                 await asyncio.sleep(1)
 
     async def _tend(self) -> None:
-        """Renew what expires in Redis, and free what nobody uses, every few seconds."""
+        """Renew keys that expire in Redis, and free unused state, every few seconds."""
         while True:
             await asyncio.sleep(TEND_EVERY)
             try:
@@ -208,7 +209,7 @@ class RedisHub(Hub):
             subscription.finish()
 
     def stop(self) -> None:
-        """Publish what is left, while Redis takes it, and close the connections."""
+        """Publish the remaining entries if Redis answers, and close the connections."""
         if self in _HUBS:
             _HUBS.discard(self)
             with suppress(TimeoutError):
@@ -233,7 +234,7 @@ class RedisHub(Hub):
 
 
 async def _quietly(work: Coroutine[Any, Any, T]) -> None:
-    """Do work whose failure does not matter."""
+    """Do work whose failure does not matter: ignore HubAway and UsageError."""
     with suppress(HubAway, UsageError):
         await work
 
@@ -249,10 +250,10 @@ _THREAD = Background("agent_nb hub", _finish_all, END)
 
 
 def open_hub(store: str | None, *, keep: int = KEEP) -> Hub:
-    """Return a hub over the Redis at an address, given or configured; without one, or where only
-    records are played, one of this process alone.
+    """Return a hub over the Redis at `store`, or at the configured address.
 
-    Raises UsageError, MissingExtra.
+    Without an address, or if this process only replays records, the hub is local. Raises
+    UsageError, MissingExtra.
     """
     address = parse_address(url) if (url := configured_address(store)) else None
     if address is None or read_launch().why_not_live:

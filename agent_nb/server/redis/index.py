@@ -1,12 +1,12 @@
-"""The index of runs in Redis: which there are, in order, and what is known of each.
+"""The index of runs in Redis: their ids in order, and the published info of each.
 
 Rules
-- A sorted set holds the ids, ordered by a counter of Redis: clocks of machines differ. Beyond its
-  limit the oldest ended runs go, never one that goes on.
-- A run that goes on and whose publisher has not been heard of for `HEARD` seconds is `away`, and
-  cannot be controlled.
-- What others may write is read with care: an entry that is garbage, or of another run, hides itself
-  only.
+- A sorted set holds the ids, ordered by a counter in Redis, because the clocks of machines differ.
+  Beyond its limit the oldest ended runs are removed, never a running one.
+- A running run whose publisher has been silent for `HEARD` seconds is `away`, and cannot be
+  controlled.
+- Other programs may write to Redis: an info that is garbage, or names another run, hides only that
+  run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..channel import Info
 from .link import Command, Link
 from .mirror import Published
 
-AWAY = "away"  # the status
-HEARD = 30  # s
-LARGEST = 64 << 10  # bytes
+AWAY = "away"  # the status of a run whose publisher is silent
+HEARD = 30  # s for which a sign of life counts
+LARGEST = 64 << 10  # bytes of an info
 LONGEST = 500  # characters of a run's id
-MOST = 5_000  # runs that are read at once, however many a stranger adds
+MOST = 5_000  # runs that are read at once, even if another program adds more
 _decoder = msgspec.json.Decoder(Published)
 
 
@@ -36,21 +36,21 @@ class Index:
         self._key = link.address.key
 
     def about(self, run: str, about: Published, seconds: int) -> list[Command]:
-        """Return the commands that write down what is known of a run."""
+        """Return the commands that store a run's info for `seconds`, and a sign of life."""
         info = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
         return [info, *self.alive(run, seconds)]
 
     def alive(self, run: str, seconds: int) -> list[Command]:
-        """Return the commands that say that the publisher of a run is there."""
+        """Return the commands that store a publisher's sign of life and renew the run's info."""
         beat = ("SET", self._key("run", run, "alive"), b"1", "EX", HEARD)
         return [beat, ("EXPIRE", self._key("run", run, "info"), seconds)]
 
     def gone(self, run: str) -> Command:
-        """Return the command that says that the publisher of a run is gone."""
+        """Return the command that removes the sign of life of a run's publisher."""
         return ("UNLINK", self._key("run", run, "alive"))
 
     async def add(self, run: str, most: int) -> None:
-        """Add a run, as the newest if it is new; beyond `most` ended ones drop the oldest.
+        """Add a run as the newest, unless the index has it; keep at most `most` ended runs.
 
         Raises HubAway.
         """
@@ -63,7 +63,7 @@ class Index:
     async def _trim(self, new: str, most: int) -> None:
         known = await self._known(0, MOST - 1)
         ended = [
-            r for r, found in known if r != new and (not found or found.info.status != "running")
+            r for r, entry in known if r != new and (not entry or entry.info.status != "running")
         ]
         gone = ended[: max(len(ended) - most + 1, 0)]
         commands: list[Command] = [
@@ -77,19 +77,19 @@ class Index:
             await self._link.pipe([("ZREM", self._key("runs"), *gone), *commands])
 
     async def _known(self, first: int, last: int) -> list[tuple[str, Published | None]]:
-        """Return what is known of the runs at these places of the index."""
-        found = await self._link.ask("ZRANGE", self._key("runs"), first, last)
-        listed = found if isinstance(found, list) else []
+        """Return (run, its info or None) for a range of positions in the index."""
+        reply = await self._link.ask("ZRANGE", self._key("runs"), first, last)
+        listed = reply if isinstance(reply, list) else []
         names = [name.decode("utf-8", "replace") for name in listed]
         about = await self._link.pipe([self._about(name) for name in names])
         return [(n, _read(data)) for n, data in zip(names, about, strict=True)]
 
     def _about(self, run: str) -> Command:
-        """Return the command that reads what is known of a run, and no more than counts."""
+        """Return the command that reads a run's info, one byte more than allowed at most."""
         return ("GETRANGE", self._key("run", run, "info"), 0, LARGEST)
 
     async def listed(self) -> list[Published]:
-        """Return what is known of all runs, the newest last. Raises HubAway."""
+        """Return the info of all runs, the newest last. Raises HubAway."""
         listed = await self._known(-MOST, -1)
         known = [run for name, run in listed if run is not None and run.info.run == name]
         beats = await self._link.pipe(
@@ -98,7 +98,7 @@ class Index:
         return [_with_presence(run, beat) for run, beat in zip(known, beats, strict=True)]
 
     async def find(self, run: str) -> Published:
-        """Return what is known of a run. Raises UsageError if it is not here, HubAway."""
+        """Return the info of a run. Raises UsageError if the index lacks it, HubAway."""
         if len(run) > LONGEST:
             raise UsageError(f"There is no run {run[:100]!r} here.")
         data, beat = await self._link.pipe(
@@ -119,7 +119,7 @@ def _read(data: Any) -> Published | None:
 
 
 def _with_presence(published: Published, beat: Any) -> Published:
-    """Return what is known of a run; without a beat of its publisher it is `away`."""
+    """Return the info of a run; a running run without a sign of life (`beat`) is `away`."""
     info: Info = published.info
     if info.status != "running" or beat == 1:
         return published

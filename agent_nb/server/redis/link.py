@@ -1,10 +1,11 @@
-"""The connection of a hub to Redis. Only here is the package `redis` imported (extra `redis`).
+"""The connection of a hub to Redis. Only this file imports the package `redis` (extra `redis`).
 
 Rules
-- Two faults: Redis does not answer, or not now (`HubAway`), and Redis refuses one command
-  (`Refusal`, a value). Texts of both come scrubbed of user and password.
-- Replies are raw (protocol 2, no callbacks), so that they are the same in every version.
-- An outage is logged once, and its end. Waiting grows from `FIRST` to `MOST` seconds.
+- There are two kinds of fault: Redis is unavailable (`HubAway` is raised), or it refuses a command
+  (a `Refusal` is returned). Neither text contains user or password.
+- Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
+- The beginning and the end of an outage are logged once. The waits between attempts grow from
+  `FIRST` to `MOST` seconds.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ LOG = logging.getLogger("agent_nb.hub")
 FIRST, MOST = 0.05, 5.0  # s
 _ANSWER = 10.0  # s for the answer to a command
 _QUIET = 60.0  # s between warnings
-# beginnings of errors that Redis gives while it cannot serve
+# beginnings of the errors by which Redis shows that it cannot serve for now
 _NOT_NOW = ("OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "CLUSTERDOWN")
 
 Command = Sequence[str | bytes | int]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """What Redis said to a command that it refuses."""
+    """The answer to a command that Redis refuses; `text`: its reason."""
 
     text: str
 
@@ -44,15 +45,15 @@ class Link:
         self.address = address
         self.away = ""
         self._quiet_until = 0.0
-        self._met = False  # Redis has answered once; before, the error says what is wrong
+        self._met = False  # Redis has answered once; a failure before that is raised, not logged
         self._redis = _library()
         self._commands = self._client(_ANSWER)
         self._reading: Any = None
 
     async def pipe(self, commands: Sequence[Command], *, whole: bool = False) -> list[Any]:
-        """Send commands in one go; return each reply or Refusal. Raises HubAway.
+        """Send commands in one pipeline; return each reply or Refusal. Raises HubAway.
 
-        `whole`: all or none of them are carried out.
+        `whole`: Redis executes them as one transaction.
         """
         if not commands:
             return []
@@ -77,18 +78,18 @@ class Link:
     async def read(
         self, places: Mapping[str, str], *, count: int, block: float
     ) -> list[tuple[str, list[Any]]]:
-        """Return what follows in streams, up to `count` entries of each, within `block` seconds.
+        """Return new entries of streams, up to `count` of each; wait up to `block` seconds for one.
 
-        `places`: the id after which each is read. Raises HubAway.
+        `places`: key of a stream -> the id after which it is read. Raises HubAway.
         """
         if self._reading is None:
             self._reading = self._client(block + _ANSWER)
         command = ["XREAD", "COUNT", count, "BLOCK", round(block * 1000), "STREAMS"]
         try:
-            found = await self._reading.execute_command(*command, *places, *places.values())
+            streams = await self._reading.execute_command(*command, *places, *places.values())
         except (self._redis.RedisError, OSError, TimeoutError) as fault:
             raise self._gone(fault) from None
-        return [(key.decode("utf-8", "replace"), entries) for key, entries in found or ()]
+        return [(key.decode("utf-8", "replace"), entries) for key, entries in streams or ()]
 
     async def returned(self) -> None:
         """Wait until Redis answers again."""
@@ -109,7 +110,7 @@ class Link:
                 await client.aclose()
 
     def _client(self, answer: float) -> Any:
-        """Return a client that waits `answer` seconds for a reply and never tries again itself."""
+        """Return a client that waits `answer` seconds for a reply and never retries by itself."""
         address, library = self.address, self._redis
         options: dict[str, Any] = {
             "db": address.db,
@@ -132,7 +133,7 @@ class Link:
         return client
 
     def _reply(self, reply: Any) -> Any:
-        """Return a reply or Refusal. Raises HubAway for an error that will pass."""
+        """Return a reply or Refusal. Raises HubAway for a temporary error."""
         if not isinstance(reply, Exception):
             return reply
         if isinstance(reply, self._redis.busy) or str(reply).startswith(_NOT_NOW):
@@ -140,7 +141,7 @@ class Link:
         return Refusal(self.address.scrub(str(reply)))
 
     def _gone(self, fault: BaseException) -> HubAway:
-        """Note an outage, log it if it is new, and return it as an error."""
+        """Record an outage, log it if it is new, and return the HubAway to raise."""
         why = self.address.scrub(str(fault)) or type(fault).__name__
         now = time.monotonic()
         if self._met and not self.away and now > self._quiet_until:
@@ -155,7 +156,7 @@ class Link:
 
 
 class _Library:
-    """What is used of the package `redis`."""
+    """The names of the package `redis` that this file uses."""
 
     def __init__(self) -> None:
         from redis import exceptions

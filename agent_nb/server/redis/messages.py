@@ -1,13 +1,14 @@
 """Signed messages between servers and the kernel of a run: stop, an answer, "I have readers".
 
-Why signed: otherwise anyone who can write to Redis could approve calls. The key does not go there.
+Why signed: otherwise anyone who can write to Redis could approve calls. Redis never holds the key.
 
 Rules
-- HMAC-SHA256 over the whole message: run, call id, hash of the question as the sender saw it (call,
-  arguments, preview), the answer, expiry and nonce. It is checked before the message is read.
-- A message counts once, for one run, for `LIFE` seconds; clocks may differ by `SKEW`.
+- The signature is an HMAC-SHA256 of the whole message: run, call id, hash of the question as the
+  sender saw it (call, arguments, preview), answer, expiry and nonce. It is checked before the
+  message is decoded.
+- A message is valid once, for one run, for `LIFE` seconds; clocks may differ by `SKEW` seconds.
 - The key comes from AGENT_NB_HUB_KEY, else from the user's Jupyter secret, which machines do not
-  share. Without a key runs can only be followed.
+  share. Without a key, clients can only follow runs.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ _PURPOSE = b"agent_nb hub control 1\n"
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One message.
 
-    `question`: see `question_hash`. `back`: the inbox in Redis for the reply. `args`, `scope`,
-    `reason`: of an answer, as in `Decision`.
+    `question`: see `question_hash`. `back`: the inbox in Redis for the reply. `allow`, `args`,
+    `scope`, `reason`: the answer to a question, as in `Decision`.
 
-    `expires`: epoch s. A reply (`said`) has the nonce of its message, and `failure` if it was
-    refused.
+    `expires`: epoch seconds. A reply (kind `said`) has the nonce of its message, and `failure` if
+    the kernel refused that.
     """
 
     kind: Literal["cancel", "approve", "listening", "gone", "said"]
@@ -61,7 +62,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Refused(Exception):  # noqa: N818  (a message, not a fault)
-    """A message that does not count; the text is the reason."""
+    """The rejection of a message; the text is the reason."""
 
 
 def hub_key() -> bytes:
@@ -78,13 +79,13 @@ def hub_key() -> bytes:
 
 
 def seal_message(message: Message, key: bytes) -> list[bytes]:
-    """Return the fields of a message in a stream."""
+    """Return a signed message as the fields of a stream's entry."""
     data = msgspec.json.encode(message)
     return [b"m", data, b"s", _signature(data, key)]
 
 
 class Gate:
-    """Checks and decodes the messages for one run, or for any run (None); each counts once."""
+    """Checks and decodes messages for one run, or for any run (None), and rejects repeats."""
 
     def __init__(self, run: str | None, key: bytes) -> None:
         self._run, self._key = run, key
@@ -93,8 +94,8 @@ class Gate:
     def open(self, fields: list[bytes]) -> Message:
         """Return the message in the fields of a stream's entry. Raises Refused."""
         try:
-            held = dict(zip(fields[::2], fields[1::2], strict=True))
-            data, signature = held[b"m"], held[b"s"]
+            values = dict(zip(fields[::2], fields[1::2], strict=True))
+            data, signature = values[b"m"], values[b"s"]
         except (ValueError, KeyError):
             raise Refused("it is not a message") from None
         if len(data) > LARGEST:
@@ -118,14 +119,14 @@ class Gate:
 
 
 def new_message(kind: Any, run: str, **values: Any) -> Message:
-    """Return a new message, which counts from now."""
+    """Return a new message, valid from now for `LIFE` seconds."""
     nonce = values.pop("nonce", "") or secrets.token_urlsafe(18)
     return Message(kind=kind, run=run, nonce=nonce, expires=time.time() + LIFE, **values)
 
 
 def question_hash(events: Iterable[Event], call_id: str) -> str:
-    """Return the hash of what the newest question about a call shows: the call, its arguments and
-    the preview. "" if there is none.
+    """Return the hash of the newest question about a call: of the call with its arguments, and of
+    the approval with its preview. "" if no question was asked.
     """
     call = question = None
     for event in events:

@@ -1,10 +1,12 @@
-"""A run that another process publishes, as a channel of this one.
+"""A run that another process publishes, mirrored as a channel of this process.
+
+Why: subscriptions then read it like a run of this process.
 
 Rules
-- Entries come in the order of their ids, each once; what comes again is dropped.
-- Stored events are kept beyond the buffer, so that a late reader gets them all, as from a log.
-- A hole (events that Redis no longer had when they were read) drops what is before it: readers that
-  lack it get a Gap, as for evicted events.
+- Entries are taken in the order of their ids; repeats are dropped.
+- Stored events are kept longer than the buffer, so that a late reader gets them all, as from a log.
+- After a hole (events that Redis no longer had) the mirror drops all entries before it; readers
+  that lack them get a Gap, as for evicted events.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ MOST = 100_000  # stored events
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What is known of a run without reading it. `earlier`: see `Channel`."""
+    """The info of a run in the index, known without reading the run. `earlier`: see `Channel`."""
 
     info: Info
     earlier: int = 0
@@ -28,7 +30,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Mirror(Channel):
-    """A run as it comes from Redis; `about`: what its publisher wrote about it last."""
+    """A run that is read from Redis; `about`: the newest info that its publisher wrote."""
 
     def __init__(self, shared: Shared, run: str, about: Published) -> None:
         super().__init__(shared, run)
@@ -38,7 +40,7 @@ class Mirror(Channel):
         self._stored: list[Entry] = []
 
     def take_in(self, entries: Sequence[Entry]) -> None:
-        """Take the next entries of the run, and wake its readers."""
+        """Add the next entries of the run, and wake its readers."""
         with self._shared.lock:
             for entry in entries:
                 self._take_in(entry)
@@ -67,12 +69,12 @@ class Mirror(Channel):
         return f"{self.seq}-{self._n}"
 
     def stored(self) -> Sequence[Event]:
-        """Return the stored events that are at hand, in order."""
+        """Return the stored events in memory, in order."""
         with self._shared.lock:
             return [entry.event for entry in self._stored]
 
     def info(self) -> Info:
-        """Return the entry for the list of runs: what its publisher says, and what came since."""
+        """Return the entry for the list of runs: its publisher's info, updated by newer events."""
         about = self.about.info
         changes = {"events": max(self.seq, about.events)}
         if self.ended:

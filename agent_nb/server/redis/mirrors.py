@@ -1,11 +1,12 @@
-"""The runs of other processes that this one reads: loaded when first requested, then followed.
+"""The mirrors of other processes' runs: loaded when first requested, then followed.
 
 Rules
-- A run is loaded once for all who ask at the same time; its whole stream is read, then it is
-  followed by the one reader.
-- A run that nobody reads for `IDLE` seconds is let go. Readers of a run whose kernel is gone are
-  let go too, as when its server dies: they come back, and give up in their own time.
-- Its `cancel` and `approve` send signed messages, if its publisher offers them and there is a key.
+- Simultaneous requests for a run load it once: its whole stream is read, then the process's one
+  `Reader` follows it.
+- A mirror without readers for `IDLE` seconds is dropped. If the kernel of a run is gone, the
+  streams of its readers end as if a server had died: clients reconnect, and later give up.
+- A mirror's `cancel` and `approve` send signed messages, if its publisher offers them and this
+  process has a key.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from .link import Link, Refusal
 from .mirror import Mirror, Published
 from .reader import Reader
 
-PAGE = 128  # entries
-IDLE = 60.0  # s
+PAGE = 128  # entries read at once
+IDLE = 60.0  # s after which a mirror without readers is dropped
 Run = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
 
 
 class Mirrors:
-    """The mirrors of a hub, by run. `on_loop`: does work on the hub's loop for another one."""
+    """The mirrors of a hub, by run. `on_loop`: awaits work on the hub's loop from another loop."""
 
     def __init__(
         self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: Run
@@ -40,22 +41,22 @@ class Mirrors:
         self._index = Index(link)
         self._shared, self._on_loop = shared, on_loop
         self._known: dict[str, Mirror] = {}
-        self._last_read: dict[str, float] = {}  # when, monotonic s
-        self._away: set[str] = set()
+        self._last_read: dict[str, float] = {}  # run -> when it last had readers, monotonic s
+        self._away: set[str] = set()  # runs whose kernel was silent at the last `tend`
         self._loading: dict[str, asyncio.Future[Mirror]] = {}
 
     def get(self, run: str) -> Mirror | None:
-        """Return the mirror of a run, None if it is not read here."""
+        """Return the mirror of a run, None if the run has none."""
         return self._known.get(run)
 
     def touch(self, run: str) -> None:
-        """Keep a run for another while."""
+        """Keep the mirror of a run for another `IDLE` seconds."""
         self._last_read[run] = time.monotonic()
 
     async def find(self, run: str) -> Mirror:
-        """Return the mirror of a run, with all that Redis has of it. Raises UsageError, HubAway.
+        """Return the mirror of a run, up to date with Redis. Raises UsageError, HubAway.
 
-        A client that comes from another server may have seen more than was read here so far.
+        A client that comes from another server may have seen entries that were not read here yet.
         """
         mirror = self._known.get(run)
         if mirror is None:
@@ -65,7 +66,7 @@ class Mirrors:
             return await asyncio.shield(self._loading[run])
         self.touch(run)
         if not mirror.ended:
-            with suppress(HubAway, UsageError):  # what is known of it holds
+            with suppress(HubAway, UsageError):  # then the mirror is served as it is
                 self._update_controls(mirror, await self._index.find(run))
                 await self._catch_up(mirror)
         return mirror
@@ -74,14 +75,14 @@ class Mirrors:
         """Notify kernels that their runs have readers, and drop runs that have none.
 
         `listeners` counts a run's readers; `end` ends their subscriptions, once the run's kernel
-        has been away twice in a row. Raises HubAway.
+        has been away in two calls in a row. Raises HubAway.
         """
         away, self._away = self._away, set()
         for run, mirror in list(self._known.items()):
             if listeners(run):
                 if mirror.ended:
                     continue
-                with suppress(UsageError):  # of this run; the others are tended
+                with suppress(UsageError):  # a fault of one run must not stop the others
                     await self._control.listen(run, here=True)
                     self._update_controls(mirror, await self._index.find(run))
                 if mirror.about.info.status == AWAY:
@@ -111,7 +112,7 @@ class Mirrors:
         return mirror
 
     async def _catch_up(self, mirror: Mirror) -> None:
-        """Read what Redis has after what the mirror has; the reader may bring it again."""
+        """Read the entries in Redis that the mirror lacks; repeats from the reader are dropped."""
         key, after, full = self._stream(mirror.run), mirror.cursor, True
         while full:
             seq, n = split_id(after)
@@ -122,7 +123,7 @@ class Mirrors:
             after, full = page[-1][0].decode() if page else after, len(page) == PAGE
 
     def _update_controls(self, mirror: Mirror, about: Published) -> None:
-        """Keep what the publisher writes of a run; take the controls that it offers."""
+        """Keep the newest info of a run, and set the controls that it offers."""
         mirror.about = about
         offered = about.info.controls if self._control.key else ()
         control, on_loop = self._control, self._on_loop
@@ -134,7 +135,7 @@ class Mirrors:
         mirror.approve = functions["approve"] if "approve" in offered else None
 
     def _take(self, mirror: Mirror, entries: list[Any]) -> None:
-        """Pass entries of Redis on to a mirror; a run that has ended is followed no longer."""
+        """Pass entries of Redis on to a mirror; stop following a run that has ended."""
         decoded = [entry_of(number, fields or [], mirror.run) for number, fields in entries]
         mirror.take_in([entry for entry in decoded if entry is not None])
         if mirror.ended:

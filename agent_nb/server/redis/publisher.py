@@ -1,14 +1,16 @@
-"""Publish the runs of this process to Redis: each entry once, in order, when Redis is there.
+"""Publish the runs of this process to Redis: each entry once, in order, while Redis answers.
 
 Rules
-- The buffer is the channel's own: what waits is bounded, and stored events come from the log.
-- After an outage each run goes on from what Redis has: lost entries are published again. Redis may
-  also restart unnoticed between two batches, so each batch checks that the last entry is there.
-- An id that Redis refuses counts as published only if the stored entry is equal. If another stands
-  there, another run has this id: that is logged, and the run is published no further; so it is if
-  the stream is ahead of the run, as a stranger's entry makes it. If none does, it was trimmed;
-  readers get a Gap.
-- A run's deltas are deleted beyond the newest `keep`, and some time after its end; its keys expire.
+- The channel is the buffer: the memory of waiting entries is bounded, and evicted stored events are
+  read from the log.
+- After an outage each run continues after the newest entry in Redis: entries that Redis lost are
+  published again. Redis may also restart unnoticed between two batches, so each batch checks that
+  the last entry is still there.
+- If Redis refuses the id of an entry, the entry in Redis decides. An equal entry counts as
+  published. A different one belongs to another run with the same id: that is logged, and the run is
+  no longer published. A missing one was trimmed, and readers get a Gap, unless the stream is ahead
+  of the run: then another program wrote to it, and the run is no longer published.
+- Of a run's deltas only the newest `keep` stay, and none for long after its end; its keys expire.
 """
 
 from __future__ import annotations
@@ -29,16 +31,17 @@ from .index import Index
 from .link import FIRST, LOG, MOST, Command, Link, Refusal
 from .mirror import Published
 
-BATCH = 256  # entries
-AT_ONCE = 8  # runs
-BYTES = 4 << 20  # of a batch
+BATCH = 256  # entries of a batch, at most
+AT_ONCE = 8  # runs that are published concurrently
+BYTES = 4 << 20  # bytes of a batch, about
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much Redis keeps of a run, and how long.
+    """How much of a run Redis keeps, and for how long.
 
-    `entries`: of a stream, about. `lifetime`: seconds after the last news. `deltas`: seconds that
-    deltas stay after the end. `runs`: ended runs in the index. `largest`: bytes of an entry.
+    `entries`: entries of a stream, about. `lifetime`: seconds after the last change. `deltas`:
+    seconds that deltas stay after the run's end. `runs`: ended runs in the index. `largest`: bytes
+    of an entry.
     """
 
     entries: int = 100_000
@@ -51,9 +54,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Outgoing:
     """The state of publishing one run.
 
-    `position`: the newest entry that Redis has. `listed`: the index has the run. `fault`: why it is
-    published no further. `deltas`: stream ids of the deltas in Redis, the oldest first. `ended`:
-    when its end was published (monotonic s; 0: not yet).
+    `position`: the newest entry that Redis has. `listed`: the index has the run. `fault`: why the
+    run is no longer published. `deltas`: stream ids of the deltas in Redis, the oldest first.
+    `ended`: when its end was published (monotonic s; 0: not yet).
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -65,7 +68,7 @@ class Outgoing:
         self.ended = 0.0
 
     def back_to(self, top: tuple[int, int]) -> None:
-        """Go on after the newest entry that Redis has, if it lost some."""
+        """Continue after `top`, the newest id in Redis, if Redis lost later entries."""
         seq, n = top
         newest = Position(seq, self.channel.epoch if n else 0, n)
         self.position = min(self.position, newest)
@@ -77,7 +80,7 @@ class Publisher:
     def __init__(self, link: Link, index: Index, shared: Shared, limits: Limits, keep: int) -> None:
         self._link, self._index, self._shared = link, index, shared
         self._limits = limits
-        self._keep = max(keep, 1)  # the newest entry shows whether Redis lost some
+        self._keep = max(keep, 1)  # at least the newest stays, to show whether Redis lost entries
         self._runs: dict[str, Outgoing] = {}
         self._due: set[str] = set()
         self._sent_count = 0
@@ -91,12 +94,12 @@ class Publisher:
         self.notify(channel.run)
 
     def keep_only(self, runs: Collection[str]) -> None:
-        """Forget the other runs; what is in Redis stays."""
+        """Forget all other runs; their entries in Redis stay."""
         for run in set(self._runs) - set(runs):
             self._runs.pop(run, None)
 
     def notify(self, run: str) -> None:
-        """Publish what is new in a run."""
+        """Publish the new entries of a run soon."""
         if run in self._due or run not in self._runs:
             return
         self._due.add(run)
@@ -104,7 +107,7 @@ class Publisher:
             self._loop.call_soon_threadsafe(self._news.set)
 
     def faults(self) -> dict[str, str]:
-        """Return why runs are not published, by run."""
+        """Return run -> the reason why it is no longer published."""
         return {run: out.fault for run, out in list(self._runs.items()) if out.fault}
 
     async def run(self) -> None:
@@ -129,9 +132,9 @@ class Publisher:
                 self._idle.set()
 
     async def drained(self, patience: float) -> bool:
-        """Wait until everything that has happened is published; return whether it is.
+        """Wait until all entries are published and return True.
 
-        Gives up after `patience` seconds in which nothing was published.
+        After `patience` seconds in which nothing was published, give up and return False.
         """
         count, since = self._sent_count, time.monotonic()
         while self._due or not self._idle.is_set():
@@ -143,8 +146,8 @@ class Publisher:
         return True
 
     async def tend(self) -> None:
-        """Delete deltas, renew expiries, and fill a stream that was deleted; called every few
-        seconds. Raises HubAway.
+        """Delete old deltas, renew expiries, and publish a stream that was deleted again; called
+        every few seconds. Raises HubAway.
         """
         now = time.monotonic()
         for run, out in list(self._runs.items()):
@@ -164,36 +167,36 @@ class Publisher:
                 self.notify(run)
 
     async def leave(self) -> None:
-        """Say that the publisher of the runs that go on is gone. Raises HubAway."""
+        """Mark the running runs as without a publisher. Raises HubAway."""
         await self._link.pipe(
             [self._index.gone(o.channel.run) for o in self._runs.values() if not o.channel.ended]
         )
 
     async def _round(self) -> None:
-        """Publish a batch of every run that has news, `AT_ONCE` at a time."""
+        """Publish a batch of every run with new entries, `AT_ONCE` runs at a time."""
         named = list(self._due)
         self._due.difference_update(run for run in named if run not in self._runs)
         due = [self._runs[run] for run in named if run in self._runs]
         for start in range(0, len(due), AT_ONCE):
-            some = due[start : start + AT_ONCE]
-            done = await asyncio.gather(*map(self._publish_one, some), return_exceptions=True)
-            for fault in done:
+            group = due[start : start + AT_ONCE]
+            outcomes = await asyncio.gather(*map(self._publish_one, group), return_exceptions=True)
+            for fault in outcomes:
                 if isinstance(fault, BaseException):
                     raise fault
 
     async def _publish_one(self, out: Outgoing) -> None:
-        """Publish a batch of one run; its own faults end its publishing. Raises HubAway."""
+        """Publish a batch of one run; a fault ends the publishing of this run. Raises HubAway."""
         self._due.discard(out.channel.run)
         try:
             if not out.fault and await self._send(out):
                 self._due.add(out.channel.run)
         except HubAway:
             raise
-        except Exception as fault:  # of one run; the others are published
+        except Exception as fault:  # a fault of one run must not stop the others
             self._give_up(out, f"{type(fault).__name__}: {fault}")
 
     def _give_up(self, out: Outgoing, why: str) -> None:
-        """Publish a run no further."""
+        """Stop publishing a run, and log why."""
         out.fault = why
         where = self._link.address.shown
         LOG.warning("run %s is not published at %s: %s", out.channel.run, where, why)
@@ -201,14 +204,14 @@ class Publisher:
     async def _send(self, out: Outgoing) -> bool:
         """Publish a batch of one run; return whether there may be more."""
         with self._shared.lock:
-            found, _ = out.channel.read(out.position, BATCH)
-        if not found:
+            unsent, _ = out.channel.read(out.position, BATCH)
+        if not unsent:
             if not out.listed:
                 await self._list(out)
             return False
-        entries, commands = self._batch(out, found)
-        there, *replies = await self._link.pipe(commands, whole=True)
-        if out.position > Position() and there == []:  # it restarted with older data, or none
+        entries, commands = self._batch(out, unsent)
+        last, *replies = await self._link.pipe(commands, whole=True)
+        if out.position > Position() and last == []:  # Redis restarted, with older data or none
             await self._link.ask("DEL", self._key(out.channel.run))
             out.back_to((0, 0))
             out.listed = False
@@ -228,15 +231,16 @@ class Publisher:
         return True
 
     async def _list(self, out: Outgoing) -> None:
-        """Write down what is known of a run, and add it to the index."""
+        """Store the info of a run, and add the run to the index."""
         await self._link.pipe(self._about(out.channel))
         if not out.listed:
             await self._index.add(out.channel.run, self._limits.runs)
             out.listed = True
 
     def _batch(self, out: Outgoing, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
-        """Return the next entries, and commands that read whether the last one is there and add
-        them. A stream that is gone is not begun in its middle: then nothing is added.
+        """Return the entries of a batch, and the commands for it: one reads the last published
+        entry, the others add the batch. They add nothing if the stream is gone, so that no stream
+        begins in the middle of a run.
         """
         key, (seq, _, n) = self._key(out.channel.run), out.position
         existing = ("NOMKSTREAM",) if out.position > Position() else ()
@@ -244,57 +248,59 @@ class Publisher:
         commands: list[Command] = []
         size = 0
         for entry in entries:
-            given = encode_entry(entry, self._limits.largest)
-            size += len(given[1])
+            fields = encode_entry(entry, self._limits.largest)
+            size += len(fields[1])
             if commands and size > BYTES:
                 break
-            commands.append(("XADD", key, *existing, *most, stream_id(entry), *given))
+            commands.append(("XADD", key, *existing, *most, stream_id(entry), *fields))
         return entries[: len(commands)], [
             ("XREVRANGE", key, "+", f"{seq}-{n}", "COUNT", 1),
             *commands,
         ]
 
     async def _are_stored(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
-        """Return whether the refused stored events stand in Redis as they are here."""
+        """Return whether Redis holds the refused events unchanged, or has trimmed them; if not,
+        stop publishing the run.
+        """
         key = self._key(out.channel.run)
-        stored = [e for e in refused if not e.n]  # a delta that was refused is made up for
-        held = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
-        for entry, there in zip(stored, held, strict=True):
-            given = encode_entry(entry, self._limits.largest)
+        stored = [e for e in refused if not e.n]  # the complete event makes up for a refused delta
+        hits = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
+        for entry, there in zip(stored, hits, strict=True):
+            fields = encode_entry(entry, self._limits.largest)
             gone = there == []
-            if not gone and not (isinstance(there, list) and there[0][1] == given):
-                said = next((r.text for r in replies if isinstance(r, Refusal)), "")
-                other = "another run has this id" if "equal or smaller" in said else said
-                self._give_up(out, f"event {entry.seq} is refused: {other}")
+            if not gone and not (isinstance(there, list) and there[0][1] == fields):
+                refusal = next((r.text for r in replies if isinstance(r, Refusal)), "")
+                reason = "another run has this id" if "equal or smaller" in refusal else refusal
+                self._give_up(out, f"event {entry.seq} is refused: {reason}")
                 return False
-        if [] in held and await self._is_ahead(out):
+        if [] in hits and await self._is_ahead(out):
             self._give_up(out, "its stream has entries that the run has not come to")
             return False
         return True
 
     async def _is_ahead(self, out: Outgoing) -> bool:
-        """Return whether Redis has entries that the run has not come to yet."""
+        """Return whether Redis has entries that the run itself has not produced yet."""
         top = await self._link.ask("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1)
         seq, _, n = out.channel.newest
         return isinstance(top, list) and bool(top) and split_id(top[0][0]) > (seq, n)
 
     async def _delete(self, out: Outgoing, keep: int) -> None:
-        """Delete a run's deltas in Redis but the newest `keep`."""
+        """Delete a run's deltas in Redis, except the newest `keep`."""
         key = self._key(out.channel.run)
         while len(out.deltas) > keep:
             some = [out.deltas.popleft() for _ in range(min(len(out.deltas) - keep, 500))]
             await self._link.ask("XDEL", key, *some)
 
     async def _resume(self) -> None:
-        """Wait until Redis answers; then publish each run from what is there."""
+        """Wait until Redis answers; then let each run continue after the newest entry in Redis."""
         while True:
             await self._link.returned()
             runs = [out for out in list(self._runs.values()) if not self._is_over(out)]
-            asked: list[Command] = [
+            queries: list[Command] = [
                 ("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1) for out in runs
             ]
             try:
-                tops = await self._link.pipe(asked)
+                tops = await self._link.pipe(queries)
             except HubAway:
                 continue
             for out, top in zip(runs, tops, strict=True):
@@ -310,12 +316,12 @@ class Publisher:
         )
 
     def _about(self, channel: Channel) -> list[Command]:
-        """Return the commands that write what the index shows of a run, and renew its expiry."""
+        """Return the commands that store a run's info, and renew the expiry of its stream."""
         with self._shared.lock:
             about = Published(channel.info(), channel.earlier, channel.epoch)
-        kept = self._limits.lifetime
-        words: list[Command] = [("EXPIRE", self._key(channel.run), kept)]
-        return [*words, *self._index.about(channel.run, about, kept)]
+        lifetime = self._limits.lifetime
+        commands: list[Command] = [("EXPIRE", self._key(channel.run), lifetime)]
+        return [*commands, *self._index.about(channel.run, about, lifetime)]
 
     def _key(self, run: str) -> str:
         return self._link.address.key("run", run, "events")

@@ -1,9 +1,12 @@
-"""The one blocking read of a process: all streams that it follows, in one `XREAD BLOCK`.
+"""Follow all streams of a process with one blocking read, `XREAD BLOCK`.
+
+Why one: each blocking read occupies a connection.
 
 Rules
-- Each stream has a cursor and a function that takes its entries; after an outage reading goes on at
-  the cursors.
-- The hub's own inbox is always read. A new stream interrupts the waiting by an entry there.
+- Each stream has a cursor and a function that takes its entries; after an outage, reading continues
+  at the cursors.
+- The hub's own inbox is always read. `follow` adds an entry there, which ends the current wait, so
+  that the new stream is read at once.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from .link import FIRST, LOG, Link
 
 COUNT = 128  # entries of one stream at once
 BLOCK = 5.0  # s
-KEPT = 3600  # s that an inbox nobody reads stays
+KEPT = 3600  # s after which an unread inbox expires
 Deliver = Callable[[list[Any]], None]
 
 
@@ -33,18 +36,18 @@ class Reader:
         self._deliver: dict[str, Deliver] = {}
 
     def answers(self, deliver: Deliver) -> None:
-        """Hand the messages in the inbox to `deliver`."""
+        """Pass the messages in the inbox to `deliver`."""
         self._deliver[self.inbox] = deliver
 
     async def follow(self, key: str, after: str, deliver: Deliver) -> None:
-        """Read a stream after an id from now on."""
+        """Begin to read a stream after the id `after`; its entries go to `deliver`."""
         self._cursors[key], self._deliver[key] = after, deliver
         wake = ("XADD", self.inbox, "MAXLEN", "~", 1000, "*", b"w", b"1")
-        with suppress(HubAway):  # the reading waits no longer either
+        with suppress(HubAway):  # then the blocking read has ended too
             await self._link.pipe([wake, ("EXPIRE", self.inbox, KEPT)])
 
     def leave(self, key: str) -> None:
-        """Read a stream no longer."""
+        """Stop reading a stream."""
         self._cursors.pop(key, None)
         self._deliver.pop(key, None)
 
@@ -52,18 +55,18 @@ class Reader:
         """Read until cancelled."""
         while True:
             try:
-                found = await self._link.read(dict(self._cursors), count=COUNT, block=BLOCK)
+                streams = await self._link.read(dict(self._cursors), count=COUNT, block=BLOCK)
             except HubAway:
                 await asyncio.sleep(FIRST)
                 await self._link.returned()
                 await self._drop_other_kinds()
                 continue
-            for key, entries in found:
+            for key, entries in streams:
                 self._pass_on(key, entries)
             await asyncio.sleep(0)
 
     async def _drop_other_kinds(self) -> None:
-        """Stop reading keys that hold no stream: one of them makes every XREAD fail."""
+        """Stop reading keys that do not hold a stream: a single one makes every XREAD fail."""
         keys = list(self._cursors)
         with suppress(HubAway):
             kinds = await self._link.pipe([("TYPE", key) for key in keys])
@@ -83,4 +86,4 @@ class Reader:
 
 
 def _drop(_entries: list[Any]) -> None:
-    """Take what nobody waits for."""
+    """Ignore entries for which no function was set."""
