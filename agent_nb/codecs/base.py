@@ -1,5 +1,5 @@
-"""The contract of a codec: one format in which a run travels, read into canonical events and
-written from them.
+"""The contract of a codec: how one format of runs is read into canonical events and written from
+them.
 
 A codec package or module defines an instance as `codec`. It is stateless; each stream has its own
 decoder or encoder (`contract`).

@@ -115,7 +115,7 @@ class CallMatcher:
         return self._names.get(self.own_id(call_id), "")
 
     def own_id(self, call_id: str) -> str:
-        """Return our id of an open call by its wire id; any other id as it is."""
+        """Return our id of the open call with this wire id; any other id unchanged."""
         return self._ids.get(call_id, call_id)
 
     def clear(self) -> None:

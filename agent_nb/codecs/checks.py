@@ -22,7 +22,7 @@ def check_result(
 ) -> None:
     """Count a status outside `statuses` (reason `why`), and content that becomes JSON text.
 
-    `text`: what the format calls such content, where it has to be a text; "" where any JSON fits.
+    `text`: the format's name for content that has to be text; "" if it takes any JSON value.
     """
     if event.status not in statuses:
         losses.add("result.status", why)

@@ -1,7 +1,8 @@
 """The protocols of a codec's parts: decoder, encoder, reader and writer.
 
 A decoder unframes bytes and passes the objects to the format's reader. An encoder frames the
-objects that the format's writer returns. See `base` for the rules of all four.
+objects that the format's writer returns. See `base` for the rules of all four. Why protocols: a
+fast codec (`canonical`) has its own decoder and encoder.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Decoder(Protocol):
         """
 
     def close(self) -> list[Event]:
-        """End the stream: return what was held back; open blocks are closed as incomplete."""
+        """End the stream: return the events held back; open blocks are closed as incomplete."""
 
 
 class Encoder(Protocol):
@@ -46,7 +47,7 @@ class Encoder(Protocol):
         """Return the units of text that `event` completes."""
 
     def close(self) -> list[str]:
-        """Return what was held back."""
+        """Return the units of text that were held back."""
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the items that `feed(event)`, or for None `close()`, would frame.
@@ -65,7 +66,7 @@ class Reader(Protocol):
         """Return the events of one object."""
 
     def close(self) -> list[Event]:
-        """Return what was held back."""
+        """Return the events that were held back."""
 
 
 class Writer(Protocol):
@@ -75,7 +76,7 @@ class Writer(Protocol):
         """Return the objects of one event; the encoder has counted the fields it cannot carry."""
 
     def close(self) -> list[Item]:
-        """Return what was held back."""
+        """Return the objects that were held back."""
 
 
 class Options(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Runs in any format: read them (`decode`), write them (`encode`), translate a stream in constant
 memory (`convert`).
 
-A format is named as its codec, `loom`, or with a form of it, `loom:export`; unnamed, it is
-detected.
+The name of a format is its codec's, `loom`, or also has a form, `loom:export`. Without a name the
+format is detected.
 
 Rules
 - Memory holds open blocks only. `decode` returns stored events only: the deltas of a block are in

@@ -1,5 +1,7 @@
 """Find the format of a stream by its first lines.
 
+Why scores: formats share field names, so a single field rarely identifies one.
+
 Rules
 - Every codec scores the first objects; the best wins. Among equals `canonical` comes first, then
   the alphabet decides.
@@ -13,10 +15,10 @@ from ..host import blame_plugin, list_plugins, load_plugin
 from .base import Codec
 
 HEAD = 64 * 1024  # bytes of a stream that are scored, at most
-LINES = 24  # lines of them, at most
+LINES = 24  # lines of a stream that are scored, at most
 MINIMUM = 0.2  # a format with a lower score is not recognised
-# so that a live stream shows soon, fewer lines suffice if the best score is at least SURE, or at
-# least LIKELY and by LEAD above the second
+# a live stream is shown sooner if fewer lines suffice: the best score must be at least SURE, or at
+# least LIKELY and LEAD above the second
 SURE = 0.9
 LIKELY, LEAD = 0.6, 0.25
 

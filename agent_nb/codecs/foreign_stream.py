@@ -1,4 +1,6 @@
-"""Read the items of one stream in any format; `decode`, `convert` and `watch` all read through it.
+"""Read the items of one stream in any format.
+
+Why one place: `decode`, `convert` and `watch` then accept the same items and formats.
 
 Rules
 - The format is the one named; otherwise the first items are held until they show the format.
@@ -40,7 +42,7 @@ class ForeignStream:
 
     @property
     def losses(self) -> Losses:
-        """What could not be read so far."""
+        """The losses of reading so far."""
         return self._decoder.losses if self._decoder is not None else Losses()
 
     @property
@@ -66,7 +68,7 @@ class ForeignStream:
         return self._decoder.tick(now) if self._decoder is not None else []
 
     def close(self) -> list[Event]:
-        """End the stream: return what was held back. Raises as `feed`."""
+        """End the stream: return the events held back. Raises as `feed`."""
         out = [event for piece in self._coercer.close() for event in self._feed_piece(piece)]
         if self._held and (self.codec is not None or self._detector.head.strip()):
             out += self._begin_reading()

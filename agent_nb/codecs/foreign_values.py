@@ -1,6 +1,7 @@
 """Read values of foreign objects leniently: a value of an unexpected type counts as absent.
 
-Nothing is lost: the note of an imported event keeps the original field (`passthrough`).
+Why: a foreign stream may hold anything, and one odd field must not stop it. Nothing is lost: the
+note of an imported event keeps the original field (`passthrough`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from .losses import Losses
 T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
-RAW = "#raw"  # as the event name of an item: its value is text to write as it is (`[DONE]`)
+RAW = "#raw"  # event name of an item whose value is text to write unchanged (`[DONE]`)
 _SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD = 8  # characters that suffice to tell the framings apart
@@ -77,7 +77,7 @@ class Unframer:
         """
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
-        # a `{` decides at once, else the first characters or a whole line; `[` needs what follows
+        # `{` decides at once, `[` with the next character, others after `_HEAD` bytes or a line
         if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
             return b""
         if not head or (not last and head[:1] == b"[" and not head[1:].strip()):

@@ -65,7 +65,7 @@ class Attached(Followed):
 
     @property
     def name(self) -> str:
-        """The name of the task, without the port, so that it survives a restart of the server."""
+        """The name of the followed run, without the port, which a restart of the server changes."""
         return f"attach {self.where.run}".rstrip()
 
     @property

@@ -5,8 +5,8 @@ Why apart from `watch`: this half does no I/O, so a file, a connection, an itera
 all feed the same object.
 
 Rules
-- Each run of the stream has its own log, which opens with the run's first event. Ids of runs, calls
-  and nodes stay as they came.
+- Each run of the stream has its own log, which is made at the run's first event. Ids of runs, calls
+  and nodes stay unchanged.
 - Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
   passed is `origin: user`.
 - Times are the stream's, and never go back. An event without a time gets the time of the event

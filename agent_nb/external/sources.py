@@ -1,5 +1,7 @@
 """Read the items of any source as they come: an address, a path, a text, an open file, an iterator.
 
+Why: `watch` takes blocking and asynchronous sources alike, and must not block the event loop.
+
 Rules
 - Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
 - A file may be gzipped; its first bytes show whether it is.
@@ -138,7 +140,7 @@ class _CancellableOpen:
 
 
 async def _iterate(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
-    """Yield the items of a list at once, those of a generator as a thread reads them."""
+    """Yield the items of an iterable; a thread waits for the items of a generator."""
     if isinstance(items, list | tuple):
         for item in items:
             yield item

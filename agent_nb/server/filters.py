@@ -1,5 +1,7 @@
 """Filters: select the events of a run that a subscriber receives.
 
+Why in the server: a client need not receive what it does not show.
+
 Rules
 - The subscription applies the filter to live and replayed events alike.
 - Internal events (model requests, `internal:*` of other formats) are left out by default.

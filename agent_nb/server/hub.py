@@ -190,7 +190,7 @@ class Hub:
         return subscription
 
     def _wake(self, channel: Channel) -> None:
-        """Wake the readers of a channel that has news."""
+        """Wake the readers of a channel that has new entries."""
         for subscription in self._subscriptions.get(channel.run, ()):
             subscription.signal()
 

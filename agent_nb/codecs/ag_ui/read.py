@@ -1,7 +1,7 @@
-"""Read AG-UI's events.
+"""Read AG-UI's events into ours; the package says how the two correspond.
 
 Rules
-- Text that `…_CHUNK` lines opened is open until another line comes than the next chunk of it.
+- A text of `…_CHUNK` lines ends at the first line that is not its next chunk.
 - A second result of a call is an extension.
 """
 
@@ -83,7 +83,7 @@ class AgUiReader:
         return out
 
     def close(self) -> list[Event]:
-        """Close open blocks as incomplete; add what only the snapshot holds."""
+        """Close open blocks as incomplete; add events that only the snapshot holds."""
         out = [*self._open_blocks.close(incomplete=True), *self._blocks.cut_off()]
         return [*out, *self._snapshot_rest(out)]
 
@@ -252,7 +252,7 @@ class AgUiReader:
         return [self._run.line(Node, obj, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
-        """Read a state; a snapshot of the messages also brings the prompt, unless it has come."""
+        """Read a state; a snapshot of the messages also yields the prompt, if that is missing."""
         kind = _STATE_KINDS[obj["type"]]
         state = self._run.line(State, obj, kind=kind, payload=obj.get(kind))
         if kind != "messages" or state.span:

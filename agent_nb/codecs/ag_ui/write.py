@@ -1,4 +1,4 @@
-"""Write our events as AG-UI's.
+"""Write our events as AG-UI's; the package says how the two correspond.
 
 Rules
 - Events that were read from AG-UI are written as they came (`passthrough`, `block_protocol`).
@@ -146,7 +146,7 @@ class AgUiWriter:
         return [*wrap, {"type": form.start, form.id: message_id, **role}]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        """Write the end of a block and, unless its deltas have been written, the whole of it."""
+        """Write the end of a block; if its deltas were not written live, write the whole block."""
         form, message_id = FORM_OF[event.type], self._message_id(event)
         wrap = [{"type": "REASONING_END", form.id: message_id}] if form is REASONING else []
         ending = [{"type": form.end, form.id: message_id}, *wrap]

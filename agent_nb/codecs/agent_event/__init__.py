@@ -25,7 +25,7 @@ from .lines import NAME
 from .read import AgentEventReader
 from .write import AgentEventWriter
 
-#: Type -> the fields beside it that only this format has.
+#: Type of a line -> fields that, with this type, occur only in this format.
 _SURE = {
     **dict.fromkeys(("tool_call", "tool_result", "progress", "result"), frozenset({"toolName"})),
     "tool_error": frozenset({"toolName", "callId"}),
@@ -33,7 +33,7 @@ _SURE = {
     **dict.fromkeys(("conversation_usage", "loop_usage"), frozenset({"used", "total"})),
     "hook": frozenset({"hookId"}),
 }
-#: Type that other formats may have too -> a field beside it that has to be text.
+#: Type that other formats may have too -> a field of the line that has to be text.
 _LIKELY = {
     **dict.fromkeys(("thought", "stream", "text_chunk"), "content"),
     "error": "error",

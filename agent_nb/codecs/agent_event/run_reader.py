@@ -1,5 +1,7 @@
 """Read the events of one AgentEvent run (seed 003 § 3.1, § 4, § 5).
 
+Why apart from `read`, which finds the run of each event: runs interleave, and sub-agents nest.
+
 Rules
 - `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.
 - An id that is used again after its call has ended is a new call. A second call with the id of an

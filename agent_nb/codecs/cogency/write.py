@@ -1,4 +1,4 @@
-"""Write our events as the lines of Cogency (seed 000 § Event Stream).
+"""Write our events as lines of Cogency (seed 000 § Event Stream); the package has the mapping.
 
 Rules
 - Events that were read from Cogency are written as they came (`passthrough`).

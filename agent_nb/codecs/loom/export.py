@@ -60,7 +60,7 @@ SINGLE_KEYS = frozenset({*_FROM_KEY, "Values", "Custom", "Messages"})
 
 
 def to_export(frame: Obj) -> Obj:
-    """Return the single-key object of a frame; a reply or an unknown type stays as it is."""
+    """Return the single-key object of a frame; a reply or an unknown type stays unchanged."""
     key, body = _draw_export(frame)
     if not key:
         return {k: v for k, v in frame.items() if not k.startswith("#")}

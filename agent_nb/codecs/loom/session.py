@@ -1,4 +1,6 @@
-"""Read the frames of one Loom session, in order (seed 002 § 4.2, § 5, § 7.2).
+"""Read the frames of one Loom session (seed 002 § 4.2, § 5, § 7.2).
+
+Why apart from `read`: that file unwraps, separates and orders the frames; here they become events.
 
 Rules
 - The event's note keeps the parts of a frame that canonical fields do not hold, and its envelope.

@@ -1,5 +1,7 @@
 """Read the frames of tools in one Loom session.
 
+Why apart from `session`: a call has its own state, from chunks of arguments to its result.
+
 Rules
 - Arguments that come in chunks wait for their `tool_call`. Without one they become a call when
   another frame of the call comes (approval, start, output, end) or the node exits. That frame may

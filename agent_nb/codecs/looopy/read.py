@@ -109,7 +109,7 @@ class LooopyReader:
         return Task(run_id, span, parent=parent.span if parent else "", name=name or key, call=call)
 
     def _run_id(self, task: str, obj: Obj) -> str:
-        """Return the id of a task's current run; each end of a task ends one of its runs."""
+        """Return the id of a task's current run; after its end a task may begin another run."""
         if task not in self._run_ids:
             count = self._runs[task] = self._runs.get(task, 0) + 1
             base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)

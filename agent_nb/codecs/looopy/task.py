@@ -1,5 +1,7 @@
 """Read the events of one Looopy task (seed 004).
 
+Why apart from `read`, which finds the task of each event: tasks interleave, and sub-agents nest.
+
 Rules
 - `content-delta` streams a block; a thought separates blocks. `content-complete` ends the open
   block. If nothing was streamed it is a block itself, else an extension. If its text differs from

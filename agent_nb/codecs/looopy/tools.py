@@ -1,5 +1,7 @@
 """Read the tool events of one Looopy task.
 
+Why apart from `task`: a call has its own state, and may wait for an answer or run a sub-agent.
+
 Rules
 - `internal:*` events are read like any other; if such an event has started or ended a call, a later
   start or end is an extension.

@@ -1,5 +1,7 @@
 """The index of runs in Redis: their ids in order, and the published info of each.
 
+Why: a server can list the runs without reading their streams.
+
 Rules
 - A sorted set holds the ids, ordered by a counter in Redis, because the clocks of machines differ.
   Beyond its limit the oldest ended runs are removed, never a running one.

@@ -1,5 +1,7 @@
 """The mirrors of other processes' runs: loaded when first requested, then followed.
 
+Why on request: there may be thousands of runs, of which clients read a few.
+
 Rules
 - Simultaneous requests for a run load it once: its whole stream is read, then the process's one
   `Reader` follows it.
