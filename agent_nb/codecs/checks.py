@@ -38,8 +38,8 @@ def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> No
     step = event.step
     uncounted = not all_tokens and (step.reasoning or step.cache_written)
     if uncounted or step.duration or step.ttft is not None or step.cost is not None:
-        named = " of input, output and those read from a cache" if not all_tokens else ""
-        losses.add("metric.step", f"only tokens{named} are counted here")
+        counted = " of input, output and those read from a cache" if not all_tokens else ""
+        losses.add("metric.step", f"only tokens{counted} are counted here")
 
 
 def is_question(losses: Losses, event: Approval, word: str) -> bool:

@@ -74,8 +74,8 @@ class ItemCoercer:
 
     def close(self) -> list[Piece]:
         """Return the text that is still held."""
-        held, self._held = self._held, None
-        return [held] if held else []
+        data, self._held = self._held, None
+        return [data] if data else []
 
     def _feed_text(self, data: bytes) -> list[Piece]:
         """Return a text with its line end; hold a first text that may be a whole SSE line."""

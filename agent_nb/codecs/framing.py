@@ -91,8 +91,8 @@ class Unframer:
         )
         self.framing = "sse" if kind == "sse" else "ndjson"
         self._parser = _PARSERS[kind](self._losses)
-        held, self._held = head, b""
-        return held
+        data, self._held = head, b""
+        return data
 
 
 class _Parser(ABC):

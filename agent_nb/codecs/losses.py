@@ -54,8 +54,8 @@ class Losses:
             self._count(loss)
 
     def _count(self, loss: Loss) -> None:
-        before = self._losses.get(key := (loss.what, loss.detail))
-        total = loss.count + (before.count if before else 0)
+        previous = self._losses.get(key := (loss.what, loss.detail))
+        total = loss.count + (previous.count if previous else 0)
         self._losses[key] = msgspec.structs.replace(loss, count=total)
 
     def __iter__(self) -> Iterator[Loss]:

@@ -77,8 +77,8 @@ def line_notes(
     last stored one (`shift_note`); the note of the first line is `note` itself. `gaps`: the
     milliseconds before each line.
     """
-    listed = note.get("lines")
-    stored = listed if isinstance(listed, dict) else {}
+    stored_notes = note.get("lines")
+    stored = stored_notes if isinstance(stored_notes, dict) else {}
     base, lines, ms = note, 0, 0
     for number, gap in enumerate(gaps):
         lines, ms = lines + 1, ms + gap

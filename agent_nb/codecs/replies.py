@@ -26,10 +26,10 @@ class StreamedAnswer(Answer):
 
     def includes(self, reply: str) -> bool:
         """Return whether a reply adds nothing to the streamed text."""
-        known = {self.text.strip(), self.last.strip()}
+        streamed = {self.text.strip(), self.last.strip()}
         return (
             not reply
-            or reply.strip() in known
+            or reply.strip() in streamed
             or hashlib.sha256(reply.encode()).digest() == self._all.digest()
         )
 

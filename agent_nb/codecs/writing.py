@@ -31,7 +31,7 @@ def text_of_block(event: Block) -> str:
 
 def split_block(event: Block) -> list[tuple[str, int]]:
     """Return (text, milliseconds before it) for each delta of a block, or for the whole text."""
-    text, at, out = text_of_block(event), 0, []
+    text, start, out = text_of_block(event), 0, []
     try:
         lengths = list(decode_chunks(event.chunks))
     except ValueError:
@@ -40,8 +40,8 @@ def split_block(event: Block) -> list[tuple[str, int]]:
     if not lengths or sum(n for n, _ in lengths) != len(text):
         return [(text, 0)]
     for length, gap in lengths:
-        out.append((text[at : at + length], gap))
-        at += length
+        out.append((text[start : start + length], gap))
+        start += length
     return out
 
 

@@ -71,8 +71,8 @@ class Attached(Followed):
     @property
     def title(self) -> str:
         """The origin of the run for people, without the port of a server on this machine."""
-        here = is_loopback(urlsplit(self.where.server).hostname or "")
-        return f"attached to {'this machine' if here else self.where.place}"
+        is_local = is_loopback(urlsplit(self.where.server).hostname or "")
+        return f"attached to {'this machine' if is_local else self.where.place}"
 
     @property
     def logs(self) -> list[EventLog]:

@@ -96,9 +96,9 @@ class Frames:
 
     def _pass_held(self) -> bytes:
         """Return the frames that were held back; remember the hashes of those with data."""
-        held, self._held = self._held, []
-        self._passed.extend(frame_hash for _, frame_hash in held if frame_hash)
-        return b"".join(frame for frame, _ in held)
+        frames, self._held = self._held, []
+        self._passed.extend(frame_hash for _, frame_hash in frames if frame_hash)
+        return b"".join(frame for frame, _ in frames)
 
     def end_connection(self) -> bytes:
         """Return the frames held back, because the connection has ended properly.
@@ -106,9 +106,9 @@ class Frames:
         An incomplete last frame is added only if the stream has no ids and so cannot be resumed.
         """
         incomplete = b"" if self.last_id else bytes(self._buffer)
-        held = self._pass_held()
+        frames = self._pass_held()
         self.drop_held()
-        return held + incomplete
+        return frames + incomplete
 
     def drop_held(self) -> None:
         """Drop the frames held back, because the connection broke: the next one repeats them."""

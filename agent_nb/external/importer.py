@@ -98,10 +98,10 @@ class Imported:
         out = self._take(self._stream.close())
         if self._settler is None:
             return out
-        why = (
+        cause = (
             Interrupt(detail=STOPPED) if stopped else Error(code="truncated", message=fault or CUT)
         )
-        for event in self._settler.close(why, broken=bool(fault) or stopped):
+        for event in self._settler.close(cause, broken=bool(fault) or stopped):
             out += self._log(event)
         return out
 
@@ -172,7 +172,7 @@ class _Run:
         text = redactor.close() if redactor is not None else ""
         if not text:
             return []
-        rest = Delta(
+        delta = Delta(
             block=block,
             of=event.type,
             text=text,
@@ -183,7 +183,7 @@ class _Run:
             path=event.path,
             origin="imported",
         )
-        return [self._append(rest)]
+        return [self._append(delta)]
 
     def _delta(self, event: Delta) -> list[Event]:
         imported = msgspec.structs.replace(event, origin="imported")

@@ -43,26 +43,26 @@ class RemoteRun:
 
         Raises UsageError if refused, ModelError if the server stays away.
         """
-        patience, why = Patience(self._backoff), "it never answered"
+        patience, reason = Patience(self._backoff), "it never answered"
         while True:
-            before = self._follower.last_id
+            last_id = self._follower.last_id
             self._on_state("connecting")
             try:
                 async with aclosing(self._connection(client, url)) as events:
                     async for event in events:
                         yield event
-                why = "the connection ended before the run did"
+                reason = "the connection ended before the run did"
             except (httpx.HTTPError, WireError, TimeoutError, OSError) as fault:
-                why = describe_fault(fault)
+                reason = describe_fault(fault)
             if self._follower.over:
                 return
-            if self._follower.last_id != before:
+            if self._follower.last_id != last_id:
                 patience.renew()
             limit = self._backoff.patience
             limit = limit if self.connections else min(self._backoff.door, limit)
             if patience.over(limit):
                 raise ModelError(
-                    f"Gave up on {url} after {patience.waited:.0f} s without news: {why}.",
+                    f"Gave up on {url} after {patience.waited:.0f} s without news: {reason}.",
                     code="attach",
                 )
             self._on_state("waiting")

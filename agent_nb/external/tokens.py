@@ -60,10 +60,10 @@ def write_server_note(url: str, token: str, where: Path | None = None) -> Writte
 
     `where`: the folder of the notes, the user's by default, as in the other functions.
     """
-    place = where or folder()
-    path = place / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
+    directory = where or folder()
+    path = directory / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
     try:
-        make_private_folder(place)
+        make_private_folder(directory)
         with suppress(FileNotFoundError):
             path.unlink()  # of a server that died
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -113,5 +113,5 @@ def read_token(path: Path) -> str:
 
 def _alive(path: Path, pid: int) -> bool:
     """Return whether the server of a note is running."""
-    held = is_locked(path)
-    return path.exists() and pid > 0 if held is None else held
+    locked = is_locked(path)
+    return path.exists() and pid > 0 if locked is None else locked

@@ -95,8 +95,8 @@ class Frames:
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
         items = items[-rest:]
         return "".join(
-            _frame(item, number if not left or number is None else f"{number}.{left}")
-            for item, left in zip(items, reversed(range(len(items))), strict=True)
+            _frame(item, number if not following or number is None else f"{number}.{following}")
+            for item, following in zip(items, reversed(range(len(items))), strict=True)
         ).encode()
 
     def _gap(self, gap: Gap) -> bytes:

@@ -84,8 +84,8 @@ class Serving:
     def _publish(self, announced: Announced) -> None:
         """Publish an announced run; its controls too, unless it has ended."""
         log, hub = announced.log, self._hub
-        known = next((channel for channel in hub.channels() if channel.run == log.run), None)
-        if known is not None and known.log is not log:
+        published = next((channel for channel in hub.channels() if channel.run == log.run), None)
+        if published is not None and published.log is not log:
             return  # a replay, from a record, of a run that is published already
         announced.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
         ended = log.ended

@@ -176,8 +176,8 @@ class AgUiWriter:
         ]
 
     def _result(self, event: Result) -> list[Obj]:
-        why = "a result does not say whether the tool failed"
-        check_result(self._losses, event, statuses=("ok",), why=why)
+        reason = "a result does not say whether the tool failed"
+        check_result(self._losses, event, statuses=("ok",), why=reason)
         drawn = DRAW[Result](event)
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
@@ -273,9 +273,9 @@ def _usage(total: Counts) -> Obj:
         "outputTokens": total.output,
         "totalTokens": total.input + total.output,
     }
-    more = {
+    optional = {
         "reasoningTokens": total.reasoning,
         "cachedInputTokens": total.cached,
         "cacheWriteTokens": total.cache_written,
     }
-    return {**counts, **{k: v for k, v in more.items() if v}}
+    return {**counts, **{k: v for k, v in optional.items() if v}}

@@ -82,8 +82,8 @@ class AgentEventReader:
 
     def _begin(self, key: Any, obj: Obj) -> RunReader:
         self._count += 1
-        again = key in self._runs or not isinstance(key, str)
-        reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if again else key)
+        generated = key in self._runs or not isinstance(key, str)
+        reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if generated else key)
         # of the runs that are over, only the newest are remembered
         for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED]:
             del self._runs[old]

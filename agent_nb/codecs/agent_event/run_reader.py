@@ -103,8 +103,8 @@ class RunReader:
         return [*out, *self._node(child, phase="exit", result="ok")] if child.reader.over else out
 
     def _node(self, child: _Child, **fields: Any) -> list[Event]:
-        where = {"span": child.span, "parent": self._span}
-        return [self._run.derived(Node, name=child.run, **where, **fields)]
+        location = {"span": child.span, "parent": self._span}
+        return [self._run.derived(Node, name=child.run, **location, **fields)]
 
     def _close_children(self, call_id: str = "") -> list[Event]:
         """Close the open sub-agents of a call that ended or, for "", of the run that ends."""

@@ -68,10 +68,10 @@ def choose_outcome(event: Result) -> Any:
     """Return the outcome of a result of ours; for an error, its message without the traceback."""
     if event.status != "error":
         return _outcome(event)
-    shown = (event.display or {}).get("text/plain")
+    text_plain = (event.display or {}).get("text/plain")
     text = event.content
-    if isinstance(shown, str) and shown.startswith("Traceback"):
-        lines = shown.split("\n")
+    if isinstance(text_plain, str) and text_plain.startswith("Traceback"):
+        lines = text_plain.split("\n")
         frames = [
             number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))
         ]
@@ -113,11 +113,11 @@ def _extension(event: Extension) -> Obj:
 
 def draw_batch(results: list[Result]) -> Obj:
     """Draw the results of one batch of calls as one line."""
-    done = sum(r.status == "ok" for r in results)
+    successes = sum(r.status == "ok" for r in results)
     counts = {
         "tools_executed": len(results),
-        "success_count": done,
-        "failure_count": len(results) - done,
+        "success_count": successes,
+        "failure_count": len(results) - successes,
     }
     return {
         "type": "result",
@@ -191,8 +191,8 @@ def time_of(obj: Mapping[str, Any]) -> float:
 
 def read_counts(value: Any) -> Counts:
     """Return the counts that this format has, all 0 if one is invalid (the note keeps them)."""
-    known = {k: v for k, v in value.items() if k in COUNTED} if isinstance(value, dict) else {}
+    counts = {k: v for k, v in value.items() if k in COUNTED} if isinstance(value, dict) else {}
     try:
-        return msgspec.convert(known, Counts)
+        return msgspec.convert(counts, Counts)
     except msgspec.ValidationError:
         return Counts()

@@ -70,15 +70,15 @@ class CogencyReader:
         kind = obj.get("type")
         handler = handler_of(self.HANDLERS, kind, CogencyReader._unknown)
         out = self._close_thought() if kind != "think" else []
-        over = self._held_end is not None and kind != "metric"
-        if over:
+        ends_run = self._held_end is not None and kind != "metric"
+        if ends_run:
             out += self._release_end()
-        if kind == "user" or over or not self._runs:
+        if kind == "user" or ends_run or not self._runs:
             self._new_run(obj)
-        before = self._metric_count
+        metrics_before = self._metric_count
         out += handler(self, obj)
         self._interrupted = kind in _INTERRUPTS or (self._interrupted and kind in ("metric", "end"))
-        self._metric_count = before + 1 if kind == "metric" else 0
+        self._metric_count = metrics_before + 1 if kind == "metric" else 0
         return out
 
     def close(self) -> list[Event]:
@@ -100,8 +100,8 @@ class CogencyReader:
         end, self._held_end = self._held_end, None
         if end is None:
             return []
-        obj, ts, before = end
-        note = {**note_difference(obj, {"type": "end"}), **({"held": before} if before else {})}
+        obj, ts, count = end
+        note = {**note_difference(obj, {"type": "end"}), **({"held": count} if count else {})}
         return [
             self._run.make(End, note, ts=ts, status="interrupted" if self._interrupted else "ok")
         ]

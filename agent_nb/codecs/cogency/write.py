@@ -45,9 +45,9 @@ class CogencyWriter:
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, after lines that were held back for it."""
         derived = is_derived(event, NAME)
-        before, self._newest = self._newest, self._newest if isinstance(event, Metric) else event
+        previous, self._newest = self._newest, self._newest if isinstance(event, Metric) else event
         if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
-            return self._end_unfinished(event, before)
+            return self._end_unfinished(event, previous)
         if self._batch and not derived:
             return [*self._release_batch(), *self.write(event)]
         if self._batch and isinstance(event, Result):
@@ -100,8 +100,8 @@ class CogencyWriter:
         metrics, self._held_metrics = self._held_metrics, []
         note = note_of(event, NAME) or {}
         if isinstance(event, End):
-            before = note.get("held", 0)
-            first = before if isinstance(before, int) else 0
+            held_count = note.get("held", 0)
+            first = held_count if isinstance(held_count, int) else 0
             return [*metrics[:first], Item(self._line_with_tool(event)), *metrics[first:]]
         batch_size = note.get("batch")
         if isinstance(event, Result) and isinstance(batch_size, int):
@@ -132,10 +132,10 @@ class CogencyWriter:
             self._losses.add("metric.step", "only input, output and duration are counted here")
 
     def _count_result_losses(self, event: Result) -> None:
-        shown = event.display or {}
-        text = shown.get("text/plain")
-        if shown and (
-            len(shown) > 1
+        display = event.display or {}
+        text = display.get("text/plain")
+        if display and (
+            len(display) > 1
             or not isinstance(text, str)
             or text in STATUS
             or text != choose_outcome(event)

@@ -62,9 +62,9 @@ def _score(item: Item) -> float:
         return 0.0
     # without a field of the envelope, a type is less certain: it may be another format's
     text = kind if isinstance(kind, str) else ""
-    known = text in _LOOM_TYPES or text.startswith(("tot_", "got_"))
-    if known or text in _COMMON_TYPES:
-        return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6
+    is_own_type = text in _LOOM_TYPES or text.startswith(("tot_", "got_"))
+    if is_own_type or text in _COMMON_TYPES:
+        return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if is_own_type else 0.6
     return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
 
 

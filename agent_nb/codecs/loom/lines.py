@@ -62,11 +62,11 @@ def draw_chunk(of: str, text: str) -> Obj:
 
 def draw_reply(text: str, status: EndStatus, reason: str, form: str = "") -> Obj:
     """Draw the reply that ends a run; `form`: its type on a socket, "" for none."""
-    stop = reason or STOPS.get(status)
+    stop_reason = reason or STOPS.get(status)
     return {
         **({"type": form} if form else {}),
         "reply": text,
-        **({"stop_reason": stop} if stop else {}),
+        **({"stop_reason": stop_reason} if stop_reason else {}),
     }
 
 
@@ -87,8 +87,8 @@ def _node(event: Node) -> Obj:
 
 def _metric(event: Metric) -> Obj:
     step = event.step
-    more = {"cached_tokens": step.cached} if step.cached else {}
-    return {"type": "usage", **draw_prompt_counts(step), **more}
+    cached = {"cached_tokens": step.cached} if step.cached else {}
+    return {"type": "usage", **draw_prompt_counts(step), **cached}
 
 
 def _state(event: State) -> Obj:
@@ -115,8 +115,8 @@ def _call(event: Call) -> Obj:
 def _result(event: Result) -> Obj:
     texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
     raw = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
-    more = {"raw_result": raw} if isinstance(raw, str) else {}
-    return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts, **more}
+    full = {"raw_result": raw} if isinstance(raw, str) else {}
+    return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts, **full}
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {

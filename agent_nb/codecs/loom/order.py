@@ -72,11 +72,11 @@ class FrameOrder:
 
     def flush(self) -> list[Obj]:
         """Stop waiting: return the held frames, in order."""
-        held = [self._held[n] for n in sorted(self._held)]
-        if held:
+        frames = [self._held[n] for n in sorted(self._held)]
+        if frames:
             last = max(self._held)
-            missing = last + 1 - self._next - len(held) if self._next is not None else 0
-            self._replied = "reply" in held[-1]
+            missing = last + 1 - self._next - len(frames) if self._next is not None else 0
+            self._replied = "reply" in frames[-1]
             self._next = last if self._replied else last + 1
             if missing > 0:
                 self._losses.add(
@@ -86,7 +86,7 @@ class FrameOrder:
                 )
         self._held.clear()
         self._wait_began = None
-        return held
+        return frames
 
     def _begin_count(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
         self._seen.clear()
@@ -97,21 +97,21 @@ class FrameOrder:
 
     def _counts_anew(self, number: int, reply: bool, frame: Obj) -> bool:
         """Return whether the sender starts to count anew: id 0 or 1 comes with other content."""
-        before = self._seen.get((number, reply))
+        known_hash = self._seen.get((number, reply))
         return (
             self._next is not None
             and self._next > number + 1
-            and before is not None
-            and before != hash(dumps(frame))
+            and known_hash is not None
+            and known_hash != hash(dumps(frame))
         )
 
     def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
         """Return whether a frame with this id came before; count a repeat, remember a new frame."""
-        before = self._seen.get((number, reply))
-        if before is None:
+        known_hash = self._seen.get((number, reply))
+        if known_hash is None:
             self._remember(number, reply, frame)
             return False
-        if before == hash(dumps(frame)):
+        if known_hash == hash(dumps(frame)):
             self._losses.add(
                 "repeated frame", "its event_id and content had come before", detail=True
             )

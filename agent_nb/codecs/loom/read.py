@@ -68,12 +68,12 @@ class LoomReader:
         """Forget the oldest ended sessions, except their number of runs, which later ids need."""
         if len(self._sessions) < _REMEMBERED:
             return
-        over = [
+        ended = [
             key
             for key, (order, session) in self._sessions.items()
             if not order.waits and not session.is_running
         ]
-        for key in over[: len(self._sessions) - _REMEMBERED // 2]:
+        for key in ended[: len(self._sessions) - _REMEMBERED // 2]:
             self._run_counts[key] = self._sessions.pop(key)[1].runs
 
     def close(self) -> list[Event]:
@@ -103,9 +103,9 @@ def _split_frames(obj: Obj) -> list[Obj]:
 def is_whole_run(obj: Obj) -> bool:
     """Return whether an object holds a whole run, and only fields that its frames can hold."""
     events, reply = obj.get("events"), obj.get("reply", "")
-    listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
+    has_events = isinstance(events, list) and all(isinstance(e, dict) for e in events)
     return (
-        listed
+        has_events
         and isinstance(reply, dict | str)
         and obj.keys() <= {"events", "reply", "session_id", *_REPLY_FIELDS}
     )

@@ -106,10 +106,10 @@ class RunWriter:
         if self._counts is None:
             return frame
         number = self._counts[self._session] = self._counts.get(self._session, 0) + 1
-        where = self._node_id if node_id is None else node_id
+        current = self._node_id if node_id is None else node_id
         return {
             "session_id": self._session,
-            **({"node_id": where} if where else {}),
+            **({"node_id": current} if current else {}),
             "event_id": number,
             **frame,
         }
@@ -184,19 +184,19 @@ class RunWriter:
         if event.of not in ("think", "respond", "call"):
             return []
         self._live.add(event)
-        before, node_id = self._enter_for(event, "think")
+        entering, node_id = self._enter_for(event, "think")
         frame = draw_chunk(event.of, event.text)
-        named = {"call_id": _wire_id(event), "name": event.name}
-        extra = named if event.of == "call" else {"id": "think"}
-        return [*before, self._frame({**frame, **extra}, node_id)]
+        ids = {"call_id": _wire_id(event), "name": event.name}
+        extra = ids if event.of == "call" else {"id": "think"}
+        return [*entering, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
         """Write a block, unless its deltas have been written or the reply replaces it."""
         if self._live.take(event) or read_repetition(event) == "instead":  # the reply has it
             return []
-        before, node_id = self._enter_for(event, "think")
+        entering, node_id = self._enter_for(event, "think")
         return [
-            *before,
+            *entering,
             *(
                 self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id)
                 for text, _ in split_block(event)
@@ -207,17 +207,17 @@ class RunWriter:
         """Write a call; first its chunks, unless they have been written."""
         key = (event.span, event.call_id)
         self._names[key] = event.name
-        before, node_id = self._enter_for(event, "think")
+        entering, node_id = self._enter_for(event, "think")
         streamed = self._live.take(event)
         if streamed:
             self._block_ids[key] = _wire_id(event)
         chunks = split_block(event) if event.chunks and not streamed else []
         ids = {"call_id": self._block_ids.get(key, event.call_id), "name": event.name}
-        drawn = [
+        frames = [
             self._frame({"type": "tool_call_chunk", **ids, "arguments_delta": text}, node_id)
             for text, _ in chunks
         ]
-        return [*before, *drawn, self._frame({**draw_frame(event), **ids}, node_id)]
+        return [*entering, *frames, self._frame({**draw_frame(event), **ids}, node_id)]
 
     def _tool(self, event: Event) -> list[Obj]:
         """Write an approval, start, output or result of a tool."""
@@ -233,8 +233,8 @@ class RunWriter:
             self._names.pop(key, None)
             self._block_ids.pop(key, None)
             check_result(self._losses, event)
-        before, node_id = self._enter_for(event, "act")
-        return [*before, self._frame(frame, node_id)]
+        entering, node_id = self._enter_for(event, "act")
+        return [*entering, self._frame(frame, node_id)]
 
     def _as_drawn(self, event: Event) -> list[Obj]:
         return [self._frame(draw_frame(event), event.span or None)]
@@ -269,10 +269,10 @@ class RunWriter:
     def _end(self, event: End) -> list[Obj]:
         if is_nested(self._losses, event, NO_KIND):
             return []
-        stop = STOPS.get(event.status, event.finish_reason)
-        if event.status in STOPS and event.finish_reason not in ("", stop):
+        reason = STOPS.get(event.status, event.finish_reason)
+        if event.status in STOPS and event.finish_reason not in ("", reason):
             self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
-        return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, stop))]
+        return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, reason))]
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {

@@ -85,21 +85,21 @@ class Session:
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
         kind = frame.get("type")
-        before: list[Event] = []
+        closing: list[Event] = []
         if not self._begun or (
             kind == "run_start" and (self._nodes_entered or self._has_run_start)
         ):
-            before = self.close()
+            closing = self.close()
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
-            return [*before, *self._reply(frame)]
+            return [*closing, *self._reply(frame)]
         out = self._texts.close() if not isinstance(kind, str) or kind not in _PIECES else []
         out += (
             self._tools.read(frame)
             if isinstance(kind, str) and kind in KINDS
             else handler_of(self.HANDLERS, kind, Session._unknown)(self, frame)
         )
-        return [*before, *self._observe(out)]
+        return [*closing, *self._observe(out)]
 
     @property
     def is_running(self) -> bool:

@@ -76,13 +76,13 @@ class ToolFrames:
         return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
 
     def _chunk(self, frame: Obj) -> list[Event]:
-        text, before = frame.get("arguments_delta"), self._blocks.close()
+        text, closing = frame.get("arguments_delta"), self._blocks.close()
         if not isinstance(text, str):
-            return [*before, *self._unknown(frame)]
-        name, where = text_of(frame, "name"), self._run.envelope(frame)
+            return [*closing, *self._unknown(frame)]
+        name, location = text_of(frame, "name"), self._run.envelope(frame)
         key = self._arguments.key(name, text_of(frame, "call_id"), text)
         drawn = draw_chunk("call", text)
-        return [*before, *self._blocks.call_delta(key, name, text, frame, drawn, where=where)]
+        return [*closing, *self._blocks.call_delta(key, name, text, frame, drawn, where=location)]
 
     def _call(self, frame: Obj) -> list[Event]:
         """Read a whole call; chunks that came before hold the text of its arguments."""

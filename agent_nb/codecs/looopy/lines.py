@@ -109,13 +109,13 @@ def _think(event: Think) -> Obj:
     attributes = dict(event.attributes or {})
     kind = attributes.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
     verbosity = attributes.pop("verbosity", PLAIN_THOUGHT["verbosity"])
-    more = {"metadata": attributes} if attributes else {}
+    metadata = {"metadata": attributes} if attributes else {}
     return {
         "kind": "thought-stream",
         "thoughtType": kind,
         "verbosity": verbosity,
         "content": event.content,
-        **more,
+        **metadata,
     }
 
 

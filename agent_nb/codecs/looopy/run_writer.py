@@ -77,8 +77,8 @@ class RunWriter:
         objects = handler(self, event) if handler else []
         # any event outside `_WITHIN_TEXT` completes the text before it, except one of a sub-agent
         inner = event.span and type(event) is not Node
-        before = self._complete_text(event) if type(event) not in _WITHIN_TEXT and not inner else []
-        out = [self._envelope(obj, self._newest) for obj in before] + [
+        ending = self._complete_text(event) if type(event) not in _WITHIN_TEXT and not inner else []
+        out = [self._envelope(obj, self._newest) for obj in ending] + [
             self._envelope(obj, event) for obj in objects
         ]
         if type(event) is not Delta:

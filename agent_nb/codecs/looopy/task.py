@@ -87,7 +87,7 @@ class Task:
         """Return the events of one object, whose `kind` is filled in."""
         kind = obj["kind"]
         self._ts = read_epoch(obj.get("timestamp"))
-        before = (
+        closing = (
             []
             if kind in ("content-delta", "content-complete")
             else self._observe(self._text.close())
@@ -97,7 +97,7 @@ class Task:
             if kind in KINDS
             else self.HANDLERS.get(kind, Task._unknown)(self, obj)
         )
-        return [*before, *self._observe(events)]
+        return [*closing, *self._observe(events)]
 
     def enter_agent(self, obj: Obj) -> list[Event]:
         """Return the start of a sub-agent's node; nothing for an outermost task."""
@@ -217,9 +217,9 @@ class Task:
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
         self._streamed_text += text
-        where = self._envelope(obj)
-        ts = where.pop("ts")
-        return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=where)
+        location = self._envelope(obj)
+        ts = location.pop("ts")
+        return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=location)
 
     def _complete(self, obj: Obj) -> list[Event]:
         """Read the end of a text: close the block, or read the text that was not streamed."""
@@ -229,8 +229,8 @@ class Task:
         if self._text.open_text is not None:
             out = self._text.close(note)
         elif not streamed and isinstance(text, str) and text:
-            whole = {"form": "whole", "complete": note_difference(obj, draw_complete(text))}
-            out = [self._run.make(Respond, whole, content=text, **self._envelope(obj))]
+            whole_note = {"form": "whole", "complete": note_difference(obj, draw_complete(text))}
+            out = [self._run.make(Respond, whole_note, content=text, **self._envelope(obj))]
         else:
             out = self._unknown(obj)
         # a text that differs from the streamed one replaces it

@@ -80,10 +80,10 @@ class ToolEvents:
 
     def _implicit_call(self, obj: Obj, match: Match) -> list[Event]:
         """Return the call that an object is about, if no `tool-call` opened it."""
-        where = {k: v for k, v in self._run.envelope(obj).items() if k != "path"}
+        location = {k: v for k, v in self._run.envelope(obj).items() if k != "path"}
         args = arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        return self._run.implicit_call(match, wire_id, **where, name=name, args=args)
+        return self._run.implicit_call(match, wire_id, **location, name=name, args=args)
 
     def _first_start(self, call_id: str) -> bool:
         """Return whether a call starts for the first time."""

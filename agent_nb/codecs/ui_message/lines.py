@@ -52,12 +52,12 @@ FORM_OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 
 def draw_result(event: Result) -> Obj:
     """Draw an output, an error or a denial."""
-    who = {"toolCallId": event.call_id}
+    ids = {"toolCallId": event.call_id}
     if event.status == "denied":
-        return {"type": "tool-output-denied", **who}
+        return {"type": "tool-output-denied", **ids}
     if event.status == "ok":
-        return {"type": "tool-output-available", **who, "output": event.content}
-    return {"type": "tool-output-error", **who, "errorText": as_text(event.content)}
+        return {"type": "tool-output-available", **ids, "output": event.content}
+    return {"type": "tool-output-error", **ids, "errorText": as_text(event.content)}
 
 
 def progress_output(event: Progress) -> Any:

@@ -105,8 +105,8 @@ class UiMessageReader:
         self._over = True
         reason = text_of(obj, "reason")
         cause = reason if reason in CAUSES else "user"
-        why = self._run.derived(Interrupt, reason=cause, detail=reason if reason != cause else "")
-        return [*out, why, self._run.line(End, obj, status="interrupted")]
+        event = self._run.derived(Interrupt, reason=cause, detail=reason if reason != cause else "")
+        return [*out, event, self._run.line(End, obj, status="interrupted")]
 
     def _error(self, obj: Obj) -> list[Event]:
         self._failed = True

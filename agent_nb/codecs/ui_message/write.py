@@ -77,8 +77,8 @@ class UiMessageWriter:
         if isinstance(event, Call):
             call_note = note.get("call")
             # `tool-input-available` ends the block of a call, and its note is in "call"
-            rest = {k: v for k, v in note.items() if k != "end"}
-            lines = self._imported_blocks.block(event, rest)
+            block_note = {k: v for k, v in note.items() if k != "end"}
+            lines = self._imported_blocks.block(event, block_note)
             return (
                 [*lines, restore_object(DRAW[Call](event), call_note)]
                 if isinstance(call_note, dict)
@@ -170,9 +170,9 @@ class UiMessageWriter:
 
     def _on_result(self, event: Result) -> list[Obj]:
         text = "" if event.status in ("ok", "denied") else "an error"
-        why = "only errors and denials are distinguished"
+        reason = "only errors and denials are distinguished"
         statuses = ("ok", "error", "denied")
-        check_result(self._losses, event, statuses=statuses, why=why, text=text)
+        check_result(self._losses, event, statuses=statuses, why=reason, text=text)
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
         return [draw_result(event)]

@@ -52,8 +52,8 @@ class Streams:
         # the encoder of a format with state must see the run from its start: the subscription
         # begins there, and `Frames` leaves out the entries that the client has
         stateful = codec.name != CANONICAL
-        whole, rest = Position.split_part(after) if stateful else (after, 0)
-        position, gap = channel.locate(whole)
+        event_id, rest = Position.split_part(after) if stateful else (after, 0)
+        position, gap = channel.locate(event_id)
         subscription = self._hub.subscribe(
             channel.run, wanted, after="" if stateful else after, overflow=overflow
         )

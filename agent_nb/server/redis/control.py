@@ -68,8 +68,8 @@ class Control:
 
     async def tend(self) -> None:
         """Stop reading messages of runs that have ended. Raises HubAway."""
-        over = [run for run, (channel, _) in self._attended.items() if channel.ended]
-        for run in over:
+        ended = [run for run, (channel, _) in self._attended.items() if channel.ended]
+        for run in ended:
             self._reader.leave(self._key(run))
             for table in (self._attended, self._refusals, self._heard):
                 table.pop(run, None)
@@ -141,9 +141,9 @@ class Control:
         """Answer a question of the run; return whether one was open. Raises as `cancel` does."""
         answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
         question = question_hash(mirror.stored(), call_id)
-        back = self._reader.inbox
+        inbox = self._reader.inbox
         request = new_message(
-            "approve", mirror.run, call=call_id, question=question, back=back, **answer
+            "approve", mirror.run, call=call_id, question=question, back=inbox, **answer
         )
         return await self._ask(request)
 

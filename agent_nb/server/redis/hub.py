@@ -131,13 +131,13 @@ class RedisHub(Hub):
         """Return the list of the runs of all kernels, the newest last. Raises HubAway."""
         own = {info.run: info for info in self.runs()}
         try:
-            known = [published.info for published in await _THREAD.run(self._index.listed())]
+            listed = [published.info for published in await _THREAD.run(self._index.listed())]
         except HubAway:
             if not own:
                 raise
             return list(own.values())
-        here = [own.pop(info.run, info) for info in known]
-        return [*here, *own.values()]
+        merged = [own.pop(info.run, info) for info in listed]
+        return [*merged, *own.values()]
 
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
@@ -171,9 +171,9 @@ class RedisHub(Hub):
             _THREAD.submit(asyncio.wait_for(self._begin(), CONNECT)).result()
         except (TimeoutError, HubAway) as fault:
             _THREAD.submit(self._link.aclose())
-            why = self._link.away or str(fault) or "it does not answer in time"
+            reason = self._link.away or str(fault) or "it does not answer in time"
             raise UsageError(
-                f"The Redis at {self.address.shown} cannot be used: {why} Start redis-server there, or correct the address."
+                f"The Redis at {self.address.shown} cannot be used: {reason} Start redis-server there, or correct the address."
             ) from None
 
     async def _begin(self) -> None:
@@ -217,12 +217,12 @@ class RedisHub(Hub):
 
     async def _finish(self) -> None:
         await self._publisher.drained(0.0 if self._link.away else DRAIN)
-        left = self._tasks
+        tasks = self._tasks
         for _ in range(3):  # a client of Redis may lose a cancellation
-            for task in left:
+            for task in tasks:
                 task.cancel()
-            if left:
-                _, left = await asyncio.wait(left, timeout=DRAIN / 4)
+            if tasks:
+                _, tasks = await asyncio.wait(tasks, timeout=DRAIN / 4)
         if not self._link.away:
             with suppress(HubAway):
                 await self._publisher.leave()

@@ -67,24 +67,24 @@ class Index:
         ended = [
             r for r, entry in known if r != new and (not entry or entry.info.status != "running")
         ]
-        gone = ended[: max(len(ended) - most + 1, 0)]
+        removed = ended[: max(len(ended) - most + 1, 0)]
         commands: list[Command] = [
             (
                 "UNLINK",
                 *(self._key("run", r, what) for what in ("events", "info", "alive", "control")),
             )
-            for r in gone
+            for r in removed
         ]
-        if gone:
-            await self._link.pipe([("ZREM", self._key("runs"), *gone), *commands])
+        if removed:
+            await self._link.pipe([("ZREM", self._key("runs"), *removed), *commands])
 
     async def _known(self, first: int, last: int) -> list[tuple[str, Published | None]]:
         """Return (run, its info or None) for a range of positions in the index."""
         reply = await self._link.ask("ZRANGE", self._key("runs"), first, last)
-        listed = reply if isinstance(reply, list) else []
-        names = [name.decode("utf-8", "replace") for name in listed]
-        about = await self._link.pipe([self._about(name) for name in names])
-        return [(n, _read(data)) for n, data in zip(names, about, strict=True)]
+        ids = reply if isinstance(reply, list) else []
+        names = [name.decode("utf-8", "replace") for name in ids]
+        infos = await self._link.pipe([self._about(name) for name in names])
+        return [(n, _read(data)) for n, data in zip(names, infos, strict=True)]
 
     def _about(self, run: str) -> Command:
         """Return the command that reads a run's info, one byte more than allowed at most."""
@@ -92,8 +92,8 @@ class Index:
 
     async def listed(self) -> list[Published]:
         """Return the info of all runs, the newest last. Raises HubAway."""
-        listed = await self._known(-MOST, -1)
-        known = [run for name, run in listed if run is not None and run.info.run == name]
+        entries = await self._known(-MOST, -1)
+        known = [run for name, run in entries if run is not None and run.info.run == name]
         beats = await self._link.pipe(
             [("EXISTS", self._key("run", run.info.run, "alive")) for run in known]
         )

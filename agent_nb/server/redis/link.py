@@ -142,17 +142,17 @@ class Link:
 
     def _gone(self, fault: BaseException) -> HubAway:
         """Record an outage, log it if it is new, and return the HubAway to raise."""
-        why = self.address.scrub(str(fault)) or type(fault).__name__
+        reason = self.address.scrub(str(fault)) or type(fault).__name__
         now = time.monotonic()
         if self._met and not self.away and now > self._quiet_until:
             self._quiet_until = now + _QUIET
             LOG.warning(
                 "The hub's store %s does not answer (%s). Runs go on, and are published when it is back.",
                 self.address.shown,
-                why,
+                reason,
             )
-        self.away = why
-        return HubAway(f"The hub's store {self.address.shown} does not answer: {why}")
+        self.away = reason
+        return HubAway(f"The hub's store {self.address.shown} does not answer: {reason}")
 
 
 class _Library:

@@ -136,8 +136,8 @@ def question_hash(events: Iterable[Event], call_id: str) -> str:
             question = event
     if question is None:
         return ""
-    shown = b"\n".join(encode_bounded(event) for event in (call, question) if event is not None)
-    return hashlib.sha256(shown).hexdigest()
+    content = b"\n".join(encode_bounded(event) for event in (call, question) if event is not None)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _signature(data: bytes, key: bytes) -> bytes:

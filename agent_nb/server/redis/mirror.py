@@ -75,11 +75,11 @@ class Mirror(Channel):
 
     def info(self) -> Info:
         """Return the entry for the list of runs: its publisher's info, updated by newer events."""
-        about = self.about.info
-        changes = {"events": max(self.seq, about.events)}
+        info = self.about.info
+        changes = {"events": max(self.seq, info.events)}
         if self.ended:
-            return msgspec.structs.replace(about, **changes, status=self.status, controls=())
-        return msgspec.structs.replace(about, **changes)
+            return msgspec.structs.replace(info, **changes, status=self.status, controls=())
+        return msgspec.structs.replace(info, **changes)
 
     def _before(
         self, position: Position, first: Entry, limit: int

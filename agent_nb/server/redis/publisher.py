@@ -174,9 +174,9 @@ class Publisher:
 
     async def _round(self) -> None:
         """Publish a batch of every run with new entries, `AT_ONCE` runs at a time."""
-        named = list(self._due)
-        self._due.difference_update(run for run in named if run not in self._runs)
-        due = [self._runs[run] for run in named if run in self._runs]
+        runs = list(self._due)
+        self._due.difference_update(run for run in runs if run not in self._runs)
+        due = [self._runs[run] for run in runs if run in self._runs]
         for start in range(0, len(due), AT_ONCE):
             group = due[start : start + AT_ONCE]
             outcomes = await asyncio.gather(*map(self._publish_one, group), return_exceptions=True)
@@ -198,8 +198,8 @@ class Publisher:
     def _give_up(self, out: Outgoing, why: str) -> None:
         """Stop publishing a run, and log why."""
         out.fault = why
-        where = self._link.address.shown
-        LOG.warning("run %s is not published at %s: %s", out.channel.run, where, why)
+        shown = self._link.address.shown
+        LOG.warning("run %s is not published at %s: %s", out.channel.run, shown, why)
 
     async def _send(self, out: Outgoing) -> bool:
         """Publish a batch of one run; return whether there may be more."""
@@ -265,10 +265,10 @@ class Publisher:
         key = self._key(out.channel.run)
         stored = [e for e in refused if not e.n]  # the complete event makes up for a refused delta
         hits = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
-        for entry, there in zip(stored, hits, strict=True):
+        for entry, hit in zip(stored, hits, strict=True):
             fields = encode_entry(entry, self._limits.largest)
-            gone = there == []
-            if not gone and not (isinstance(there, list) and there[0][1] == fields):
+            gone = hit == []
+            if not gone and not (isinstance(hit, list) and hit[0][1] == fields):
                 refusal = next((r.text for r in replies if isinstance(r, Refusal)), "")
                 reason = "another run has this id" if "equal or smaller" in refusal else refusal
                 self._give_up(out, f"event {entry.seq} is refused: {reason}")
@@ -288,8 +288,8 @@ class Publisher:
         """Delete a run's deltas in Redis, except the newest `keep`."""
         key = self._key(out.channel.run)
         while len(out.deltas) > keep:
-            some = [out.deltas.popleft() for _ in range(min(len(out.deltas) - keep, 500))]
-            await self._link.ask("XDEL", key, *some)
+            batch = [out.deltas.popleft() for _ in range(min(len(out.deltas) - keep, 500))]
+            await self._link.ask("XDEL", key, *batch)
 
     async def _resume(self) -> None:
         """Wait until Redis answers; then let each run continue after the newest entry in Redis."""
