@@ -110,7 +110,7 @@ class OpenBlock:
 class Blocks:
     """The blocks of one run.
 
-    `shifts`: the fields that count on from line to line, as a sequence number does (see
+    `shifts`: the fields that grow from line to line, as a sequence number does (see
     `passthrough`). `prefix` makes block ids unique where several readers build one run. In the
     methods `obj` is a line of the stream and `drawn` the same line as we would write it; their
     difference is the line's note. `ts` is the line's time in epoch seconds, 0 if unknown.

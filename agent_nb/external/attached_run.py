@@ -103,8 +103,8 @@ class Attached(Followed):
             self.stoppable = await self._control.may_cancel()
 
     def _leave(self, by: str) -> None:
-        """Stop following. Only if a user stopped the cell (`by`), `follow` looks whether the remote
-        run can be stopped too.
+        """Stop following. If a user stopped the cell (`by`), detach, so that `follow` finds out
+        whether the remote run can be stopped too.
         """
         if by:
             self.stop()
@@ -122,7 +122,7 @@ class Attached(Followed):
             self._call_on_loop(self._task.cancel)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield each event once, in order, until the run has ended; then yield the log's events.
+        """Yield each event once, in order, until the run ends; a later iteration yields the log's.
 
         Raises UsageError if the server refuses or another iteration is going on, ModelError if the
         server stays away.
@@ -189,8 +189,8 @@ def attach(
     """Follow the run at `url` (a server's address: its newest run); iterate the result for events,
     or await it for the `Run`.
 
-    `token`: as the server prints it, or `?token=` in the address; for your own server on this
-    machine it is found without. `show`: show the cards when awaited (None: in a notebook). Raises
-    UsageError if `url` is not an http address.
+    `token`: as the server prints it, or `?token=` in the address; your own server on this machine
+    needs none here. `show`: show the cards when awaited (None: in a notebook). Raises UsageError if
+    `url` is not an http address.
     """
     return Attached(parse_target(url, token), show=show, backoff=backoff, on_state=on_state)

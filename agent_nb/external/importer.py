@@ -12,8 +12,8 @@ Rules
 - Times are the stream's, and never go back. An event without a time gets the time of the event
   before it. If no event has had a time yet, it gets the time of its arrival in a live stream, else
   0 (unknown).
-- A run without an end is closed as interrupted: open blocks are incomplete, each call gets a
-  result, an error names the cause.
+- A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
+  run, open blocks are incomplete, each call gets a result, and an error names the cause.
 - Secrets of this machine and keys of known form are redacted, as in everything that is recorded.
 """
 

@@ -112,6 +112,6 @@ def read_token(path: Path) -> str:
 
 
 def _alive(path: Path, pid: int) -> bool:
-    """Return whether the server of a note is running."""
+    """Return whether the server of a note is running; without locks, whether it may be."""
     locked = is_locked(path)
     return path.exists() and pid > 0 if locked is None else locked

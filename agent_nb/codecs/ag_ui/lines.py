@@ -1,7 +1,7 @@
 """Draw events as AG-UI lines: `DRAW` maps each kind of event to the JSON object that we write.
 
-The reader draws each event that it reads too, to note how the original line differs (see
-`passthrough`). Rules: pure functions.
+The reader draws its events too, to note how each original line differs (see `passthrough`).
+Rules: pure functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read AG-UI's events into ours; the package says how the two correspond.
+"""Read AG-UI's events into ours; the package's docstring says how they correspond.
 
 Rules
 - A text of `…_CHUNK` lines ends at the first line that is not its next chunk.

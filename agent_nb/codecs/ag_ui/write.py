@@ -1,4 +1,4 @@
-"""Write our events as AG-UI's; the package says how the two correspond.
+"""Write our events as AG-UI's; the package's docstring says how they correspond.
 
 Rules
 - Events that were read from AG-UI are written as they came (`passthrough`, `block_protocol`).

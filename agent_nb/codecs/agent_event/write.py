@@ -1,4 +1,4 @@
-"""Write our events as AgentEvents (seed 003); the package says how the two correspond.
+"""Write our events as AgentEvents (seed 003); the package's docstring says how they correspond.
 
 Rules
 - Events that were read from this format are written as they came (`passthrough`).

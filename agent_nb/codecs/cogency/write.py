@@ -1,4 +1,4 @@
-"""Write our events as lines of Cogency (seed 000 § Event Stream); the package has the mapping.
+"""Write our events as Cogency's (seed 000 § Event Stream); the package's docstring maps them.
 
 Rules
 - Events that were read from Cogency are written as they came (`passthrough`).

@@ -1,7 +1,6 @@
 """Draw events as frames of Loom (seed 002 § 4.2, § 5): one function for each kind of event.
 
-The reader draws each event that it reads too, to note how the original frame differs (see
-`passthrough`).
+The reader draws its events too, to note how each original frame differs (see `passthrough`).
 
 Rules
 - Frames are drawn without the envelope. In a frame, `id` is the name of its node.

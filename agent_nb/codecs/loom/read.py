@@ -1,6 +1,6 @@
 """Read Loom's frames: unwrap each, find its session, order it there, and read it.
 
-Rules: sessions may interleave. Only the newest `_REMEMBERED` of those that are over are remembered.
+Rules: sessions may interleave; beyond `_REMEMBERED` sessions, the oldest ended ones are forgotten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .lines import Obj
 from .order import FrameOrder
 from .session import Session
 
-_REMEMBERED = 256  # sessions; beyond that number, the oldest ended ones are forgotten
+_REMEMBERED = 256  # sessions
 #: Fields of the reply that stand next to it if one object holds the whole run.
 _REPLY_FIELDS = ("stop_reason", "reasoning_content", "usage", "total_usage")
 

@@ -70,7 +70,7 @@ class RunWriter:
         self._error: str | None = None
         self._node_id = ""
         self._node_count = 0
-        # by (span, id) of open calls: the tool of each, the id on the wire of each streamed one
+        # (span, id) of an open call -> its tool; of an open call that was streamed -> its wire id
         self._names: dict[tuple[str, str], str] = {}
         self._block_ids: dict[tuple[str, str], str] = {}
         self._answer = Answer()

@@ -1,8 +1,7 @@
 """Draw events as Looopy's objects (seed 004 § Event Types & Structure, § Event Emission Timeline),
 and read the values in such objects.
 
-The reader draws each event that it reads too, to note how the original object differs (see
-`passthrough`).
+The reader draws its events too, to note how each original object differs (see `passthrough`).
 
 Rules
 - Pure functions, one for each kind of event.
