@@ -7,13 +7,12 @@ written.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
 
 from ..errors import UsageError
 from .shared import OK, Arguments, existing_files
-from .terminal import pass_on, print_lines, write_checked
+from .terminal import keep_line_ends, pass_on, print_lines, write_checked
 
 
 def pack_records(arguments: Arguments) -> int:
@@ -62,9 +61,7 @@ def _strip_filter() -> int:
     """Copy a notebook from stdin to stdout without its records; unchanged if it has none."""
     from ..record import NotebookRuns
 
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(newline="")  # line ends stay as they are
+    keep_line_ends()
     text = sys.stdin.read()
     try:
         nb = json.loads(text)

@@ -69,6 +69,13 @@ def stream_json(text: str) -> None:
         raise
 
 
+def keep_line_ends() -> None:
+    """Read stdin and write stdout from now on with their line ends as they are."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(newline="")
+
+
 def pass_on(text: str) -> None:
     """Write JSON text to stdout as it is, unless stdout is a terminal."""
     if sys.stdout.isatty():

@@ -47,7 +47,11 @@ def names(*texts):
         (["def f(a):\n    def g():\n        return a, b\n    b = 1\n    return g"], [], {"f"}),
         (["def f():\n    b = [a for a in c]\n    return a"], ["c", "a"], {"f"}),
         (["def f():\n    g = lambda: (a := 1)\n    return a"], ["a"], {"f"}),
-        (["def f():\n    def g():\n        global a\n        a = 1\n    a = 2\n    a"], [], {"f", "a"}),
+        (
+            ["def f():\n    def g():\n        global a\n        a = 1\n    a = 2\n    a"],
+            [],
+            {"f", "a"},
+        ),
         (["def f(b):\n    match b:\n        case [a]: pass\n    return a"], [], {"f"}),
         (["class A:\n    a = 1\n    def f(self):\n        return a"], ["a"], {"A"}),
         (["def f():\n    a = 1\n    class A:\n        b = a\n    return A"], [], {"f"}),

@@ -142,7 +142,6 @@ def test_strip_as_a_filter_keeps_line_ends(monkeypatch, capfdbinary):
     assert capfdbinary.readouterr().out == text
 
 
-
 def test_events_as_json_lines(notebook, capsys):
     assert main(["events", str(notebook), "--json"]) == 0
     lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]

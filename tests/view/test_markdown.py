@@ -370,3 +370,9 @@ def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, wide):
     assert "overflow-x:auto" in drawn
     assert ("border-right:1px" in drawn) == wide
     assert ('tabindex="0"' in drawn) == wide
+
+
+def test_an_empty_header_of_a_foreign_table_is_a_plain_cell():
+    table = '<table><tr><th class="x" scope="col">&nbsp;</th><th></th><th>a</th></tr></table>'
+    assert clean(table).count("<td") == 2
+    assert "<th>a</th>" in clean(table)

@@ -82,14 +82,19 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
     )
     for name in names.split()
 }
+# a header of a table without text, such as pandas writes above an index
+_EMPTY_HEADER = re.compile(r"<th( [^<>]*)?>((?:&nbsp;|\s)*)</th>")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 
 
 def clean(html: str) -> str:
-    """Return foreign HTML reduced to the allow-lists, without control characters."""
+    """Return foreign HTML reduced to the allow-lists, without control characters.
+
+    An empty header of a table becomes a plain cell: a screen reader would announce it as a name.
+    """
     sanitised: str = _cleaner().clean(visible.show_prose(html))
-    return sanitised
+    return _EMPTY_HEADER.sub(r"<td\1>\2</td>", sanitised)
 
 
 @lru_cache(4096)
