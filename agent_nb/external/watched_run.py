@@ -139,8 +139,11 @@ class Watch(Followed):
         self._queues.append(queue)
         if self._over:
             queue.put_nowait(None)
-        while (next_event := await queue.get()) is not None:
-            yield next_event
+        try:
+            while (next_event := await queue.get()) is not None:
+                yield next_event
+        finally:  # also of an iteration that is left early: its queue would only grow
+            self._queues.remove(queue)
         self._check()
 
     def _check(self) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
@@ -531,6 +531,19 @@ def test_a_named_codec_is_not_doubted():
 
 
 # Files that grow, pipes, addresses.
+
+
+def test_an_iteration_that_is_left_early_keeps_no_events():
+    async def main():
+        watch = agent_nb.watch(stream(LOOM), secrets={})
+        async with aclosing(aiter(watch)) as events:
+            await anext(events)
+            assert len(watch._queues) == 1
+        assert watch._queues == []
+        await watch
+        return watch
+
+    assert types(asyncio.run(main())) == TYPES
 
 
 def test_a_growing_file_is_followed_until_its_run_has_ended(tmp_path):
