@@ -396,6 +396,16 @@ def test_a_question_with_a_warning_only_approves_this_call(begun):
     painter.close()
 
 
+@pytest.mark.parametrize("parent", ["", "outer"])
+def test_a_question_of_a_run_inside_has_its_buttons(painter, begun, parent):
+    begun.call("outer", "helper", {"task": "Do it."})
+    begun(e.Node(name="helper", phase="enter", span="n", parent=parent))
+    begun(e.Call(call_id="k", name="write", args={"file": "a"}, span="n", parent=parent))
+    begun(e.Approval(call_id="k", stage="requested", args={"file": "a"}, span="n", parent=parent))
+    painter.paint(RunView().extend(begun.seen), 0.0)
+    assert {"Approve", "Deny", "Edit"} <= set(labels(painter))
+
+
 def test_without_clicks_the_button_says_what_to_use(acts, begun):
     painter = WidgetPainter(acts, "collapse", lambda: False)
     painter.paint(RunView().extend(begun.seen), 0.0)

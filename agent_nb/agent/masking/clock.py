@@ -177,7 +177,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     def _local(self) -> tzinfo:
         try:
             return ZoneInfo(self.zone)
-        except (OSError, ValueError):  # empty, or unknown on this machine
+        except (OSError, ValueError, KeyError):  # empty, or unknown on this machine
             return timezone(timedelta(seconds=self.offset))
 
     def _touches(self, start: float, length: float) -> bool:
@@ -286,5 +286,5 @@ def is_zone(name: str) -> bool:
     """Return whether a name is a time zone that this machine knows."""
     try:
         return bool(name) and ZoneInfo(name) is not None
-    except (OSError, ValueError):  # not a file, or an invalid name
+    except (OSError, ValueError, KeyError):  # not a file, an invalid name, or unknown (`JST-9`)
         return False

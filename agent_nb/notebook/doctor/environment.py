@@ -79,8 +79,8 @@ def find_version(package: str) -> str:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Return the first three numbers of a version."""
-    return tuple(int(n) for n in re.findall(r"\d+", text)[:3])
+    """Return the first three numbers of a version, 0 for those that it lacks."""
+    return tuple(int(n) for n in [*re.findall(r"\d+", text), 0, 0, 0][:3])
 
 
 def unmet_requirements() -> Iterator[str]:

@@ -205,7 +205,8 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
     except (TypeError, ValueError):  # a built-in that does not say
         return _IN_ORDER[:1], False
     needed = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    named = [p.name for p in parameters if p.name in NAMES and p.kind is not p.POSITIONAL_ONLY]
+    unnamed = (inspect.Parameter.POSITIONAL_ONLY, *_VARIADIC)
+    named = [p.name for p in parameters if p.name in NAMES and p.kind not in unnamed]
     if named and all(p.name in named for p in needed):
         return tuple(named), True
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

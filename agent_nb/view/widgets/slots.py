@@ -126,7 +126,8 @@ def moves(node: Node) -> bool:
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
-        return bool(node.key or node.accordion)
+        # a question in a run inside a call stands in a fold without a key
+        return bool(node.key or node.accordion) or any(moves(child) for child in node.body)
     if isinstance(node, nodes.Prose):
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):

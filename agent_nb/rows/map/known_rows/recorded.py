@@ -39,7 +39,9 @@ def _subtract_counts(log: Sequence[Event], all_: str, some: str) -> int:
     )
     figures = counts if isinstance(counts, Mapping) else {}
     larger, smaller = figures.get(all_), figures.get(some)
-    return larger - smaller if type(larger) is int and type(smaller) is int else 0
+    if type(larger) is not int or type(smaller) is not int:
+        return 0
+    return max(0, larger - smaller)
 
 
 def read_recorded_results(
