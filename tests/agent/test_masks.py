@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.masking.clock import Span
+from agent_nb.agent.masking.clock import Span, is_zone, read_time_zone
 from agent_nb.agent.masking.durations import EXACT, Measures
 from agent_nb.agent.masking.folders import Folders, digest_folder
 from agent_nb.agent.masking.masks import Rule, Side, Verdict, compare_results
@@ -353,3 +353,14 @@ def test_a_record_of_an_impossible_time_is_compared(span):
     now = Side(span=Span(1.7e9, 1.7e9))
     pair = "Jan 01 10:00 notes.txt", "Jan 01  2024 notes.txt"
     assert not compare_results(*pair, Side(span=span), now).same
+
+
+@pytest.mark.parametrize("zone", ["JST-9", "UTC0", "Nowhere/Town", "../x"])
+def test_an_unknown_time_zone_counts_as_none(zone, monkeypatch):
+    monkeypatch.setenv("TZ", zone)
+    assert not is_zone(zone)
+    assert read_time_zone()[0] == ""
+    clock = "2023-11-14 22:13:20"
+    now = "2027-01-15 08:00:00"
+    before = Side(span=Span(1.7e9, 1.7e9, zone))
+    assert compare_results(clock, now, before, Side(span=Span(1.8e9, 1.8e9))).same
