@@ -68,6 +68,19 @@ def widgets(nb, cell=1):
     return sum(WIDGET in output.get("data", {}) for output in nb.cells[cell].outputs)
 
 
+def save_at_end(front):
+    """Save once the live view has given its place to the page that stays, and return the notebook.
+
+    The view stays for a moment after the end, until its folding cards have come to rest.
+    """
+    for _ in range(50):
+        nb = front.save()
+        if widgets(nb) == 0:
+            break
+        front.page.wait_for_timeout(200)
+    return nb
+
+
 @pytest.mark.parametrize("app", APPS)
 def test_a_question_whose_cell_runs_again_is_denied_and_asked_anew(opened, app):
     front = begun(opened, app, "again", ASK)
@@ -99,9 +112,9 @@ def test_a_page_that_opens_has_card_stop_and_question(opened, app, way):
     front.shot(f"{way}-{app}")
     approve(front)
     front.shot(f"{way}-end-{app}")
-    assert front.button(1, "■ Stop").count() == 0
-    nb = front.save()
+    nb = save_at_end(front)
     assert widgets(nb) == 0
+    assert front.button(1, "■ Stop").count() == 0
     assert "That is all." in nb.cells[1].outputs[0].data["text/plain"]
     assert front.value("sent") == ["hello"]
 
