@@ -216,7 +216,7 @@ def test_after_a_click_what_threads_print_stands_in_the_card_of_the_call(front, 
     front.button(cell, "Approve").click()
     front.wait(cell, BOUND)
     front.sees(cell, "That is all.")
-    front.output(cell).locator("summary", has_text=call).first.click()
+    front.unfold(cell, call)
     front.sees(cell, "from a thread")
     assert front.output(cell).locator(".jp-OutputArea-child").count() == 1
 

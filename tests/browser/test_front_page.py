@@ -186,7 +186,7 @@ def test_a_question_can_be_answered_while_another_tool_runs(front):
     assert front.value("_agent.status") == "ok"
     assert (front.server.root / "greenhouse" / "correction.py").read_text() == CORRECTION
     front.theme("JupyterLab Dark")
-    front.output(cell).locator("summary").filter(has_text="readings.b - readings[").click()
+    front.unfold(cell, "readings.b - readings[")
     front.output(cell).get_by_text("readings.b - readings[").last.wait_for()
     front.page.set_viewport_size({"width": 1100, "height": 890})
     front.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(0)")

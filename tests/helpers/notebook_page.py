@@ -212,6 +212,14 @@ class Notebook:
                 self.button(index, "Back").wait_for()
             self.button(index, label).click()
 
+    def unfold(self, index: int, text: str) -> None:
+        """Open the first fold of a saved page whose line has a text, unless it is open."""
+        line = self.page.locator("summary", has_text=text)
+        fold = self.output(index).locator("details", has=line).first
+        fold.wait_for()
+        if fold.get_attribute("open") is None:
+            fold.locator("summary").first.click()
+
     def value(self, expression: str) -> Any:
         """Return the value of a Python expression in the kernel, as JSON."""
         ask = {"v": f"__import__('json').dumps({expression}, default=str)"}
