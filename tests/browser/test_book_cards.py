@@ -76,20 +76,20 @@ compare(a, b)"""
 class Scene(NamedTuple):
     """A cell, and a text that its output shows when the picture is taken.
 
-    `press`: a button that is pressed before. `ask`: a button that answers afterwards. `again`: the
+    `press`: a button that is pressed before. `ask`: buttons that answer afterwards. `again`: the
     cell is run a second time. `opened`: a fold that is opened.
     """
 
     cell: str
     shows: str
     press: str = ""
-    ask: str = ""
+    ask: tuple[str, ...] = ()
     again: bool = False
     opened: str = ""
 
 
 SCENES = {
-    "question": Scene("%%agent -m asking --context none -t post\nTell the office that the lift works again.", "#office: The lift", ask="Deny"),
+    "question": Scene("%%agent -m asking --context none -t post\nTell the office that the lift works again.", "#office: The lift", ask=("Deny", "Deny")),
     "offered-cell": Scene("%%agent -m offering --context none -t add_cell\nGive me a cell that multiplies six by seven.", "print(6 * 7)"),
     "stopped": Scene("%%agent -m slow --context none\nCount.", "stopped", press="■ Stop"),
     "typed": Scene("%%agent -m typed --context none --output list[Visit] -o busy\nWhich cities had the most visitors in a year?", "Lisbon"),
@@ -155,7 +155,7 @@ def test_the_card_is_shown_and_its_picture_is_small(notebook, name, tmp_path):
         assert path.stat().st_size < LARGEST
     notebook.theme("JupyterLab Light")
     if scene.ask:
-        notebook.button(cell, scene.ask).click()
+        notebook.press(cell, *scene.ask)
         notebook.wait(cell)
 
 

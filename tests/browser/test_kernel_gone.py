@@ -46,7 +46,8 @@ BROKEN = """i => {
     return [...output.querySelectorAll('*')].filter(e => e.classList.contains('jupyter-widgets-disconnected') && e.checkVisibility()
         && getComputedStyle(e, '::before').content !== 'none').length;
 }"""
-BUTTONS = ".jupyter-button:visible"
+FOLDS = ".agent-nb-fold > .jupyter-button"
+BUTTONS = f".jupyter-button:not({FOLDS}):visible"
 
 
 def pictures(front, name):
@@ -99,6 +100,15 @@ def begun(front):
     return pid
 
 
+def folds(front, cell):
+    """A reader still opens and closes what the live view shows, since that needs no kernel."""
+    fold = front.output(cell).locator(FOLDS).last
+    body = front.output(cell).locator(".agent-nb-fold").last.locator(".agent-nb-body")
+    for state in ("hidden", "visible"):
+        fold.click()
+        body.wait_for(state=state)
+
+
 def forgets(front, state="unfinished"):
     """What stands there says that the kernel is gone, and how to go on; so does what is saved and
     opened again.
@@ -106,6 +116,7 @@ def forgets(front, state="unfinished"):
     front.sees(1, "No sign of the kernel")
     text = is_whole(front, 1)
     assert "metre 1" in text
+    folds(front, 1)
     run = text.partition("%agent recover ")[2].split()[0]
     output = next(o for o in front.save().cells[1].outputs if "text/html" in o.data)
     assert WIDGET not in output.data

@@ -171,8 +171,9 @@ def test_progress_of_every_shape_is_seen_meanwhile_and_nothing_lands_below(front
     front.wait(cell)
     front.sees(cell, "ℹ")
     assert output.locator(".jp-OutputArea-child").count() == 1
-    for line in output.locator("summary").all():
-        line.click()
+    output.locator("details:not([open])").evaluate_all(
+        "found => found.forEach(fold => fold.querySelector('summary').click())"
+    )
     front.sees(cell, "saved to model.bin")
     assert "it/s" not in output.inner_text()
     pictures(front, "progress-shapes-end")

@@ -18,6 +18,7 @@ from ...wire import Shown, without_captions
 from .. import values
 from ..call_line import CODE, describe_call, find_language
 from ..format import (
+    MOVING,
     chip,
     clip_text,
     format_duration,
@@ -205,8 +206,10 @@ def short_text(result: tuple[Node, ...]) -> str:
 
 
 def _title(state: CallCard, about: str) -> str:
+    """Return the line as plain text, without a status that would outlive a killed kernel."""
     arguments = clip_text(describe_call(state.name, state.args).text, 80)
-    return join_parts(f"{state.name} {arguments}".rstrip(), state.status, about)
+    status = "" if state.status in MOVING else state.status
+    return join_parts(f"{state.name} {arguments}".rstrip(), status, about)
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
