@@ -63,14 +63,14 @@ def test_commands_are_offered(front):
 
 def test_variables_cells_and_files_are_offered_in_the_prompt(front):
     found = offered(front, "%%agent -m model\nWhat do @re", "mentions")
-    assert set(found) == {"reviews", "remarks.md"}
+    assert {"reviews", "remarks.md"} <= set(found)  # other tests save files beside them
     assert "cell:1" in offered(front, "%%agent -m model\nExplain @ce")
 
 
 def test_a_chosen_name_goes_on_with_the_prompt(front):
     cell = front.add("")
     front.select(cell, column=0)
-    for text in ("%%agent -m model\nWhat do @re", " and @rev"):
+    for text in ("%%agent -m model\nWhat do @rem", " and @rev"):
         front.page.keyboard.type(text)
         front.page.keyboard.press("Tab")
         front.page.locator(ITEMS).first.wait_for()
