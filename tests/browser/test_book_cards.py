@@ -145,7 +145,7 @@ def test_the_card_is_shown_and_its_picture_is_small(notebook, name, tmp_path):
         notebook.wait(cell)
     notebook.sees(cell, scene.shows)
     if scene.opened:
-        notebook.output(cell).locator("summary").filter(has_text=scene.opened).first.click()
+        notebook.unfold(cell, scene.opened)
     if name == "figure":
         notebook.output(cell).locator("img").first.wait_for()
     for theme in ("Light", "Dark"):
