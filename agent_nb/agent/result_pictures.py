@@ -8,7 +8,7 @@ Rules
   `record.pictures`.
 - Older versions did not record displayed charts, tables and widgets, nor anything that a function
   displayed, but left them in the cell below the card. A replay of their records shows them there
-  again, and compares the rest.
+  again, without the pictures that are drawn of charts today, and compares the rest.
 - Versions older still ("before pictures") recorded no attachments: pictures were in the cell below
   the card, and the text of the result named them as their library does
   (`<Figure size 700x300 with 1 Axes>`). Such a name equals today's `[figure 1: 700×300 pixels]`.
@@ -73,6 +73,8 @@ def split_cell_displays(
         return outcome, []
     remaining, below = [], []
     for shown in map(Shown, outcome.attachments):
+        if shown.was_drawn:  # older versions drew no charts
+            shown["data"] = ""
         leaves_card = bool(shown.display) or (shown.was_below and not recorded and not named)
         if leaves_card and shown.was_below:
             below.append(shown)

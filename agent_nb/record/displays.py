@@ -86,6 +86,11 @@ class DisplayPair(msgspec.Struct, frozen=True):
         chart = _CHART.fullmatch(kind)
         return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
 
+    @staticmethod
+    def is_chart(kind: str) -> bool:
+        """Return whether a MIME type is the JSON of a chart."""
+        return _CHART.fullmatch(kind) is not None
+
 
 def _normalize(kind: str, content: Any) -> str:
     """Return the content of one MIME type as text; the ids of markup and charts are numbers."""

@@ -6,7 +6,8 @@ figure, table or chart is still a change.
 Rules
 - Displays next to the card are compared if the file shows the replayed run; cleared outputs prove
   nothing. `record.pictures` compares pictures (figures by their pixels), `record.displays` the
-  other kinds.
+  other kinds. A display with the JSON of a chart is no picture: whether it also has one depends on
+  the installed packages.
 - Calls whose results come from the record display nothing. So the displays of a replay must occur
   in the file in the same order, but the file may have more, unless every call ran again.
 - Kinds that are not compared are named.
@@ -39,14 +40,11 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
     if run.get("run") not in _run_ids(before):
         return
     all_ran = run.get("ran") == run.get("calls")
-    for noun, is_kind, compare in (
+    for noun, counts, compare in (
         ("picture", _is_picture, _compare_pictures),
-        ("display", DisplayPair.kind_name, _compare_displays),
+        ("display", _is_display, _compare_displays),
     ):
-        old, new = (
-            [display for display in _list_displays(cell) if any(map(is_kind, display))]
-            for cell in (before, now)
-        )
+        old, new = (list(filter(counts, _list_displays(cell))) for cell in (before, now))
         yield from _compare_displays_in_order(old, new, noun, compare, all_ran=all_ran)
 
 
@@ -103,8 +101,14 @@ def _compare_displays(old: Bundle, new: Bundle) -> str:
     )
 
 
-def _is_picture(kind: str) -> bool:
-    return kind in PictureComparison.TYPES
+def _is_picture(display: Bundle) -> bool:
+    return any(kind in PictureComparison.TYPES for kind in display) and not any(
+        map(DisplayPair.is_chart, display)
+    )
+
+
+def _is_display(display: Bundle) -> bool:
+    return any(map(DisplayPair.kind_name, display))
 
 
 def _run_ids(cell: Cell) -> list[Any]:

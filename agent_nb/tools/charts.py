@@ -7,7 +7,8 @@ Rules
 - The module of its type identifies a chart. No chart library is imported unless user code has
   loaded it; the package that draws its picture is imported if it is installed.
 - A Plotly or Vega chart that loads data from an address is not drawn (callers ask `wire.Shown`).
-- A library that fails costs the picture, not the result.
+- A library that fails costs the picture, not the result. What it prints or logs while it draws is
+  dropped: it is no output of the user's code.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from ..host import find_library
 from ..wire import Shown, loads
+from .capture import OutputCapture
 from .display import call_method
 
 PLOTLY, VEGA_LITE, VEGA = Shown.CHARTS
@@ -68,16 +70,21 @@ def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 def draw_chart(kind: str, chart: Any) -> bytes:
     """Return a chart as PNG, b"" if a package that is needed to draw it is missing or fails."""
-    try:
-        if kind == PLOTLY:
-            return _draw_plotly(chart)
-        if find_library("vl_convert"):
-            vl_convert: Any = import_module("vl_convert")
-            draw = vl_convert.vega_to_png if kind == VEGA else vl_convert.vegalite_to_png
-            return bytes(draw(chart, allowed_base_urls=[]))
-    except Exception:  # foreign code
-        return b""
+    with _drop_output():
+        try:
+            if kind == PLOTLY:
+                return _draw_plotly(chart)
+            if find_library("vl_convert"):
+                vl_convert: Any = import_module("vl_convert")
+                draw = vl_convert.vega_to_png if kind == VEGA else vl_convert.vegalite_to_png
+                return bytes(draw(chart, allowed_base_urls=[]))
+        except Exception:  # foreign code
+            return b""
     return b""
+
+
+def _drop_output() -> OutputCapture:
+    return OutputCapture(lambda text: None)
 
 
 def _draw_plotly(chart: Any) -> bytes:
@@ -91,8 +98,9 @@ def _draw_bokeh(value: Any) -> bytes:
     if not find_library("selenium"):
         return b""
     target = io.BytesIO()
-    try:
-        import_module("bokeh.io.export").get_screenshot_as_png(value).save(target, "PNG")
-    except Exception:  # foreign code, and a browser
-        return b""
+    with _drop_output():
+        try:
+            import_module("bokeh.io.export").get_screenshot_as_png(value).save(target, "PNG")
+        except Exception:  # foreign code, and a browser
+            return b""
     return target.getvalue()

@@ -138,8 +138,9 @@ class Figures:
                 continue
             picture = self.draw(draw_chart(*shown.chart))
             if picture is not None and (small := fit_size(picture)) is not None:
+                live = {Shown.LIVE: {**as_dict(shown.get(Shown.LIVE)), "drawn": True}}
                 self._pictures[key] = {
-                    k: v for k, v in {**shown, **small}.items() if k != Shown.NOTE
+                    k: v for k, v in {**shown, **small, **live}.items() if k != Shown.NOTE
                 }
             elif says_undrawn(note := name_missing_picture(shown.chart_name)):
                 faults.append(note)

@@ -63,7 +63,7 @@ class Shown(dict[str, Any]):
 
     DISPLAY: ClassVar = "display"  # the key of the MIME bundle
     NOTE: ClassVar = "chart_note"  # the key of a sentence for people, such as what makes a picture
-    LIVE: ClassVar = "live"  # the key of values of this kernel only: `below`, `model_id`
+    LIVE: ClassVar = "live"  # the key of values of this kernel only: `below`, `drawn`, `model_id`
     WIDGET: ClassVar = WIDGET
     CHARTS: ClassVar = CHARTS
 
@@ -92,6 +92,13 @@ class Shown(dict[str, Any]):
     def was_below(self) -> bool:
         """Whether code displayed it; older versions showed such displays below the run's page."""
         return as_dict(self.get(self.LIVE)).get("below") is True
+
+    @property
+    def was_drawn(self) -> bool:
+        """Whether its picture was drawn here from its chart, by a package that may be missing
+        elsewhere.
+        """
+        return as_dict(self.get(self.LIVE)).get("drawn") is True
 
     @property
     def is_figure(self) -> bool:

@@ -18,6 +18,7 @@ from agent_nb.agent.tape import Tape, TapeApprover
 from agent_nb.events import Call, Delta, Result, Started
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record
+from agent_nb.tools import pictures as tool_pictures
 from agent_nb.tools.base import Outcome, Pictured, Update
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.toolset import Toolset
@@ -90,8 +91,11 @@ def test_pictures_are_cut_before_words_when_a_record_grows_too_large():
 # Replays: calls that run again draw again.
 
 
-def played(first, again, compare="full"):
-    """Record a call that draws `first`, replay it where it draws `again`; return the drift."""
+def played(first, again, compare="full", change=list):
+    """Record a call that draws `first`, replay it where it draws `again`; return the drift.
+
+    `change` returns the events to record.
+    """
     shows = [first]
 
     @tool(effect="reads", compare=compare)
@@ -99,7 +103,7 @@ def played(first, again, compare="full"):
         """Draw."""
         return shows[-1]
 
-    record = run_record(run(draw))
+    record = run_record(change(run(draw)))
     shows.append(again)
     runner = ToolRunner(Toolset.resolve([draw]))
     runner.approver = TapeApprover(Tape.of(record, trust=True))
@@ -157,6 +161,52 @@ def test_a_replay_compares_the_pictures_of_what_runs_again(first, again, how):
 
 def test_a_tool_of_which_only_the_text_counts_may_draw_anew():
     assert played(png(9, 9), png(9, 9, (0, 0, 0)), compare="text") is None
+
+
+class Chart:
+    """A value that is taken for a chart of Plotly; only its JSON says its height."""
+
+    def __init__(self, height):
+        self.height = height
+
+    def __repr__(self):
+        return "a chart"
+
+    def to_json(self):
+        return json.dumps({"data": [{"y": [self.height]}]})
+
+
+Chart.__module__ = "plotly.fakes"
+WITHOUT, WITH = b"", png(30, 20)  # what draws a chart without and with the package for it
+
+
+@pytest.mark.parametrize("drawn", [(WITHOUT, WITH), (WITH, WITHOUT), (WITH, png(40, 20))])
+@pytest.mark.parametrize(
+    ("height", "how"),
+    [(1, None), (2, "display 1: its plotly chart differs: {} was, {} is")],
+    ids=["same", "changed"],
+)
+def test_a_chart_is_compared_by_its_json_whatever_draws_its_picture(
+    monkeypatch, drawn, height, how
+):
+    pictures = iter(drawn)
+    monkeypatch.setattr(tool_pictures, "draw_chart", lambda kind, chart: next(pictures))
+    drift = played(Chart(1), Chart(height))
+    assert list(pictures) == []
+    sides = ('…{"data":[{"y":[1]}]}…', '…{"data":[{"y":[2]}]}…')
+    assert (drift and drift.how) == (how and how.format(*sides))
+
+
+def test_a_record_older_than_charts_replays_where_their_pictures_are_drawn(monkeypatch):
+    def older(log):
+        return [
+            msgspec.structs.replace(e, attachments=()) if isinstance(e, Result) else e for e in log
+        ]
+
+    pictures = iter((WITHOUT, WITH))
+    monkeypatch.setattr(tool_pictures, "draw_chart", lambda kind, chart: next(pictures))
+    assert played(Chart(1), Chart(1), change=older) is None
+    assert list(pictures) == []
 
 
 def test_without_pillow_pictures_of_other_bytes_are_no_drift(monkeypatch):

@@ -247,6 +247,15 @@ def test_fix_of_a_mended_notebook_plays_the_record_and_says_so(notebook):
     assert notebook.last[1][METADATA_KEY]["replayed"] is True
 
 
+def test_fix_of_a_mended_notebook_is_played_with_changed_variables(notebook):
+    model = Asked(["ok", "other"])
+    notebook.plain("def f():\n    return 1 / 0\nf()", "a")
+    first = notebook.cell("", "-m model --fix", model=model)
+    notebook.plain("f = 1", "a")
+    assert notebook.cell("", "-m model --fix").id == first.id
+    assert len(model.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "line"),
     [

@@ -95,7 +95,7 @@ def test_a_changed_frame_goes_live_in_the_kernel_and_fails_the_test(server, tmp_
 
 @pytest.mark.long
 def test_plain_nbclient_gives_the_context_too(server, tmp_path):
-    nb = notebook(MAKE, "1 / 0", "%%agent -m openai/m --context cells\nWhy?")
+    nb = notebook(MAKE, "1 / 0", "%%agent -m openai/m -t none --context cells\nWhy?")
     nb.cells[2].metadata["tags"] = ["raises-exception"]
     NotebookClient(nb, resources={"metadata": {"path": str(tmp_path)}}, timeout=60).execute()
     prompt = server.asked[-1].body["messages"][-1]["content"]

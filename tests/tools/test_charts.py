@@ -1,12 +1,16 @@
 """What a call shows: charts as JSON with a name in the text, pictures of them, tables, widgets."""
 
 import json
+import logging
+import sys
+from types import SimpleNamespace
 
 import pytest
 from helpers.pictures import png
 
 from agent_nb.tools import chart_words, charts, pictures
 from agent_nb.tools.call_displays import CallDisplays
+from agent_nb.tools.capture import OutputCapture
 from agent_nb.tools.results import convert_result
 from agent_nb.wire.charts import PLOTLY, VEGA_LITE, WIDGET, Shown
 
@@ -79,6 +83,22 @@ def test_what_draws_a_chart_gives_its_picture_at_the_end(displays, monkeypatch):
     assert shown["media_type"] == "image/png"
     assert shown.chart == (PLOTLY, FIGURE)
     assert "chart_note" not in shown
+
+
+def test_what_a_library_prints_and_logs_while_it_draws_is_dropped(displays, monkeypatch, capsys):
+    def draw(chart, **options):
+        print("drawing")
+        logging.getLogger("fake").error("cannot read a message")
+        return png(30, 20)
+
+    monkeypatch.setattr(charts, "find_library", lambda name: name)
+    monkeypatch.setitem(sys.modules, "vl_convert", SimpleNamespace(vegalite_to_png=draw))
+    displays.take({VEGA_LITE: {"mark": "bar"}}, "", update=False)
+    printed = []
+    with OutputCapture(printed.append):
+        outcome = convert_result("done", figures=displays.figures)
+    assert outcome.attachments[0]["data"]
+    assert (printed, capsys.readouterr()) == ([], ("", ""))
 
 
 def test_a_library_that_cannot_draw_is_named_in_the_result(displays, monkeypatch):

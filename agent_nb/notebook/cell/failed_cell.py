@@ -8,8 +8,8 @@ Rules
 - The text of the cell itself is added as the user's remark.
 - A cell counts as failed until it runs again and ends. A stopped cell has not failed. A cell tagged
   `agent-exclude` is never sent.
-- If no cell has failed, the prompt comes from the cell's record and is only replayed: a notebook
-  whose mistake is mended still runs from top to bottom.
+- If no cell has failed, the prompt comes from the cell's record and is only replayed, even if
+  variables have changed: a notebook whose mistake is mended still runs from top to bottom.
 """
 
 from __future__ import annotations

@@ -238,7 +238,8 @@ class CellRun:
                 trust=trust,
                 can_ask=self._controls.can_ask,
                 path_advice=self._path_advice,
-                namespace=self.session.shell.user_ns,
+                # mending the cell that failed changes variables, and nothing can be asked anew
+                namespace=None if prompt.recorded else self.session.shell.user_ns,
                 compare=partial(
                     MentionTargets(self.session.shell, self.cell, library).describe_changes,
                     attached=self._attached.mentions,
