@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import make_bundle
+from agent_nb.view.widgets.keys import KEYS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -150,11 +151,15 @@ def watched(page):
     return wrong
 
 
+LISTENER = "onload=" + KEYS.partition('onload="')[2].removesuffix('">')
+
+
 def harmless(page, selector, *, live=False):
     """Check the parts of a page that a selector names."""
     parts, untouched, bad = page.evaluate(CHECK, [selector, live])
     assert parts > 0
-    assert bad == []
+    # the one listener of ours, which is constant, stands in the live view of a question
+    assert [text for text in bad if not (live and text == LISTENER)] == []
     assert untouched
 
 
