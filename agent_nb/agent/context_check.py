@@ -139,7 +139,8 @@ def _read_calls(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Code
                 names.uses(_function_reads(variables.get(name)))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
             names.uses([wanted])
-        elif (tool := tape.tool_of(call, toolset)) is not None:
+        elif (tool := tape.tool_of(call, toolset)) is not None and Tape.must_rerun(tool):
+            # a call with an effect does not run again: it may have changed these variables itself
             names.uses(find_used_variables(tool.invoke))
     return names
 
