@@ -148,7 +148,7 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
         one, other = (_setting_text(side.get(name)) for side in sampling)
         if one != other:
             yield f"{name}: {one} → {other}"
-    # without a recorded request for a dialect, requesting the one that the run used is no change
+    # older records lack the requested dialect: the one that the run used counts as requested
     dialect = str(new.get("dialect") or "")
     if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):
         yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"

@@ -6,8 +6,8 @@ figure, table or chart is still a change.
 Rules
 - Displays next to the card are compared if the file shows the replayed run; cleared outputs prove
   nothing. `record.pictures` compares pictures (figures by their pixels), `record.displays` the
-  other kinds. A display with the JSON of a chart is no picture: whether it also has one depends on
-  the installed packages.
+  other kinds. A chart with its JSON is compared by that JSON: the installed packages
+  decide whether it also has a picture.
 - Calls whose results come from the record display nothing. So the displays of a replay must occur
   in the file in the same order, but the file may have more, unless every call ran again.
 - Kinds that are not compared are named.

@@ -111,13 +111,16 @@ class Serving:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
             "text/plain": "\n".join(
-                [repr(self), *(f"  {what}: {how}" for what, how in self._access_ways())]
+                [repr(self), *(f"  {client}: {command}" for client, command in self._access_ways())]
             ),
             "text/html": self._html(),
         }
 
     def _access_ways(self) -> list[tuple[str, str]]:
-        """Return (place, how to access the runs from there), without secrets."""
+        """Return, for each kind of client, its name and the command that follows the runs from there.
+
+        The commands contain no secrets.
+        """
         if not self._running:
             return []
         ways = [
@@ -138,8 +141,8 @@ class Serving:
 
     def _html(self) -> str:
         rows = "".join(
-            f'<tr><td style="text-align:left">{escape(what)}</td><td style="text-align:left"><code>{escape(how)}</code></td></tr>'
-            for what, how in self._access_ways()
+            f'<tr><td style="text-align:left">{escape(client)}</td><td style="text-align:left"><code>{escape(command)}</code></td></tr>'
+            for client, command in self._access_ways()
         )
         return f"<div><b>{escape(repr(self)[1:-1])}</b><table>{rows}</table></div>"
 

@@ -218,6 +218,9 @@ def test_the_diff_that_was_approved_stays_in_the_card(front):
 
 
 def test_no_formula_is_raw_while_the_answer_streams(front):
+    # JupyterLab loads MathJax with the first formula of a page, and shows that one raw meanwhile
+    front.run("from IPython.display import Math, display; display(Math('x^2'))")
+    front.page.locator("mjx-container").first.wait_for()
     cell = front.add("%%agent -m maths --live\nGo.")
     front.page.evaluate(WATCH, cell)
     front.start(cell)

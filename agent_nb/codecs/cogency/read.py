@@ -62,7 +62,7 @@ class CogencyReader:
         # the line of the end, its time, and how many metrics came just before it
         self._held_end: tuple[Obj, float, int] | None = None
         self._metric_count = 0  # how many metrics came just before the current line
-        self._interrupted = False  # the newest line that is no metric is an interrupt
+        self._interrupted = False  # whether the newest line, metrics aside, is an interrupt
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one line."""

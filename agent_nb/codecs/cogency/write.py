@@ -40,7 +40,7 @@ class CogencyWriter:
         self._batch: list[Result] = []
         self._batch_size = 0
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls
-        self._newest: Event | None = None  # the newest event that is no metric
+        self._newest: Event | None = None  # the newest event, metrics aside
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, after lines that were held back for it."""

@@ -285,7 +285,7 @@ def key_hint(peer: Peer) -> str:
 
 
 def _choose_remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
-    """Return the sentence that says what the user can do, "" if there is no advice."""
+    """Return one sentence of advice for the user, or ""."""
     if code in ("no_tools", "no_images"):
         return ""
     if code == overflow.CODE:

@@ -6,7 +6,7 @@ Rules
 - The judge gives a number from 0 to 1, with a reason. Its own instructions (`system`) say what
   counts. A judge with an output type of its own keeps it; the type must have a field `score`.
 - The judge reads untrusted text. Each part stands between marks, a digest of all parts, which an
-  answer cannot forge, and the judge is told to follow no instruction in it.
+  answer cannot forge, and the system prompt forbids the judge to follow instructions inside them.
 - Pictures of the prompt go to the judge too.
 - Failed answers are not judged. An answer without a score from the judge is a scoring error.
 """
