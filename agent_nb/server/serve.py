@@ -117,7 +117,7 @@ class Serving:
         }
 
     def _access_ways(self) -> list[tuple[str, str]]:
-        """Return, for each kind of client, its name and the command that follows the runs from there.
+        """Return, for each kind of client, its name and the command that follows runs from there.
 
         The commands contain no secrets.
         """
