@@ -124,9 +124,8 @@ class Pipeline:
         if key != self._secrets_of or self._secrets is None:
             self._flush_filter(out)
             self._secrets, self._secrets_of = self._redaction.stream(), key
-        self._newest = part
         text = self._secrets.feed(part.text)
-        clean = self._clean(part) if _has_more_than_text(part) else part
+        self._newest = clean = self._clean(part) if _has_more_than_text(part) else part
         if clean is part and text == part.text:
             self._parse(part, out)
         else:

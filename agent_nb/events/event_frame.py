@@ -6,8 +6,8 @@ texts right, and Parquet, Arrow and Excel refuse or misread nested values.
 Rules
 - Only display and writing differ from pandas; the values are the same.
 - Files get nested values as JSON text, and the floats of an integer column as integers.
-- A text is never a formula in a spreadsheet: opening the file must not run what a model or a tool
-  wrote.
+- A text is never a formula in a spreadsheet, names of rows and columns included: opening the file
+  must not run what a model or a tool wrote. CSV keeps texts as they are.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ class EventFrame(pd.DataFrame):
                 values.dtype
             ) and not pd.api.types.is_timedelta64_dtype(values.dtype):
                 plain[name] = values.astype(object).map(_spreadsheet_text, na_action="ignore")
+        plain = plain.rename(index=_spreadsheet_label, columns=_spreadsheet_label)
         plain.to_excel(excel_writer, **options)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -215,3 +216,8 @@ def _spreadsheet_text(value: Any) -> Any:
     text = UNPRINTABLE.sub("", str(value))
     text = f"'{text}" if text.startswith(FORMULA) else text
     return text if len(text) <= CELL else text[: CELL - len(CUT)] + CUT
+
+
+def _spreadsheet_label(name: Any) -> Any:
+    """Return the name of a row or column for a spreadsheet; only texts can be formulas."""
+    return _spreadsheet_text(name) if isinstance(name, str) else name

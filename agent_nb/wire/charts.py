@@ -52,8 +52,9 @@ _LOADING = frozenset(
         "plotlyServerUrl",
     }
 )
-_ADDRESS = re.compile(r"\s*(?:[a-z][\w+.-]*:|[/\\]{2})", re.IGNORECASE)
-_INLINE = re.compile(r"\s*data:image/", re.IGNORECASE)
+_DROPPED = re.compile(r"[\x00-\x20]+")  # browsers drop these, or some, from an address
+_ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|[/\\]{2})", re.IGNORECASE)
+_INLINE = re.compile(r"data:image/", re.IGNORECASE)
 _DEEPEST = 100  # levels of a chart
 _LONGEST_NOTE = 300  # characters
 
@@ -216,11 +217,9 @@ def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
 
 def _loads(value: Any) -> bool:
     """Return whether a text, or one of a list, is an address and not inline data."""
-    texts = value if isinstance(value, list) else [value]
-    return any(
-        isinstance(t, str) and _ADDRESS.match(t) is not None and _INLINE.match(t) is None
-        for t in texts
-    )
+    values = value if isinstance(value, list) else [value]
+    texts = [_DROPPED.sub("", text) for text in values if isinstance(text, str)]
+    return any(_ADDRESS.match(text) and not _INLINE.match(text) for text in texts)
 
 
 def _is_static(kind: str, content: Any) -> bool:

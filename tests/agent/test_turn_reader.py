@@ -61,6 +61,8 @@ def test_a_key_split_over_two_parts_is_filtered(make, at):
         p.Extra("openai", KEY, {"data": [KEY]}),
         p.Resend("openai", {"summary": KEY}),
         p.Thought("hm", attributes={"by": KEY}, opaque={"provider": "x", "note": KEY}),
+        p.Thought(KEY[:4], attributes={"by": KEY}),  # its text is held back, and passed on later
+        p.CallDelta(KEY[:4], 0, KEY, KEY),
     ],
     ids=lambda part: type(part).__name__,
 )

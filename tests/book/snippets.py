@@ -5,6 +5,7 @@
   looked up in pyproject.toml.
 - `text` is what the snippet before it prints: its lines, in order. `…` stands for the rest of a
   line, alone for any lines.
+- `<!-- any order -->` above a `text` fence: its lines are printed in any order.
 - `<!-- file: NAME -->` above a fence: the fence is a file of this name.
 - `<!-- not run: REASON -->` above a fence: the fence cannot run in a test.
 - `<!-- fails -->` above a fence: the cell is to end in an error.
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 FENCE = re.compile(
     r"^<!-- (?P<hidden>before|answers):(?P<before>.*?)-->$"
-    r"|(?:^<!-- (?P<mark>file|not run|fails):? ?(?P<value>[^\n]*?) ?-->\n\n?)?"
+    r"|(?:^<!-- (?P<mark>file|not run|fails|any order):? ?(?P<value>[^\n]*?) ?-->\n\n?)?"
     r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -87,8 +88,8 @@ def shown(outputs: list[dict[str, object]]) -> str:
     return COLOUR.sub("", "\n".join(parts))
 
 
-def missing_lines(expected: str, printed: str) -> list[str]:
-    """Return the lines of `expected` that were not printed, in this order."""
+def missing_lines(expected: str, printed: str, *, ordered: bool = True) -> list[str]:
+    """Return the lines of `expected` that were not printed, in this order if `ordered`."""
     have = [" ".join(line.split()) for line in printed.splitlines()]
     at, missing = 0, []
     for line in expected.splitlines():
@@ -99,5 +100,8 @@ def missing_lines(expected: str, printed: str) -> list[str]:
         hit = next((n for n in range(at, len(have)) if pattern.fullmatch(have[n])), None)
         if hit is None:
             missing.append(line)
-        at = at if hit is None else hit + 1
+        elif ordered:
+            at = hit + 1
+        else:
+            have.pop(hit)
     return missing

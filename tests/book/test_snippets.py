@@ -100,7 +100,7 @@ def place(tmp_path, monkeypatch, provider):
 
 
 def notebook_of(snippets, replaced):
-    """Return a notebook, and for each cell the snippet and the text that it is to print."""
+    """Return a notebook, and for each cell: the snippet, its text to print, whether in this order."""
     cells, expected = [], []
     for snippet in snippets:
         source = snippet.source()
@@ -108,9 +108,10 @@ def notebook_of(snippets, replaced):
             source = source.replace(old, new)
         if source:
             cells.append(nbformat.v4.new_code_cell(source, id=f"c{len(cells)}"))
-            expected.append([snippet, ""])
+            expected.append([snippet, "", True])
         elif snippet.language == "text" and snippet.mark != "not run":
             expected[-1][1] += snippet.text
+            expected[-1][2] = snippet.mark != "any order"
     return nbformat.v4.new_notebook(cells=cells), expected
 
 
@@ -149,10 +150,10 @@ def test_the_snippets_of_a_page_run_in_order(page, place, provider):
     finally:
         close()
     problems = []
-    for cell, (snippet, text) in zip(outcome.notebook.cells, expected, strict=True):
+    for cell, (snippet, text, ordered) in zip(outcome.notebook.cells, expected, strict=True):
         printed = shown(cell.outputs)
         failed = any(output["output_type"] == "error" for output in cell.outputs)
-        wrong = missing_lines(text, printed)
+        wrong = missing_lines(text, printed, ordered=ordered)
         if wrong or failed != (snippet.mark == "fails"):
             problems.append(f"== {cell.source}\n-- shown:\n{printed}\n-- missing: {wrong}")
     assert not problems, "\n\n".join(problems)

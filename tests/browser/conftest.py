@@ -110,3 +110,12 @@ def opened(browser_context: Any, server: Server) -> Iterator[Callable[..., Noteb
     for notebook in notebooks:
         notebook.close()
     server.end_kernels()
+
+
+@pytest.fixture
+def settled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that failed leaves no cell of its `front` running for the next test, or for its own
+    second try.
+    """
+    yield
+    request.getfixturevalue("front").settle()

@@ -6,7 +6,11 @@ import time
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(180),
+    pytest.mark.usefixtures("settled"),
+]
 
 # s, for the busiest machine: left alone the runs here go on for a minute; each test prints what it
 # took (wanted: 1 s)
@@ -78,13 +82,6 @@ def front(request, opened):
     notebook.run(PREPARE)
     yield notebook
     notebook.close()
-
-
-@pytest.fixture(autouse=True)
-def settled(front):
-    """A test that failed leaves no cell running for the next test, or for its own second try."""
-    yield
-    front.settle()
 
 
 def timed(front, click, effect, what):

@@ -125,7 +125,7 @@ def window(browser_context):
 def front(server, window, new_page):
     """The notebook with a tool and a question."""
     folder = server.root / "greenhouse"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # a second try of the test makes it again
     (folder / "greenhouse.py").write_text(GREENHOUSE)
     (folder / "drift.json").write_text(json.dumps(TURNS))
     (folder / "policy.yaml").write_text(POLICY)
@@ -141,7 +141,7 @@ def front(server, window, new_page):
 def question(server, window, new_page):
     """The notebook with a question about a frame."""
     folder = server.root / "april"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     shutil.copy(EXAMPLES / "greenhouse" / "readings.csv", folder)
     shutil.copy(EXAMPLES / "scripts" / "which_sensor.yaml", folder)
     yield opened(new_page, window, server, "april/question.ipynb", QUESTION)

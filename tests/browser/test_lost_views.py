@@ -68,14 +68,14 @@ def widgets(nb, cell=1):
     return sum(WIDGET in output.get("data", {}) for output in nb.cells[cell].outputs)
 
 
-def save_at_end(front):
+def save_at_end(front, cell=1):
     """Save once the live view has given its place to the page that stays, and return the notebook.
 
     The view stays for a moment after the end, until its folding cards have come to rest.
     """
     for _ in range(50):
         nb = front.save()
-        if widgets(nb) == 0:
+        if widgets(nb, cell) == 0:
             break
         front.page.wait_for_timeout(200)
     return nb
@@ -94,7 +94,7 @@ def test_a_question_whose_cell_runs_again_is_denied_and_asked_anew(opened, app):
     [[last, _], [first, reasons]] = front.value(RUNS)
     assert (first, last) == ("interrupted", "ok")
     assert "could not be seen any more" in reasons[-1]
-    assert widgets(front.save()) == 0
+    assert widgets(save_at_end(front)) == 0
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -135,7 +135,7 @@ def test_a_cleared_question_is_shown_again_and_can_be_answered(opened, app, ques
     approve(front)
     front.wait(1)
     assert front.value("sent") == ["hello"]
-    assert widgets(front.save()) == 0
+    assert widgets(save_at_end(front)) == 0
 
 
 def test_a_long_run_that_is_cleared_is_shown_again_with_stop(opened):
@@ -172,7 +172,7 @@ def test_a_moved_question_stays_where_it_is(opened):
     assert front.output(0).locator(".jp-OutputArea-child").count() == 1
     assert front.button(0, "■ Stop").count() == 0
     front.shot("moved-end")
-    nb = front.save()
+    nb = save_at_end(front, 0)
     assert widgets(nb, 0) == 0
     assert "That is all." in nb.cells[0].outputs[0].data["text/plain"]
     assert front.value("sent") == ["hello"]

@@ -4,7 +4,11 @@ never without one.
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(240),
+    pytest.mark.usefixtures("settled"),
+]
 CODE = 'town = df.groupby("town")["visitors"].sum()\\ntown.sort_values().plot.barh(title="Visitors by town")'
 SETUP = f"""
 import asyncio, json
@@ -44,12 +48,6 @@ def front(request, opened):
     notebook.wait(0)
     yield notebook
     notebook.close()
-
-
-@pytest.fixture(autouse=True)
-def settled(front):
-    yield
-    front.settle()
 
 
 def sources(front):

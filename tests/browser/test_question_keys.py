@@ -2,7 +2,11 @@
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(240),
+    pytest.mark.usefixtures("settled"),
+]
 
 FRONTS = ["lab", "notebook"]
 PREPARE = """
@@ -30,12 +34,6 @@ def front(request, opened):
     notebook.run(PREPARE)
     yield notebook
     notebook.close()
-
-
-@pytest.fixture(autouse=True)
-def settled(front):
-    yield
-    front.settle()
 
 
 def ask(front, *calls, tab=True):

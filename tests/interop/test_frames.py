@@ -153,3 +153,13 @@ def test_a_spreadsheet_holds_a_frame_and_no_formula(events, tmp_path, columns):
         assert back["ts"][0] == pd.Timestamp("2025-11-21 21:20:00")
     if "args" in back:
         assert '{"x":1}' in set(back["args"])
+
+
+def test_names_of_rows_and_columns_are_no_formulas_in_a_spreadsheet(events, tmp_path):
+    openpyxl = library("openpyxl")
+    frame = to_frame(events)[["type", "seq"]].head(2)
+    frame = frame.set_index(pd.Index(["=1+1", "b"], name="row")).rename(columns={"seq": "=2+2"})
+    frame.to_excel(tmp_path / "x.xlsx")
+    cells = [cell for row in openpyxl.load_workbook(tmp_path / "x.xlsx").active for cell in row]
+    assert not [cell.coordinate for cell in cells if cell.data_type == "f"]
+    assert {"'=1+1", "'=2+2"} <= {cell.value for cell in cells}

@@ -330,6 +330,20 @@ def test_a_variable_that_is_new_or_not_named_makes_no_cell_stale(nb):
     assert replayed(nb)
 
 
+@pytest.mark.parametrize(("effect", "plays"), [("side_effects=True", True), ("", False)])
+def test_what_a_call_with_an_effect_changed_makes_no_record_stale(nb, effect, plays):
+    nb.shell.run_cell(
+        f"from agent_nb import tool\nsent = []\n@tool({effect})\n"
+        "def send(text: str):\n    'Send.'\n    sent.append(text)\n    return str(len(sent))"
+    )
+    model = Asked([calling("send", text="a"), "1", calling("send", text="a"), "2"])
+    line = "-m model -t send --approve auto"
+    nb.cell("Go.", line, model=model)
+    nb.shell.user_ns["sent"] = {"changed": 1}
+    nb.cell("Go.", f"{line} --rerun auto")
+    assert replayed(nb) is plays
+
+
 def test_a_batch_of_both_default_tools_is_replayed(nb, offline):
     turns = [batch(("python", {"code": "a = 2"}), ("add_cell", {"code": "a"})), "Done."]
     nb.cell("Go.", "-m model --approve auto", model=Asked(turns))

@@ -18,7 +18,7 @@ from agent_nb.view.painters import WidgetPainter
 from agent_nb.view.state.fold import RunView
 from agent_nb.view.views import GONE
 from agent_nb.view.widgets import prose as prose_slot
-from agent_nb.view.widgets import root
+from agent_nb.view.widgets import root, slots
 from agent_nb.view.widgets.board import style_sheet
 from agent_nb.view.widgets.keys import KEYS
 
@@ -404,6 +404,25 @@ def test_a_question_of_a_run_inside_has_its_buttons(painter, begun, parent):
     begun(e.Approval(call_id="k", stage="requested", args={"file": "a"}, span="n", parent=parent))
     painter.paint(RunView().extend(begun.seen), 0.0)
     assert {"Approve", "Deny", "Edit"} <= set(labels(painter))
+
+
+def test_a_question_two_runs_deep_has_its_buttons(painter, begun):
+    begun.call("outer", "helper", {"task": "Do it."})
+    begun(e.Node(name="helper", phase="enter", span="n", parent="outer"))
+    begun(e.Call(call_id="mid", name="helper", args={"task": "Go on."}, span="n", parent="outer"))
+    begun(e.Node(name="helper", phase="enter", span="m", parent="mid"))
+    begun(e.Call(call_id="k", name="write", args={"file": "a"}, span="m", parent="mid"))
+    begun(e.Approval(call_id="k", stage="requested", args={"file": "a"}, span="m", parent="mid"))
+    painter.paint(RunView().extend(begun.seen), 0.0)
+    assert {"Approve", "Deny", "Edit"} <= set(labels(painter))
+
+
+def test_a_run_inside_a_call_needs_widgets_only_while_it_asks():
+    line = nodes.Row((nodes.T("a call"),))
+    for asked_for, expected in ((line, False), (nodes.Form((line,)), True)):
+        run = nodes.Fold((line,), (nodes.Panel((nodes.Step("k", nodes.Stack((asked_for,))),)),))
+        assert slots.moves(run) is expected
+        assert slots.moves(nodes.Box((run,))) is expected
 
 
 def test_without_clicks_the_button_says_what_to_use(acts, begun):

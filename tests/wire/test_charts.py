@@ -34,6 +34,8 @@ def test_a_newer_type_of_vega_is_kept_as_one_that_is_drawn(kind, kept):
         (VEGA, {"marks": [{"type": "image", "encode": {"enter": {"url": {"value": ADDRESS}}}}]}),
         (PLOTLY, {"data": [], "layout": {"images": [{"source": ADDRESS}]}}),
         (PLOTLY, {"data": [], "layout": {"images": [{"source": " //stranger.example/a.png"}]}}),
+        (PLOTLY, {"data": [], "layout": {"images": [{"source": "\x01//stranger.example/a.png"}]}}),
+        (PLOTLY, {"data": [], "layout": {"images": [{"source": "ht\ntps://stranger.example"}]}}),
         (PLOTLY, {"data": [], "layout": {"map": {"style": ADDRESS}}}),
         (PLOTLY, {"data": [{"type": "choropleth", "geojson": ADDRESS}], "layout": {}}),
         (PLOTLY, {"data": [], "layout": {"mapbox": {"layers": [{"source": [ADDRESS]}]}}}),

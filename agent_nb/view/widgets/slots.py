@@ -126,8 +126,8 @@ def moves(node: Node) -> bool:
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
-        # a question in a run inside a call stands in a fold without a key
-        return bool(node.key or node.accordion) or any(moves(child) for child in node.body)
+        # a run inside a call stands in a fold without a key, and takes no input unless it asks
+        return bool(node.key or node.accordion) or asks(node)
     if isinstance(node, nodes.Prose):
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
@@ -142,3 +142,20 @@ def moves(node: Node) -> bool:
         | nodes.Editor
         | nodes.Interactive,
     )
+
+
+def asks(node: Node) -> bool:
+    """Return whether a node is a question, or holds one at any depth."""
+    if isinstance(node, nodes.Form):
+        return True
+    if isinstance(node, nodes.Step | nodes.Section):
+        return asks(node.child)
+    if isinstance(node, nodes.Fold):
+        below: tuple[Node, ...] = node.body
+    elif isinstance(node, nodes.Panel):
+        below = node.steps
+    elif isinstance(node, nodes.Stack | nodes.Box):
+        below = node.children
+    else:
+        return False
+    return any(asks(child) for child in below)
