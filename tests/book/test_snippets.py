@@ -100,7 +100,7 @@ def place(tmp_path, monkeypatch, provider):
 
 
 def notebook_of(snippets, replaced):
-    """Return a notebook, and for each cell: the snippet, its text to print, whether in this order."""
+    """Return a notebook, and for each cell its snippet, the text to print, and if in this order."""
     cells, expected = [], []
     for snippet in snippets:
         source = snippet.source()
