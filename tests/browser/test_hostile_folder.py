@@ -3,6 +3,7 @@ is asked about, and a no is a no.
 """
 
 import os
+import shutil
 
 import pytest
 from helpers.hostile_folder import Requests, cells, hostile
@@ -36,6 +37,8 @@ def deny(notebook, index):
 
 def test_nothing_of_the_folder_is_executed_and_its_offers_are_asked_about(requests, opened, server):
     folder, marks = server.root / "hostile", server.folder / "hostile" / "marks"
+    for made in (folder, marks.parent):  # by a first try of this test
+        shutil.rmtree(made, ignore_errors=True)
     folder.mkdir()
     marks.mkdir(parents=True)
     hostile(folder, marks, requests.url)
