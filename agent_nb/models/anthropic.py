@@ -1,18 +1,13 @@
-"""`anthropic/NAME`: models behind Anthropic's Messages API (ANTHROPIC_BASE_URL, or an endpoint of
-the configuration).
+"""`anthropic/NAME`: models behind Anthropic's Messages API.
 
 Why not chat completions: they have no fields for signed thoughts, cache breakpoints and the blocks
 of server tools.
 
 Rules
-- A turn that the server pauses (`pause_turn`, for its own tools) is continued at once, up to
-  `CONTINUES` times, and appears as one answer with the usage of all requests. A `Continued` part
-  precedes each further request, so that the run can stop there.
-- A request carries breakpoints for the provider's cache (`messages_api.breakpoints`), unless the
-  endpoint's `cache` is false.
-- If a model refuses a thinking budget, the request is sent again with an effort, and the model
-  object remembers that. If a server refuses breakpoints, the request is sent again without them,
-  and the process remembers that server.
+- A turn that the server pauses (`pause_turn`) is continued at once, up to `CONTINUES` times, and
+  appears as one answer with the usage of all requests.
+- A `Continued` part precedes each further request, so that the run can stop there.
+- What a model or server refuses (a thinking budget, breakpoints) is not sent to it again.
 """
 
 from __future__ import annotations
@@ -70,9 +65,8 @@ class Anthropic(Remote):
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        paused: list[
-            dict[str, Any]
-        ] = []  # the blocks of the turn so far; the next request sends them back
+        # the blocks of the turn so far; the next request sends them back
+        paused: list[dict[str, Any]] = []
         spent = Usage()  # of the requests so far
         first_call = 0  # index of the first call of the next request
         for number in range(CONTINUES + 1):

@@ -1,30 +1,29 @@
 """The contract of a model: a request in, batches of parts out.
 
-Why: the agent loop works with every provider alike, and other packages may add providers. A
-provider module offers a factory as `provider`: `provider(name, **options) -> Model`.
+Why: the agent loop treats every provider alike, and other packages may add providers: a provider
+module offers a factory `provider(name, **options) -> Model`.
 
 Rules
 - `stream` yields one batch of parts for each chunk that arrived, so nothing is awaited per token.
-- A fault before the first part is raised as ModelError (the loop may retry it); a later one is a
-  Fault part or a ModelError with `retryable=False`, and the stream ends.
+- A fault before the first part is raised as ModelError; the loop may retry it.
+- A later fault is a Fault part or a ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
-- A model may have these members too; "else" says what a run does without one:
-  `start()` returns the model for one run; else the model itself.
-  `named()`, awaited, returns the full name, which only the server may know; else `name`.
-  `identity` is a name that changes with the model, as a script does; else `name`.
-  `vision`: whether it sees pictures; else they are sent until a ModelError says `no_images`.
-  `takes_output(output)`: whether the schema of an answer may be sent; else a tool takes the answer.
-  `takes_tools`: whether a cell offers it tools that its user did not choose; else only if its
+
+Optional members; "else" says what a run does without one:
+- `start()`: the model for one run; else the model itself.
+- `named()`, awaited: the full name, which only the server may know; else `name`.
+- `identity`: a name that changes with the model, as a script does; else `name`.
+- `vision`: whether it sees pictures; else they are sent until a ModelError says `no_images`.
+- `takes_output(output)`: whether an answer's schema may be sent; else a tool takes the answer.
+- `takes_tools`: whether a cell offers it tools that its user did not choose; else only if its
   `dialect` is native.
-  `tariff` says how requests are priced (`tariff`); else the price is unknown.
-  `loading` is the progress of loading weights, `limiter` the limiter of the endpoint
-  (`http.limiter`). `check_dialect(native=…)` raises UsageError for a dialect that the model cannot
-  use. `withheld()` returns the offer of a key that the user has not allowed. `models()`, awaited,
-  lists the server's models. `address` and `access` say where the server is and where the key
+- `tariff`: how requests are priced; else the price is unknown.
+- `loading`: the progress of loading weights. `limiter`: that of the endpoint (`http.limiter`).
+- `check_dialect(native=…)`: raises UsageError for a dialect that the model cannot use.
+- `withheld()`: the offer of a key that the user has not allowed.
+- `models()`, awaited: the models of the server. `address`, `access`: where it is, where its key
   comes from.
-- Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
-  list[Part]`.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Model(Protocol):
 
 
 class Decoder(Protocol):
-    """Turns the bytes of one response body into parts."""
+    """Turns the bytes of one response body into parts, without I/O."""
 
     def feed(self, data: bytes) -> Sequence[Part]:
         """Return the parts that `data` completes."""

@@ -8,11 +8,9 @@ first provider whose key is set, the server of OPENAI_BASE_URL, the embedded mod
 installed; else an error that lists these ways.
 
 Rules
-- `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint;
-  anything else is a UsageError with close names.
-- Choosing uses no network and nothing from the notebook's folder. If OPENAI_BASE_URL names another
-  server, its models are unknown: `openai/*` is chosen, and the server is asked for its first model
-  when a run needs the name (`Remote.named`). A replay never asks.
+- `provider/name` names a provider file, an endpoint of the configuration, or a known endpoint.
+- Choosing uses no network, and nothing from the notebook's folder.
+- `openai/*` stands for the first model of OPENAI_BASE_URL; a run asks for its name, a replay never.
 """
 
 from __future__ import annotations
@@ -202,8 +200,7 @@ def list_prefixes() -> list[str]:
 def _example(head: str) -> str:
     """Return a full name for half a name, as an example.
 
-    A provider gets its default model; a model gets the provider whose default model begins with the
-    same letters (`gpt-5` and `gpt-5-mini`).
+    A model gets the provider whose default model begins alike (`gpt-5` and `gpt-5-mini`).
     """
     defaults = {
         **DEFAULTS,

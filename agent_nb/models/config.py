@@ -35,9 +35,11 @@ AGENT_NB_CONFIG names:
     [endpoints.openai]                  # a provider that is built in needs no base_url
     prices = { input = 1.0, output = 4.0 }
 
-Rules: a mistake in the file is a UsageError that names file and place. A missing file is an error
-only if AGENT_NB_CONFIG names it. A relative path there means another file in every folder: it
-counts once the user has allowed that file (`host.trust`).
+Rules
+- A mistake in the file is a UsageError that names file and place.
+- A missing file is an error only if AGENT_NB_CONFIG names it.
+- A relative AGENT_NB_CONFIG means another file in every folder, so the user must allow that file
+  (`host.trust`).
 """
 
 from __future__ import annotations
@@ -102,10 +104,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def load(cls, *, lenient: bool = False) -> Config:
-        """Return the configuration; an empty one without a file.
+        """Return the configuration; an empty one without a file, or on any fault if `lenient`.
 
         Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user
-        has not allowed it; `lenient` takes an empty one instead.
+        has not allowed it.
         """
         file = cls.path()
         try:

@@ -5,12 +5,11 @@ environment, the system's keyring, Colab's secrets, or a `.env` file (in the cur
 it, up to the repository or the home folder).
 
 Rules
-- A `Key` never shows its value: not in repr, not in a message. `Key.list_sources` names the
-  source of each key.
-- Only keys are read from `.env`: the file of a cloned repository must not redirect them to another
-  address. They count once the user has allowed them for that folder (`host.trust`), because the
-  owner of the key can read the prompts. Their values are redacted, whether they are used or not.
-- Only the keyring is written to, and only on request.
+- A `Key` never shows its value: not in repr, not in a message.
+- Only keys are read from `.env`: a cloned repository must not redirect them to another address.
+- The user allows the keys of a folder's `.env` (`host.trust`): their owner can read the prompts.
+- The values in `.env` are redacted, whether they are used or not.
+- The keyring is written to only on request.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Key(Unpicklable):
 
     @classmethod
     def find_own(cls, provider: str, variables: Iterable[str] | None = None) -> Key | None:
-        """Return the user's own key of a provider, ignoring the folder; otherwise like `find`."""
+        """Return the user's own key of a provider, ignoring `.env`; otherwise like `find`."""
         for value, source in _candidates(provider, _names(provider, variables)):
             if value.strip():
                 return cls(_check(value, source), source)
@@ -199,8 +198,7 @@ def _select(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[s
 def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Return the secret values that a run redacts, by name: `chosen`, or all known here if None.
 
-    Known are the secret variables of the environment and of `.env`, whatever program they are for,
-    and the keys, tokens and headers of this session and its configuration.
+    Known are the secrets of the environment, `.env`, this session and its configuration.
     """
     if chosen is not None:
         return chosen

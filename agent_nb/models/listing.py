@@ -3,10 +3,9 @@
 Why: completion, the doctor and `%agent` show what can be chosen, before any model is used.
 
 Rules
-- The list of providers uses no network and imports no plug-in of another package. A provider with
-  a fault stays in the list and shows it.
-- A server has `SECONDS` to list its models. Its names are hostile text: a name that `-m` could not
-  take is left out.
+- The list of providers uses no network and imports no plug-in of another package.
+- A provider with a fault stays in the list and shows it.
+- A server's names are hostile text: a name that `-m` could not take is left out.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Provider(NamedTuple):
 def list_known_models() -> dict[str, list[str]]:
     """Return each provider, in order, with the models known without asking its server.
 
-    The models are named as `provider/name`. A faulty configuration counts as empty here; the run
-    that uses it reports the fault.
+    The models are named as `provider/name`. A faulty configuration counts as empty.
     """
     endpoints = {**config.KNOWN, **config.Config.load(lenient=True).endpoints}
     models = [
@@ -56,9 +54,7 @@ def list_known_models() -> dict[str, list[str]]:
 
 
 def list_providers() -> list[Provider]:
-    """Return the providers: the configured ones first, then those with a key, those that need none,
-    and the rest.
-    """
+    """Return the providers: configured, then with a key, then those that need none, then others."""
     configured = config.Config.load(lenient=True).endpoints
     names = {*list_plugins("models"), *config.KNOWN, *configured}
     providers = [_describe(name, configured) for name in names]
@@ -91,8 +87,10 @@ def _ask_model(name: str) -> tuple[str, str]:
 
 
 def _rank_access(key: str) -> int:
-    """Return a sort key for where the key of a provider comes from: its index in `_ACCESS`."""
-    return next((n for n, word in enumerate(_ACCESS) if key.startswith(word)), len(_ACCESS))
+    """Return a sort key for where the key of a provider comes from."""
+    return next(
+        (n for n, beginning in enumerate(_ACCESS) if key.startswith(beginning)), len(_ACCESS)
+    )
 
 
 async def list_models(provider: str) -> list[str]:

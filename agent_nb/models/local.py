@@ -1,17 +1,13 @@
-"""`local/smollm2` and `local//path/model.gguf`: a model inside this process, through llama.cpp's
-own OpenAI-compatible server.
+"""`local/smollm2` and `local//path/model.gguf`: a model inside this process.
 
-Why: users can try the product without a key or a network. The server (package `xllamacpp`) answers
-on a loopback port, so decoder, time limits and cancelling are those of any other server.
+Why: users can try the product without a key or a network. llama.cpp's OpenAI-compatible server
+(package `xllamacpp`) answers on a loopback port, so it is read like any other server.
 
 Rules
-- One server per process and weights, started in the background on first use (or by `prepare`),
-  stopped with the process.
-- `Loading` reports the progress. The last step is one call into C++ that holds the interpreter
-  (about a second for the embedded weights), so the file is read beforehand, in visible steps.
-- Only this process may use the server: it requires a random key made at its start.
-- Without `xllamacpp` or the weights: MissingExtra with the exact install line. A file that is not a
-  GGUF model is a UsageError.
+- One server per process and weights, started in the background on first use.
+- The server requires a random key, so only this process can use it.
+- The last step of loading holds the interpreter (about a second), so the file is read beforehand
+  in steps that `Loading` reports.
 - A small model needs guidance: dialect `xml`, few-shot turns, a grammar, temperature 0 and short
   answers unless the settings say otherwise.
 """
@@ -188,9 +184,8 @@ def _serve(path: Path, alias: str, key: str) -> Any:
 def threads() -> int:
     """Return the number of computing threads: all cores but one, at most 8.
 
-    llama.cpp's threads wait for each other in busy loops; if one of them shares its core with a
-    browser or a kernel, all of them crawl (measured on two busy cores: 35 tokens/s with one thread,
-    2 to 6 with two).
+    llama.cpp's threads wait for each other in busy loops: one that shares its core slows all of
+    them (on two busy cores: 35 tokens/s with one thread, 2 to 6 with two).
     """
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2

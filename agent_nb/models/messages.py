@@ -1,11 +1,11 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
-`agent.history` builds messages from events; a dialect writes them in its own form; a model encodes
-them for its provider. These types are the common form that all three share.
+Why: `agent.history` builds messages from events, a dialect rewrites them, a model encodes them for
+its provider. These types are the form that all three share.
 
-Rules: values are frozen. A decoder stores what only its own API understands under the name of that
-API (its `PROVIDER`); the fields and parameters `provider` hold this name. This file imports no
-other file of the package.
+Rules
+- `provider` names the API that alone understands an opaque value: the `PROVIDER` of its decoder.
+- This file imports no other file of the package.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class CallBlock(Block, frozen=True, tag="call"):
 class ResultBlock(Block, frozen=True, tag="result"):
     """The result of a call.
 
-    `content` is the result as text; `value` is the same as a JSON value, for text dialects.
-    `printed` is what the tool printed, for text dialects too; for native calls it is part of
-    `content`. `pictures` are named in `content`.
+    `content` is the result as text, `value` the same as a JSON value for text dialects. `printed`
+    is what the tool printed, for text dialects; for native calls it is part of `content`.
+    `pictures` are named in `content`.
     """
 
     call_id: str
@@ -137,9 +137,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
     `tools` are sent natively only if `native_tools`. `grammar` is an llguidance grammar for models
-    that take one. `output` is the type of the answer, for models that take its schema (`base`).
-    `settings` holds the sampling values under their common names (temperature, seed,
-    max_tokens, stop, reasoning, top_p) and `extra_body` for other fields.
+    that take one. `output` is the type of the answer, for models that take its schema. `settings`:
+    temperature, seed, max_tokens, stop, reasoning, top_p, and `extra_body` for other fields.
     """
 
     messages: tuple[Message, ...]

@@ -1,7 +1,8 @@
 """Which models may run where live runs are forbidden: only scripts, which never vary.
 
-Rules: `Scripted` registers itself in `SCRIPTS`, so that this check imports no provider. Subclasses
-do not count, because their code may call anything.
+Rules
+- `Scripted` registers itself in `SCRIPTS`, so that this check imports no provider.
+- Subclasses do not count, because their code may call anything.
 """
 
 from __future__ import annotations

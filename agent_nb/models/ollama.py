@@ -1,11 +1,10 @@
-"""`ollama/NAME`: a model of a running Ollama server, through its OpenAI-compatible API. It needs no
-key and no setting.
+"""`ollama/NAME`: a model of a running Ollama server, through its OpenAI-compatible API.
 
 Why a provider of its own: Ollama has a variable for its address, in forms that only Ollama uses.
 
-Rules: OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL);
-`0.0.0.0`, an address to listen on but not to call, means this machine. Models that Ollama runs
-itself cost nothing; models that it forwards to its cloud have no known price.
+Rules
+- OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL).
+- Models that Ollama runs itself cost nothing; those of its cloud have no known price.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ def _read_host(host: str) -> str:
     url = urlsplit(host if "//" in host else f"http://{host}")
     default = {"http": 80, "https": 443}.get(url.scheme, PORT) if "//" in host else PORT
     name = url.hostname or "127.0.0.1"
+    # an address to listen on is not one to call
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104  (replaced, not bound)
     return f"{url.scheme}://{f'[{name}]' if ':' in name else name}:{url.port or default}{url.path.rstrip('/')}/v1"
 

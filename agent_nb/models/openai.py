@@ -1,13 +1,10 @@
-"""`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an
-endpoint of the configuration).
+"""`openai/NAME`: chat completions of OpenAI or of any compatible server.
 
 Why one class for all servers: they differ only in a few fields of the request. An error names the
 field that a server does not take, and the request is sent again without it (`_adapt`).
 
 Rules
 - OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
-- A server may refuse `stream_options`, or one of the two names of the token limit (`max_tokens`,
-  `max_completion_tokens`).
 - If a server refuses `tools`, ModelError has the code `no_tools`, and the agent loop decides.
 """
 

@@ -1,11 +1,10 @@
-"""`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
-(OPENAI_BASE_URL).
+"""`openai-responses/NAME`: models behind the Responses API of OpenAI or a compatible server.
 
 Why in addition to `openai`: through this API a model gets its own reasoning back, encrypted, in the
 next turn.
 
-Rule: if a server refuses encrypted reasoning, summaries or pictures in results, the request is sent
-again without them, and the model object remembers that.
+Rule: encrypted reasoning, summaries or pictures in results that a server refuses are left out from
+then on.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """What a model returns, one stream part at a time.
 
-A model decoder turns a chunk of bytes into parts; a dialect turns the text among them into finer
-parts; `agent.turn` turns parts into events. So the rest of the package sees one form of answer,
-whatever a provider sends. Parts have no id, time or run: those belong to events.
+Why: the rest of the package sees one form of answer, whatever a provider sends. A decoder turns
+bytes into parts, a dialect turns text among them into finer parts, `agent.turn` turns them into
+events.
 
-Rules: frozen values; text is a delta (concatenate it), never an accumulation; empty deltas are not
-emitted. Where blocks interleave, `block` is the provider's id of the block ("" if there is only one
-of its kind). This file imports no other file of the package.
+Rules
+- Text is a delta (concatenate it), never an accumulation; empty deltas are not emitted.
+- `block` is the provider's id of the block, "" if there is only one of its kind.
+- This file imports no other file of the package.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Call(Part, frozen=True, tag="call"):
     """A tool call, read to its end.
 
     `args` is the parsed object, `raw_args` the text as written, `call_id` "" if the model sent
-    none. `fault` says why the call must not run (arguments are not an object, a block never
-    closed); it then gets an error result. `incomplete`: it was cut off.
+    none. `fault` says why the call must not run; it then gets an error result. `incomplete`: it was
+    cut off.
     """
 
     name: str
@@ -97,7 +98,7 @@ class Fault(Part, frozen=True, tag="fault"):
 
     `code` is a stable word (`malformed_execute`, `forged_results`, `provider`, `limit` …), `raw`
     the faulty text, `position` its offset in code points from the start of the turn. `feedback`:
-    the model gets it back as an error result it can learn from.
+    the model gets it back as an error result.
     """
 
     code: str
@@ -162,10 +163,7 @@ class Extra(Part, frozen=True, tag="extra"):
 
 
 class Resend(Part, frozen=True, tag="resend"):
-    """A block to send back unchanged in the next turn.
-
-    Such as signed thinking, encrypted reasoning or a server tool's block.
-    """
+    """A block to send back unchanged in the next turn, such as signed thinking."""
 
     provider: str
     payload: Any

@@ -3,11 +3,10 @@
 Why: models scale pictures down themselves, bill by their size, and refuse large ones.
 
 Rules
-- Within the limits a picture is sent as it is, byte for byte. A larger one is scaled down, as PNG;
-  as JPEG where PNG has too many bytes.
+- Within the limits a picture is sent byte for byte; a larger one is scaled down, as PNG, or as JPEG
+  where PNG has too many bytes.
 - Only the first frame of a moving picture that is too large is sent.
-- Scaling needs Pillow, which is optional and imported when it is needed; without it a picture
-  beyond the limits is not sent, and the reason says how to change that.
+- Without Pillow, which is optional, a picture beyond the limits is not sent.
 - Pictures come from strangers: one of more than `LARGEST` pixels is not opened.
 """
 

@@ -3,8 +3,8 @@
 Why: providers report tokens, users think in dollars, and a budget needs prices in advance.
 
 Rules
-- A cost is computed once, when the usage of a request is known, and recorded. A replay computes no
-  costs.
+- A cost is computed once, when the usage of a request is known, and recorded: no replay computes
+  it.
 - Prices by tier or time of day are left to the package `genai-prices` (`tariff`).
 """
 
@@ -24,10 +24,7 @@ MILLION = 1_000_000
 
 
 def format_dollars(dollars: float) -> str:
-    """Return dollars for a message: `$0.10`, `$0.005`, `$0.00001`.
-
-    From $0.10 on with two decimals, less with up to six significant digits.
-    """
+    """Return dollars for a message: `$0.10`, `$0.005`, `$0.00001`."""
     return f"${dollars:.2f}" if dollars >= 0.1 else f"${Decimal(f'{dollars:g}'):f}"
 
 
@@ -82,8 +79,8 @@ FREE = Prices(input=0.0, output=0.0)
 def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
     """Return an endpoint's `prices` as a table by pattern of model names.
 
-    The configuration writes either such a table, or the plain numbers of `Prices` for every model
-    (pattern `*`). Raises ValueError if it mixes both, or a price is missing.
+    The configuration writes such a table, or the numbers of `Prices` for every model (`*`). Raises
+    ValueError if it mixes both, or a price is missing.
     """
     tables = {pattern: price for pattern, price in prices.items() if isinstance(price, Prices)}
     if len(tables) == len(prices):

@@ -2,7 +2,7 @@
 
 Why checked here: a mistake in a script should fail when the model is chosen, not in a later turn.
 
-Rule: a fault of a script is a UsageError that names the file, the turn and the line, if known.
+Rule: a fault is a UsageError that names the file, the turn and the line, if known.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Why apart from `scripted`: the reader of script files (`script_file`) needs them too.
 
-Rules: values are frozen. An unknown key of a turn is an error, so that a mistyped key is noticed.
+Rule: an unknown key of a turn is an error, so that a mistyped key is noticed.
 """
 
 from __future__ import annotations

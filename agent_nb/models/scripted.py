@@ -22,11 +22,8 @@ and `cases`: a list of `{when: TEXT, turns: […]}`, for the runs whose prompt h
 first case that fits plays; without one, the `turns` of the script.
 
 Rules
-- The k-th request gets the k-th turn. `start()` returns the same script from its first turn: the
-  loop calls it once per run, so every run (a rerun, a sub-agent, two at once) begins at the
-  first turn.
+- The k-th request of a run gets the k-th turn; `start()` returns the script for one run.
 - A failed request consumes its turn; a retry gets the next one.
-- Running out of turns is a ModelError with code `script`.
 - A wrong script is a UsageError that names the file, the case and turn, and the line if possible.
 """
 

@@ -11,8 +11,7 @@ translates them.
 | reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
 | extra_body | an object merged into the request unchanged |
 
-Rules: an unknown name is a UsageError that lists the known names; a value of the wrong type is a
-UsageError that names the setting. Pure functions.
+Rule: an unknown name, or a value of the wrong type, is a UsageError.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_effort(reasoning: str | int | bool) -> str:
-    """Return the effort that a reasoning setting asks for.
-
-    For a number of tokens it is the lowest effort that allows so many.
-    """
+    """Return the effort for a reasoning setting; for tokens, the lowest that allows so many."""
     if isinstance(reasoning, str):
         return reasoning
     if isinstance(reasoning, bool):

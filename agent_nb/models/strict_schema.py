@@ -5,11 +5,9 @@ an invalid answer.
 
 Rules
 - Every object is closed and all its members are required: the model fills in every field.
-- `OPENAI`: every document that is valid under the strict schema is valid under the original. If
-  that cannot be ensured, a schema has no strict form.
-- `ANTHROPIC`: the API takes no bounds and patterns. They become words of the description, and the
-  answer is validated afterwards. Recursive schemas have no strict form.
-- Open objects (`dict[str, int]`), tuples and schemas without a type have no strict form.
+- `OPENAI`: each document that is valid under the strict schema is valid under the original.
+- `ANTHROPIC`: bounds and patterns become words of the description; the answer is validated later.
+- A schema for which this cannot be ensured (open objects, tuples, no type) has no strict form.
 """
 
 from __future__ import annotations
@@ -44,9 +42,8 @@ _READ = frozenset(
 class Rules(msgspec.Struct, frozen=True):
     """The subset of one provider.
 
-    `bounds`: the keywords of bounds that the provider takes. `worded`: other bounds become words of
-    the description; else a schema with them has no strict form. `recursive`: recursive schemas may
-    be sent.
+    `bounds`: keywords that it takes. `worded`: other bounds become words of the description, else
+    a schema with them has no strict form. `recursive`: whether recursive schemas may be sent.
     """
 
     bounds: frozenset[str]
@@ -226,21 +223,16 @@ def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
 
 
 def _list_references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"].removeprefix("#/$defs/")
-        for inner in schema.values():
-            yield from _list_references(inner)
-    elif isinstance(schema, list):
-        for inner in schema:
-            yield from _list_references(inner)
+    for mapping in _objects(schema):
+        if isinstance(mapping.get("$ref"), str):
+            yield mapping["$ref"].removeprefix("#/$defs/")
 
 
 def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield each mapping in `schema`, itself first."""
     if isinstance(schema, Mapping):
         yield schema
-        for inner in schema.values():
-            yield from _objects(inner)
-    elif isinstance(schema, list):
-        for inner in schema:
-            yield from _objects(inner)
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for member in schema:
+            yield from _objects(member)

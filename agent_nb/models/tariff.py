@@ -3,12 +3,10 @@
 Why: a budget limits a run only if the cost of its requests will be known.
 
 Rules
-- The table `prices` of the configuration comes first, then what the model says of itself in its
-  optional attribute `tariff`; a model without either has no known price.
+- The table `prices` of the configuration comes first, then the model's attribute `tariff`.
 - A cost that the provider reports with an answer replaces a computed one (`reports`).
 - The package `genai-prices` (extra `prices`) is asked only about official hosts, because the same
-  model may have another price elsewhere. It is imported when first needed. Only the data of the
-  installed version count: nothing is downloaded.
+  model may have another price elsewhere. Nothing is downloaded.
 - An unknown price is None, never 0.
 """
 
@@ -64,9 +62,8 @@ class _OneToken(msgspec.Struct, frozen=True):
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     """How the requests to one model are priced.
 
-    `prices`: from the configuration, or None. `provider`: the id of the provider in genai-prices
-    ("" for hosts that are not official); `model`: the provider's name for the model. `reports`: the
-    provider reports the cost of every answer.
+    `prices`: from the configuration. `provider`: its id in genai-prices, "" for hosts that are not
+    official. `model`: the provider's name for the model. `reports`: the provider reports each cost.
     """
 
     model: str = ""

@@ -1,17 +1,14 @@
 """Assemble native tool calls from fragments, whatever a provider leaves out.
 
 Why: compatible servers disagree on how a call is split. Some send no index, some the same index for
-every call, some repeat the name or invent a new id with every fragment. One set of rules reads them
-all.
+every call, some repeat the name or invent a new id with every fragment.
 
 Rules
-- A fragment belongs to the call of its index; without an index to the call of its id; without both
-  to the last call.
+- A fragment belongs to the call of its index, else to the call of its id, else to the last call.
 - A fragment begins a new call if it has another id *and* a name, or a name after the arguments are
   complete.
 - Our own `index` counts the calls in order of first appearance.
 - A call whose arguments are not a JSON object is still a Call, with a `fault` that says why.
-  Nothing raises.
 """
 
 from __future__ import annotations
@@ -129,7 +126,7 @@ class CallTable:
         return [slot.close(broken) for slot in self._slots if not slot.done]
 
     def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:
-        """Return the call that a fragment continues, None for a new call; see the rules."""
+        """Return the call that a fragment continues, None for a new call."""
         if index is not None:
             slot = self._by_index.get(index)
             return None if slot is None or _begins_call(slot, call_id, name) else slot

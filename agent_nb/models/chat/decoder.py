@@ -1,18 +1,16 @@
 """Chat completions (`/v1/chat/completions`) of any compatible server: response bytes in, parts out.
 
 Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`,
-`reasoning`, `reasoning_details` or in a list of content; calls in fragments (see `calls`); usage in
-the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle of a stream. Some
-servers end with `[DONE]`, others do not.
+`reasoning`, `reasoning_details` or in a list of content; usage in the last chunk, in every chunk,
+in `x_groq` or not at all; errors in the middle of a stream. Only some servers end with `[DONE]`.
 
 Rules
-- A decoder reads one response. `feed` and `close` never raise; a fault becomes a Fault, the last
-  part of its chunk.
+- `feed` and `close` never raise; a fault becomes a Fault, the last part of its chunk.
 - Reasoning that a server sends twice (as text and as details) is passed on once.
-- Some servers want their reasoning back with the next request. The first Thought names the field
-  that it came in (`opaque`); `reasoning_details` and further fields of calls become a Resend.
+- What a server wants back with the next request travels as `opaque` of the first Thought (the
+  field that reasoning came in) or as a Resend.
 - Unknown fields become Extra parts (`extras`).
-- A call is complete when the server says so; after a cut it is closed as incomplete, with a fault.
+- After a cut, open calls are closed as incomplete, with a fault.
 """
 
 from __future__ import annotations
@@ -58,16 +56,13 @@ class ChatDecoder(FrameDecoder):
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has come: its usage may still follow.
-
-        `[DONE]`, a reason to finish, or a chunk with only the usage shows that.
-        """
+        """Whether the whole answer has come: its usage may still follow."""
         return self.done or bool(self._reason) or self._usage_came
 
     def _finish(self, out: list[Part]) -> None:
-        """End the body: emit what was held back, and the open calls.
+        """Emit what was held back, and the open calls.
 
-        Open calls are incomplete if the stream broke off or the token limit was reached.
+        They are incomplete if the stream broke off or the token limit was reached.
         """
         self._release(out)
         broken = "" if self.complete and not self.failed else CUT
@@ -260,7 +255,7 @@ class ChatDecoder(FrameDecoder):
     def _emit_finish(self, reason: str, out: list[Part]) -> None:
         """Emit the reason, and before it the calls if all are complete.
 
-        Otherwise they stay open until the body ends: some servers send fragments after the reason.
+        Other calls stay open until the body ends: some servers send fragments after the reason.
         """
         complete_calls = self._calls.finish()
         if complete_calls:

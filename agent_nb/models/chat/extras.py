@@ -2,9 +2,8 @@
 
 Why: servers add fields of their own (citations, safety ratings), and a record should keep them.
 
-Rules: a scalar is kept when it first appears, an object or list also whenever it changes, `MOST`
-times at most. Fields that the decoder reads, and the protocol's bookkeeping (`KNOWN`), are not
-kept.
+Rule: a scalar is kept when it first appears, an object or list whenever it changes, at most `MOST`
+times.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The fast path for plain chunks, which nearly all chunks of a chat completion are.
 
 Why: each token brings one piece of text, reasoning or arguments, and bookkeeping. A strict type
-reads it in a third of the time, without building the rest of the object. Any other chunk (an
-unknown field, usage, an end, an id) is refused here and takes the general path, so nothing is lost.
+reads it in a third of the time. Any other chunk (an unknown field, usage, an end, an id) is refused
+here and takes the general path.
 
-Rules
-- `read_plain_choice` never raises; None means that the chunk is not plain.
-- A field of type None must be null or missing: any value of it makes the chunk not plain.
+Rule: a field of type None must be null or missing: any value of it makes the chunk not plain.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ _decode = msgspec.json.Decoder(Chunk).decode
 
 
 def read_plain_choice(data: str) -> Choice | None:
-    """Return the choice of a plain chunk, or None."""
+    """Return the choice of a plain chunk, None for any other; never raises."""
     try:
         return _decode(data).choices[0]
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):

@@ -1,11 +1,9 @@
-"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments,
-assembled to be sent back.
+"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning, put together again.
 
 Why: behind a router, Claude, Gemini and GPT reject the next request, or lose their reasoning,
 unless it is sent back unchanged after a tool call.
 
-Rules: fragments of one index and type (and id, if they have encrypted `data`) are one item; their
-`text`, `summary` and `data` are joined, every other field keeps its last non-empty value.
+Rule: fragments of one index and type (and id, if they have encrypted `data`) are one item.
 """
 
 from __future__ import annotations

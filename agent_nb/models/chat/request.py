@@ -1,15 +1,11 @@
 """Encode a request for chat completions.
 
-Why apart from the decoder: requests and answers change for different reasons, and encoding is a
-pure function of the request.
-
 Rules
-- Messages keep their order; results become `tool` messages, one per call. A failed result says so
-  in its text, as the API has no flag for it. One user message after the last result holds the
-  pictures of the batch.
-- Blocks of other providers (`OpaqueBlock`, `ThoughtBlock.opaque`) are left out.
-- Reasoning goes back only with a message that calls tools, under the field it came in: servers want
-  it there, and some refuse it elsewhere.
+- Results become `tool` messages, one per call; one user message after them holds their pictures.
+- A failed result says so in its text, as the API has no flag for it.
+- Blocks of other providers are left out.
+- Reasoning goes back only with a message that calls tools, under the field it came in: some servers
+  refuse it elsewhere.
 - `extra_body` comes last and wins.
 """
 
@@ -51,8 +47,8 @@ def encode(
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `grammar`: the server takes a grammar. `router`: it speaks OpenRouter's `reasoning`. `usage`:
-    ask for usage. `limit`: the name of the token limit.
+    `grammar`: the server takes a grammar. `router`: it reads OpenRouter's `reasoning`. `usage`: ask
+    for usage. `limit`: the name of the token limit.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -111,7 +107,7 @@ def _encode_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
 
 
 def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Yield the messages of the API; see the rules for results and their pictures."""
+    """Yield the messages of the API."""
     for message in history:
         if message.role == "assistant":
             yield _encode_assistant(message)

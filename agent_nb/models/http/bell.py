@@ -2,8 +2,9 @@
 
 Why: an `asyncio` future belongs to one loop, and the tasks that wait for an endpoint run in many.
 
-Rules: ringing the bell of a closed loop does nothing; a ring while no task waits ends the next wait
-at once.
+Rules
+- Ringing the bell of a closed loop does nothing.
+- A ring while no task waits ends the next wait at once.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """A response body as frames, whatever form the server chose.
 
 Why: a server that is asked for an event stream may also answer with one JSON object, with JSON
-lines, with a web page, or with nothing. The first bytes decide which decoding applies. The decoders
-of all providers read a body through this class.
+lines, with a web page, or with nothing. The first bytes decide which decoding applies.
 
 Rules
-- `feed` returns the frames that a chunk completes; a JSON body is held back, and `close` returns it
-  as frames without an event name.
-- A body that is neither an event stream nor JSON is a Fault with the code `garbage` (or `empty`).
-  The Fault shows the beginning of the body and says what to check.
-- No I/O; the size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
+- A JSON body is held back until `close`, which returns it as frames without an event name.
+- A body that is neither an event stream nor JSON is a Fault `garbage` (or `empty`).
+- Size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
 """
 
 from __future__ import annotations

@@ -5,14 +5,10 @@ A `transport` reaches one server; `connections` holds the transports of an event
 
 Rules
 - A client left open is closed when its event loop ends.
-- Certificates are checked against the first of SSL_CERT_FILE, REQUESTS_CA_BUNDLE and SSL_CERT_DIR
-  that is set, else against those of httpx; TLS errors name the variables.
-- There are three time limits, in seconds: to connect, to the first byte of the answer, and between
-  two bytes. No request waits for a free connection.
-- Compression is not requested; compressed answers are decoded in pieces all the same
-  (`wire.compression`), error bodies too.
-- Leaving `post` closes the connection at once. Redirects are not followed, so a key reaches no
-  other host.
+- Time limits hold for connecting, the first byte of the answer, and each pause between two bytes.
+- Compression is not requested; compressed answers are decoded all the same (`wire.compression`).
+- Leaving `post` closes the connection at once.
+- Redirects are not followed, so a key reaches no other host.
 - Every fault is a ModelError without a secret in it.
 """
 
@@ -183,7 +179,7 @@ def checked_url(url: str) -> str:
 
 
 def certificates() -> ssl.SSLContext:
-    """Return the TLS context of the environment.
+    """Return the TLS context of the environment, else of httpx.
 
     Raises UsageError if a variable names unreadable certificates.
     """

@@ -1,15 +1,12 @@
 """The connections of one model in one event loop: as many as there are requests at once.
 
-Why: a connection pool, as in httpx, examines all its connections for each request; with a hundred
-of them that costs many times the rest of the request. Here a request takes a free connection
-without a search, and a map has no pool size to set: a connection is made when none is free.
+Why: a pool as in httpx examines all its connections for each request; with a hundred of them that
+costs many times the rest of the request. Here a request takes a free connection without a search.
 
 Rules
-- Each connection is a transport (`transport`). A request takes the free one that was used last, or
-  a new one. So no request waits for a connection, and successive runs share one.
+- A request takes the free transport that was used last, or a new one, and never waits for one.
 - A transport that stays free for `KEEP` seconds is closed, except the last one; all are closed when
   the event loop ends.
-- The limit of open files is raised as needed (`open_files`).
 """
 
 from __future__ import annotations

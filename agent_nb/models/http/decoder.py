@@ -1,18 +1,14 @@
-"""The base of all decoders: it splits a body into frames, reports at most one fault for an answer,
-and closes an answer that breaks off.
+"""The base of all decoders: splits a body into frames, and closes an answer that breaks off.
 
 Why: providers differ in the content of a frame. Finding frames, wording errors and handling a cut
 are the same for all.
 
 Rules
-- `feed` and `close` never raise; a fault becomes a Fault part, one per answer, after everything
-  that was held back.
+- `feed` and `close` never raise. An answer has at most one Fault part, after everything held back.
 - `close` before the proper end closes open blocks as incomplete and adds a Fault `cut`.
-- Bytes after the end (`done`) are discarded, in whatever pieces they come. An answer is `complete`
-  from its reason to finish on: until the end, usage and errors are still read, and unreadable
-  frames are skipped.
-- Subclasses implement `_frame` (or the table `events`), `_finish`, and `_release` if they hold
-  something back.
+- Bytes after the end (`done`) are discarded.
+- An answer with a reason to finish is `complete`: until the end, usage and errors are still read,
+  and unreadable frames are skipped.
 """
 
 from __future__ import annotations
@@ -34,8 +30,8 @@ CUT = "The stream broke off before the answer was complete."
 class FrameDecoder(ABC):
     """Decodes one response from its frames; `status` is its HTTP status.
 
-    `done`: the answer has ended; `failed`: its one fault was emitted. The methods append parts to
-    `out`.
+    `done`: the answer has ended; `failed`: its one fault was emitted. Subclasses implement `_frame`
+    (or the table `events`), `_finish`, and `_release`; methods append parts to `out`.
     """
 
     def __init__(self, status: int = 200) -> None:

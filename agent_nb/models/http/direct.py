@@ -4,9 +4,9 @@ Why beside httpx: for each request the client and the pool of httpx build object
 With a hundred rows at once that doubles the cost of a request.
 
 Rules
-- One request at a time. A connection that was free for `EXPIRY` seconds, whose last answer was not
-  read to its end, or on which anything arrived since, is not used again: what arrived would be
-  taken for the next answer. (What arrives once a request is sent cannot be told from its answer.)
+- One request at a time.
+- A connection on which anything arrived since its last answer is not used again: it would be taken
+  for the next answer. The same holds after `EXPIRY` idle seconds or an answer not read to its end.
 - Faults are the exceptions of httpx, so `network_errors` words them for both transports.
 """
 

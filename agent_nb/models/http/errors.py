@@ -4,10 +4,8 @@ Why: providers report the same few faults (no key, no such model, too many reque
 many shapes; the user should read the reason and the remedy, not a body of JSON.
 
 Rules
-- Pure functions from status, headers and body to ModelError.
-- A message never holds a secret: the values in `secrets`, and anything that looks like a key or a
-  half-masked key, are blotted out.
-- A message quotes at most `WORDS` characters of the server; a web page is only reported as such.
+- Secrets, and whatever looks like a key or a half-masked key, are blotted out of each message.
+- A message quotes at most `WORDS` characters of the server, and no web page.
 """
 
 from __future__ import annotations
@@ -49,11 +47,10 @@ _NO_IMAGES = (
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """The server that was asked, for the wording of faults.
+    """The server of a request, for the wording of faults.
 
-    Provider and model are as the user writes them, `variable` names the variable of the key.
-    `withheld`: a sentence about a key that the folder offers and the user has not allowed, or "".
-    `secrets` are blotted out of every message.
+    `variable`: the variable of the key. `withheld`: a sentence about a key that the folder offers
+    and the user has not allowed, or "". `secrets` are blotted out of every message.
     """
 
     provider: str = ""
@@ -108,10 +105,7 @@ def not_json(data: str) -> Fault:
 
 
 def error_words(value: Any, depth: int = 16) -> str:
-    """Return the message of an error in any of the usual shapes, as one text.
-
-    The search goes at most `depth` objects and lists deep.
-    """
+    """Return the message of an error in any usual shape, at most `depth` objects and lists deep."""
     if isinstance(value, str):
         return value.strip()
     if not isinstance(value, dict | list) or not depth:
@@ -126,16 +120,16 @@ def error_words(value: Any, depth: int = 16) -> str:
 
 
 def _with_origin(message: str, value: dict[str, Any]) -> str:
-    """Add the upstream provider's own words, which routers hide in `metadata.raw`."""
+    """Add the upstream provider's message, which routers hide in `metadata.raw`."""
     metadata = value.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if not isinstance(raw, str) or not raw or raw in message:
         return message
     try:
-        inner = error_words(error_object(lenient_loads(raw))) or raw
+        upstream = error_words(error_object(lenient_loads(raw))) or raw
     except ValueError:
-        inner = raw
-    return f"{message}: {inner[:WORDS]}"
+        upstream = raw
+    return f"{message}: {upstream[:WORDS]}"
 
 
 def body_words(body: bytes) -> str:

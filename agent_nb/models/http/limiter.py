@@ -1,25 +1,18 @@
 """Requests per minute and requests at once, one limiter per endpoint and process.
 
 Why: each cell has its own event loop and each agent its own connections, but a provider counts
-all their requests together. Without a shared limiter, ten sub-agents that start at once get ten
-refusals. With it, one refusal of a row makes the other rows of a map wait.
+all their requests together. With a shared limiter, one refusal makes all of them wait.
 
 Rules
-- First come, first served, over all agents, sub-agents, rows, retries, threads and event loops.
-- A request waits for a slot before it is sent, and leaves the slot when its answer is over or given
-  up. A run that stops while it waits leaves the queue.
+- First come, first served, over all agents, rows, retries, threads and event loops.
 - Limits come from the configuration, and from maps while they run (`tightened`): the strictest
   holds.
 - A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
-  model; `places` says for how long. The run of the refused request retries it (`retry`); the run
-  and the endpoint wait at the same time. If several requests share one refusal, only the first
-  counts as an attempt of its run (`ModelError.shared`).
-- A limiter belongs to no event loop: a waiting request asks again, the first in line often, others
-  seldom. A slot that becomes free wakes the next request at once (`bell`). A request that
-  stops asking, because its loop is blocked or gone, does not hold up the others; it keeps its turn.
-  A slot whose owner was garbage-collected is free again.
-- A model without a `limiter`, such as one of another package, is limited under its name while a map
-  tightens it.
+  model; `places` says for how long. The run of the refused request retries it (`retry`).
+- If several requests share one refusal, only the first counts as an attempt of its run.
+- A limiter belongs to no event loop: a waiting request asks again, or its `bell` rings.
+- A request that stops asking keeps its turn and does not hold up the others.
+- The slot of a request that was garbage-collected is free again.
 """
 
 from __future__ import annotations
@@ -194,8 +187,7 @@ class Limiter:
     async def wait_for_slot(model: Any, report: Report) -> AsyncGenerator[None, None]:
         """Wait for a slot at a model without a limiter of its own, if a map limits it.
 
-        A model with its own limiter waits by itself, within the block. Either way `report` gets a
-        text when a wait exceeds `VISIBLE` seconds, and "" when the wait ends.
+        `report` gets a text when any wait in the block exceeds `VISIBLE` seconds, then "".
         """
         with report_waits(report):
             limiter = _by_name.get(str(getattr(model, "name", "")))

@@ -1,17 +1,15 @@
 """One TCP connection, with TLS or without, as httpcore reads and writes it.
 
 Why not httpcore's own streams: a server may refuse a large body before it has read all of it, and
-close the connection. With httpcore the caller then sees a broken connection. Here writing stops
-when an answer arrives, and the answer is read before the error that follows it, so the caller sees
-the refusal. It also takes a third less time than httpcore's stream over anyio.
+close the connection. Here writing stops when an answer arrives, so the caller sees the refusal
+instead of a broken connection. It also takes a third less time.
 
 Rules
-- If data or the end of the stream arrive before a second request on a connection, they are not the
-  answer to it: the connection counts as unavailable, and nothing is sent. Before the first request
-  they may be its answer, because a server that is full refuses at once.
+- What arrives between an answer and the next request is not that request's answer: the connection
+  then counts as unavailable, and nothing is sent.
+- Before the first request it may be its answer: a server that is full refuses at once.
 - Data that are still in the socket, where the event loop has not read them, count as arrived.
 - An interim response (1xx) does not end the request: writing goes on.
-- A connection is closed at once; nothing is flushed.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ _ERRNO = re.compile(r"\[Errno (\d+)\]").search
 class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     """An open connection: asyncio calls it as a protocol, httpcore as a stream.
 
-    Its methods for httpcore raise exceptions of httpcore. Timeouts are in seconds.
+    The methods for httpcore raise its exceptions; timeouts are in seconds.
     """
 
     _transport: asyncio.Transport
@@ -161,7 +159,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._change = None
 
     def _wake(self) -> None:
-        """End the wait of `_wait_for_change`, if there is one."""
+        """End the wait of `_wait_for_change`, if any."""
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 

@@ -3,7 +3,7 @@
 Why: "All connection attempts failed" does not help. A proxy, a certificate, the limit of open files
 and a server that does not run each need another remedy.
 
-Rules: no message holds a secret; `retryable` is set where a second attempt may succeed.
+Rule: no message holds a secret.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _find_system_error(error: BaseException | None) -> OSError | None:
         if isinstance(error, OSError) and error.strerror:
             last = error
         # happy eyeballs: the errors of all addresses in one group
-        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
-        error = inner or error.__cause__ or error.__context__
+        first = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
+        error = first or error.__cause__ or error.__context__
     return last
 
 

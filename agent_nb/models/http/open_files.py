@@ -3,8 +3,7 @@
 Why: a thousand answers at once need a thousand connections. Many systems give a process a limit of
 1,024 open files, which it may raise by itself.
 
-Rules: the limit is only raised, as far as the system allows. Systems without one (Windows) are left
-alone.
+Rule: the limit is only raised, as far as the system allows; Windows has none.
 """
 
 from __future__ import annotations

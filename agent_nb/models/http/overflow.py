@@ -1,11 +1,9 @@
 """Recognise a request that is too long for its model, by the provider's words.
 
-Why: it is the one refusal that a shorter request can fix, and every server words it differently
-(OpenAI and compatible servers, Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI,
-TGI …).
+Why: it is the one refusal that a shorter request can fix, and every server words it differently.
 
-Rules: pure functions. Only the words count: the HTTP status differs between servers, and an error
-within a stream has none.
+Rule: only the words count: the HTTP status differs between servers, and an error within a stream
+has none.
 """
 
 from __future__ import annotations

@@ -5,19 +5,16 @@ test. Every method takes the time `now` in seconds, and `limiter` holds the lock
 
 Rules
 - A request draws a ticket (`join`), asks until it may enter (`enter`), and leaves (`leave`).
-- First come, first served. A ticket that stops asking does not hold up the others, and keeps its
-  turn for when it asks again.
-- The window slides: in any `WINDOW` seconds at most `rpm` requests begin. A request counts from
-  when its answer begins, so the server, which counts arrivals, never counts more.
-- A lane holds the requests to one model, because providers limit each model by itself. A refusal
-  closes its lane for as long as the server asks (`Retry-After`), else for a delay of `retry.BUSY`:
-  the next delay after each refusal, the first again after an answer. Other lanes stay open.
-- When a lane opens again, half as many requests as before may be under way at once, and one more
-  after each round of answers. An empty lane forgets this `MEMORY` seconds after it opened.
-- Requests that are under way when their lane closes are often refused too. Only the refusal that
-  closed the lane counts ("first"); the others are "shared".
-- After more refusals in a row than `retry.BUSY` has delays, the lane is given up: refusals no
-  longer close it and are "final", until a request is answered.
+- First come, first served; a ticket that stops asking keeps its turn but lets others pass.
+- In any `WINDOW` seconds at most `rpm` requests begin. A request counts from when its answer
+  begins, so the server, which counts arrivals, never counts more.
+- A lane holds the requests to one model, because providers limit each model by itself.
+- A refusal closes its lane for as long as the server asks, else for the next delay of `retry.BUSY`.
+- A lane that opens again admits half as many requests at once, and one more after each round of
+  answers; an empty lane forgets this after `MEMORY` seconds.
+- Requests under way when their lane closes are often refused too: their refusals are "shared".
+- After more refusals in a row than `retry.BUSY` has delays, each is "final" until a request is
+  answered, and the lane stays open.
 """
 
 from __future__ import annotations
@@ -157,9 +154,9 @@ class Places:
         return None if self._full or self._window_wait(now) > 0 else self._first(now)
 
     def reason(self, ticket: int, now: float) -> str:
-        """Return in words what a waiting ticket waits for; limits as in the configuration."""
-        if (rest := self._lane_of[ticket].shut_until - now) > 0:
-            return f"it refuses requests for {max(1, math.ceil(rest))} s"
+        """Return in words why a ticket waits; limits as in the configuration."""
+        if (seconds := self._lane_of[ticket].shut_until - now) > 0:
+            return f"it refuses requests for {max(1, math.ceil(seconds))} s"
         if self._window_wait(now) > 0:
             return f"rpm {self.rpm}"
         return f"concurrency {self.concurrency}" if self._full else "it refused requests before"

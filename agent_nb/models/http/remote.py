@@ -4,16 +4,10 @@ Why: providers differ in how requests and answers are written, and in little els
 class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
 
 Rules
-- The key is looked up for each request, so one set later is found; a missing key where one is
-  required is a ModelError `no_key`.
+- The key is looked up for each request, so one set later is found.
 - Each model object has its own connections (`Http`), and holds no state of a stream.
-- If a server refuses a field that the user did not ask for, the request is sent again without it,
-  and the object remembers that.
-- If a server refuses the schema of an answer, ModelError has the code `no_schema`. The object does
-  not send this schema again, and no schema at all if the server says that it takes none.
-- The error for an unknown model (404) lists models with similar names.
-- The model `*` stands for the first chat model that the server lists; the server is asked once,
-  when the name is first needed.
+- A field or schema that the server refused is not sent again by this object.
+- The model `*` stands for the first chat model that the server lists.
 """
 
 from __future__ import annotations
@@ -71,13 +65,12 @@ _IMAGES = (b'"type":"image', b'"type":"input_image"')
 
 @dataclass(frozen=True, kw_only=True, repr=False)  # a header may be a secret
 class RemoteOptions:
-    """How a model behind HTTP is reached, and what its endpoint says of it.
+    """How a model behind HTTP is reached, and the settings of its endpoint.
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
-    `label`), `variables` names where that key may be, `needs_key` says whether it is required.
-    `prices`, `rpm` and `concurrency` (`limiter`) are set by the endpoint. `cache`: whether requests
-    mark what the provider may cache. `vision`: whether the model sees pictures (None: unknown).
-    `dialect`: "" stands for the default of the provider's class. `context`: tokens, 0 if unknown.
+    `label`), `variables` the variables that may hold this key. `cache`: whether requests mark what
+    the provider may cache. `vision`: None if unknown. `dialect`: "" stands for that of the
+    provider's class. `context`: tokens, 0 if unknown.
     """
 
     base_url: str
@@ -99,9 +92,8 @@ class RemoteOptions:
 class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    The class attributes are a provider's: its `dialect`, whether it takes a `grammar`, whether its
-    models need few-shot turns (`shots`), the paths below the base URL, and the statuses by which
-    its servers refuse a request for an unknown field (`refusals`).
+    The class attributes are the provider's. `shots`: its models need few-shot turns. `refusals`:
+    statuses by which its servers refuse an unknown field.
     """
 
     dialect = "native"
@@ -253,10 +245,7 @@ class Remote(Unpicklable):
         return key
 
     def withheld(self) -> Offer | None:
-        """Return the folder's offer of a key (in `.env`) that the user has not allowed yet.
-
-        None if there is none, or the user has a key of their own.
-        """
+        """Return the folder's offer of a key in `.env` that the user lacks and has not allowed."""
         return Key.find_withheld_offer(self._key_of, self._variables)
 
     def _make_peer(self, key: Key | None) -> Peer:
@@ -277,8 +266,9 @@ class Remote(Unpicklable):
         body_of: Callable[[], Mapping[str, Any]],
         decoder_of: Callable[[int], StreamDecoder],
     ) -> AsyncGenerator[Sequence[Part], None]:
-        """Send a request and yield the parts of its answer; repeat it, twice at most, without what
-        the server refuses. Raises ModelError.
+        """Send a request and yield the parts of its answer. Raises ModelError.
+
+        Repeats it, at most twice, without what the server refuses.
         """
         await self.named()
         for last in (False, False, True):  # each repetition drops another refused field

@@ -2,7 +2,7 @@
 
 Why apart from `client`: reading an answer has limits of its own, for time, size and compression.
 
-Rules: every fault is a ModelError; `Http.post` closes the response, whether it was read or not.
+Rule: every fault is a ModelError.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
 class Reply:
     """An answer in progress: status, headers (names in lower case), bytes as they arrive.
 
-    `deadline`: when the first byte must have come, by the clock of the event loop; `host`: for the
-    wording of faults.
+    `deadline`: when the first byte must have come, by the event loop's clock; `host`: for faults.
     """
 
     def __init__(self, response: Response, timeouts: Timeouts, deadline: float, host: str) -> None:

@@ -1,18 +1,15 @@
 """When a failed model request is worth another try, and how long to wait before it.
 
-Why: providers refuse under load and connections break. Nearly all such failures end within seconds,
-a rate limit within a minute. The agent loop asks here, so all providers are retried by one rule.
+Why: nearly all failures under load end within seconds, a rate limit within a minute. The agent loop
+asks here, so all providers are retried by one rule.
 
 Rules
 - Only a ModelError marked `retryable` is retried, and only before the first part (the loop ensures
   that).
-- A wait that the server asked for is never shortened; above `LONGEST` seconds the request is given
+- A wait that the server asks for is never shortened; above `LONGEST` seconds the request is given
   up.
-- Otherwise the waits come from a table: a minute in all if the server is busy or fails, or the
-  connection breaks (`BUSY`); a few seconds if the server cannot be reached (`AWAY`). They are
-  spread at random, so that many notebooks do not retry at the same moment.
-- A server that fails (500) with the same words `SAME` times has a fault that waiting does not mend
-  (`Failures`). A busy server, a gateway (502, 504) and a broken connection are not counted.
+- Other waits come from `BUSY` or `AWAY`, spread at random: many notebooks must not retry at once.
+- A server that fails (500) with the same words `SAME` times has a fault that waiting does not mend.
 - Pure: no clock (except as a default), no sleep.
 """
 
@@ -69,8 +66,7 @@ class Failures:
     ) -> float | None:
         """Return the seconds to wait before the next attempt, or None to give up.
 
-        `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
-        number in [0, 1).
+        `attempt`: attempts so far, 1 after the first failure. `spread` returns a number in [0, 1).
         """
         in_stream = error.status == 0 and error.code == "provider"  # reported within a stream
         # the server is there: it answered, or the connection broke
@@ -98,7 +94,7 @@ def retry_after(
 
     Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the
     reset time of an exhausted limit (`x-ratelimit-reset-…`), and the body ("Please try again in
-    7.66s", Gemini's `retryDelay`). A time that is not finite is ignored.
+    7.66s", Gemini's `retryDelay`).
     """
     now = time.time() if now is None else now
     try:

@@ -22,9 +22,9 @@ _OPTIONS = frozenset(field.name for field in fields(RemoteOptions)) - {"key_of"}
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults of one provider.
 
-    `official` is its own base URL, `variable` the environment variable with another one,
-    `key_of` the provider whose key it shares ("": its own). `keyed`: it also serves other providers
-    under their own labels, which need a key if they are in `Key.VARIABLES`.
+    `official`: its own base URL; `variable`: the environment variable with another one. `key_of`:
+    the provider whose key it shares ("": its own). `keyed`: it also serves other providers under
+    their own labels, which need a key if they are in `Key.VARIABLES`.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     keyed: bool = False
 
     def options(self, **options: Any) -> RemoteOptions:
-        """Return how a model is asked, from a user's options and the defaults of this provider.
+        """Return how a model is reached, from a user's options and the defaults of this provider.
 
         The options are the fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
         """

@@ -4,10 +4,9 @@ Why: all providers share one rule for when a request may be repeated, and it is 
 
 Rules
 - Nothing is yielded before the answer begins: head, usage and extras wait for the first real part.
-  A fault until then is a ModelError that may be retried; a later one may not, and comes after
+- A fault until then is a ModelError that may be retried; a later one may not, and comes after
   everything that was read.
-- After the end of the answer (`decoder.done`) the connection gets a moment to end by itself, and is
-  then closed. Bytes that still arrive are discarded.
+- After the end of the answer (`decoder.done`) the connection gets a moment to end by itself.
 - A break or a silence after a complete answer (`decoder.complete`) is not a fault.
 """
 
@@ -104,7 +103,7 @@ async def stream_answer(
 ) -> AsyncGenerator[Sequence[Part], None]:
     """Send `post` and yield the parts of the answer; `on_status` gets its HTTP status first.
 
-    Raises ModelError; see the rules.
+    Raises ModelError.
     """
     async with http.post(post.path, post.body, post.headers) as reply:
         on_status(reply.status)
@@ -141,8 +140,8 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
         if broken is None:
             await _end(chunks)
     # after a break of the connection, the decoder's own fault would say the same again
-    rest = [p for p in decoder.close() if broken is None or not isinstance(p, Fault)]
-    out, last = gate.take(rest, last=broken is None)
+    last_parts = [p for p in decoder.close() if broken is None or not isinstance(p, Fault)]
+    out, last = gate.take(last_parts, last=broken is None)
     if out:
         yield out
     if error := broken or last:

@@ -3,8 +3,7 @@
 Why two ways: our own connection is faster (`direct`); httpx handles proxies, and passwords in URLs.
 
 Rules
-- A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
-  ALL_PROXY and NO_PROXY.
+- A loopback address is never reached through a proxy; other hosts follow the proxy variables.
 - Redirects are not followed, and no cookies are kept.
 - Behind a proxy each request has a connection of its own.
 """
@@ -56,8 +55,9 @@ class Transport(Protocol):
 
 
 class Proxied:
-    """A transport through httpx, with the proxies of the environment. Raises UsageError for a proxy
-    that cannot be used.
+    """A transport through httpx, with the proxies of the environment.
+
+    Raises UsageError for a proxy that cannot be used.
     """
 
     def __init__(self, tls: ssl.SSLContext | None, connect: float) -> None:

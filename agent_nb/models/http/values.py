@@ -2,7 +2,7 @@
 
 Why: compatible servers copy an API loosely, and one odd value must not cost the user an answer.
 
-Rules: any value may be missing, null, of another type or wrapped once more; nothing here raises.
+Rule: any value may be missing, null, of another type or wrapped once more; nothing here raises.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ def flatten_text(piece: Any, depth: int = 8) -> str:
     if not depth:
         return ""
     if isinstance(piece, list):
-        return "".join(flatten_text(inner, depth - 1) for inner in piece)
+        return "".join(flatten_text(each, depth - 1) for each in piece)
     if isinstance(piece, dict):
-        inner = next(
+        content = next(
             (piece[key] for key in ("text", "refusal", "thinking", "content") if piece.get(key)), ""
         )
-        return flatten_text(inner, depth - 1)
+        return flatten_text(content, depth - 1)
     return ""
 
 
 def is_empty(value: Any, depth: int = 8) -> bool:
     """Return whether a value is empty, however it is wrapped (up to `depth` times)."""
     if isinstance(value, dict) and depth:
-        return all(is_empty(inner, depth - 1) for inner in value.values())
+        return all(is_empty(member, depth - 1) for member in value.values())
     return value is None or value in ("", [], False)
 
 
@@ -109,11 +109,13 @@ def _object_at(usage: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _read_cost(value: Any) -> float | None:
     """Return a cost in US dollars, None for anything else: NaN would disable every budget."""
-    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    return float(value) if valid else None
+    return float(value) if _is_amount(value) else None
 
 
 def count_tokens(value: Any) -> int:
     """Return a count of tokens, 0 for anything else."""
-    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    return int(value) if valid else 0
+    return int(value) if _is_amount(value) else 0
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15

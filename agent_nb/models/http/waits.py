@@ -1,11 +1,7 @@
-"""Waits that do not count against the time limit of a run: for a slot at a limited endpoint, and
-before a retry.
+"""Waits that do not count against a run's time limit: for a slot at an endpoint, before a retry.
 
 Why: most rows of a large map wait. If their time limits ran meanwhile, they would end before their
 requests are sent.
-
-Rules: code that limits a run's time passes a function that stops and restarts its clock
-(`watch_waits`). Without such a function, `mark_wait` does nothing.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
 """Where a request to the Messages API may be cached: up to four breakpoints.
 
-Why: an agent sends its instructions, tools and all earlier turns again with every turn. What lies
+Why: an agent sends its instructions, tools and earlier turns again with every turn. What lies
 before a breakpoint is written to the provider's cache once and then read at a tenth of the price.
 
-At each breakpoint, and some blocks before it, a server looks for the longest prefix that an earlier
-request has written to the cache. So each request marks the end of its newest user message, to write
-it, and the end of the one before, which the last request wrote: even a long batch of calls between
-them does not hide that one.
-
 Rules
-- The order of a prefix is tools, system, messages: the last tool, the system text, and the last two
-  user messages carry a breakpoint.
-- Thoughts and empty texts cannot carry one; the block before them does.
+- The end of the newest user message is marked to write it to the cache, the end of the one before
+  to find what the last request wrote, even behind a long batch of calls.
+- Thoughts and empty texts cannot carry a breakpoint; the block before them does.
 - A request in which the user placed breakpoints (`extra_body`) is left alone.
-- Pure: the body given is not changed.
+- Pure: the body is not changed.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why a table of events: the API is well defined and grows by new kinds of blocks. A block of an
-unknown kind is kept whole.
+Why a table of events: the API grows by new kinds of blocks; a block of an unknown kind is kept
+whole.
 
 Rules
-- A block's index is its block id (with a prefix in a continued turn); every text and thought block
-  is closed explicitly.
-- Signatures and redacted thoughts travel as `opaque`, blocks of server tools and unknown kinds as
-  Resend: the next request sends them back unchanged. `content` is the whole turn in the API's form,
-  which a request after `pause_turn` must send back.
-- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. The
-  provider's input tokens exclude those read from its cache or written to it; `Usage.input` includes
-  them.
+- A block's index, after `prefix`, is its block id; every text and thought block is closed.
+- Signatures and redacted thoughts travel as `opaque`; blocks of server tools and unknown kinds as
+  Resend. The next request sends them back unchanged.
+- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -36,7 +32,7 @@ class AnthropicDecoder(EventDecoder):
     """Decodes one response.
 
     `prefix` precedes the block ids, `first_call` is the index of the first call. Afterwards `calls`
-    is the index of the next call, and `content` what `pause_turn` needs.
+    is the index of the next call, and `content` the turn as a request after `pause_turn` needs it.
     """
 
     def __init__(self, status: int = 200, *, prefix: str = "", first_call: int = 0) -> None:

@@ -3,11 +3,10 @@
 Why apart from `chat.request`: this API has its own blocks, and its own rules for their order.
 
 Rules
-- System messages become `system`. Consecutive messages of one role are merged, and tool results
-  come first in their message, as the API demands.
-- Signed and redacted thoughts and blocks of server tools go back unchanged. Unsigned thoughts,
-  blocks of other providers and empty texts, which the API refuses, are left out.
-- The API requires `max_tokens`; the default is `MAX_TOKENS` on top of the thinking budget.
+- Consecutive messages of one role are merged; tool results come first in their message.
+- Signed and redacted thoughts and blocks of server tools go back unchanged.
+- Unsigned thoughts, blocks of other providers and empty texts are left out: the API refuses them.
+- `max_tokens` is required; its default is `MAX_TOKENS` on top of the thinking budget.
 - `extra_body` comes last and wins.
 """
 

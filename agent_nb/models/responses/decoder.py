@@ -1,16 +1,12 @@
-"""OpenAI's Responses API and compatible servers: response bytes in, parts out.
+"""Responses API of OpenAI and compatible servers: response bytes in, parts out.
 
 Why: this API sends everything several times: in deltas, then as a whole text, then in the whole
 item, then in the whole response. Deltas count; the later copies only supply what was not streamed.
 
 Rules
 - `items` decides which item an event is about: servers name items badly or not at all.
-- A text or a piece of reasoning is a block named by item and number: `0.1` is content 1 of item 0,
-  `0.s1` its summary 1. It is closed when the block or its item is done.
-- A call is complete when its item is. Every other item except a message (reasoning with its
-  encrypted content, server tools) is also a Resend: it goes back unchanged, in order.
-- From the whole response at the end only missing content is passed on: everything if nothing was
-  streamed, else a message if none was streamed, and the calls that were not.
+- A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1.
+- Every item except messages and calls is also a Resend: it goes back unchanged, in order.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -249,10 +245,7 @@ class ResponsesDecoder(EventDecoder):
     def _emit_piece(
         self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
-        """Emit a piece of text or reasoning.
-
-        `number_field`: the field of `event` with the number of the block (`content_index`).
-        """
+        """Emit a piece of text or reasoning; `number_field` has the number of its block."""
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
         block = _block(item, event, number_field)
         text = self._halves.feed(block, to_text(event.get("delta")))
@@ -297,7 +290,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _block(item: Item, event: dict[str, Any], number_field: str) -> str:
-    """Return the name of a piece's block; `number_field`: the field of `event` with its number."""
+    """Return the name of the block that `event` is about; `number_field` has its number."""
     number = event.get(number_field)
     return f"{item.block}.{'s' if number_field == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 

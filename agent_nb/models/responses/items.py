@@ -5,13 +5,12 @@ both, send a new id with every event, or one index for all items; read literally
 answers and invents calls.
 
 Rules
-- An item is known by every name seen for it: its index, its id, and a call's `call_id`. A name that
-  several items share decides only if no other name does. A name never leads to an item of another
-  kind.
+- An item is known by every name seen for it: its index, its id, and a call's `call_id`.
+- A name that several items share decides only if no other name does.
+- A name never leads to an item of another kind.
 - A piece under an unknown name belongs to the newest open item of its kind. It begins a new item if
-  none is open, or if the open one was never announced and has another id. An end under an unknown
-  name ends the oldest open item of its kind.
-- No I/O; nothing here raises, whatever the names are.
+  none is open, or if the open one was never announced and has another id.
+- An end under an unknown name ends the oldest open item of its kind.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ Name = tuple[str, int | str]  # ("index", output_index), or ("id", any id)
 class Item:
     """One item.
 
-    `block` is the beginning of its blocks' names, `streamed` is set once a part was passed on, and
-    `pieces` hold the arguments of a call.
+    `block` begins the names of its blocks; `streamed`: a part was passed on; `pieces` hold the
+    arguments of a call.
     """
 
     __slots__ = (

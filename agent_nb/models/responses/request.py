@@ -3,8 +3,7 @@
 Why apart from `chat.request`: this API takes a flat list of items instead of messages.
 
 Rules
-- The server must not store the conversation (`store: false`), so each request holds all of it,
-  encrypted reasoning included.
+- The server stores nothing (`store: false`), so each request holds the whole conversation.
 - Items that came as Resend go back unchanged, except reasoning that the server could not read again
   (no content, not encrypted). Blocks of other providers are left out.
 - `extra_body` comes last and wins.
@@ -45,8 +44,7 @@ def encode(
     """Return the body of the request. Raises UsageError for a wrong setting.
 
     `encrypted`: ask for reasoning that can be sent back. `summary`: ask for readable reasoning, if
-    reasoning is set. Without `pictures_in_results` the pictures stand in a message
-    after the results.
+    reasoning is set. Without `pictures_in_results` pictures stand in a message after the results.
     """
     settings = check_settings(request.settings)
     for name in ("stop", "seed"):
@@ -163,8 +161,8 @@ def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
     text = result_text(block)
     if not block.pictures:
         return text
-    parts: list[Block] = [TextBlock(text), *block.pictures]
-    return [piece for part in parts for piece in _content(part, "user")]
+    blocks: list[Block] = [TextBlock(text), *block.pictures]
+    return [piece for each in blocks for piece in _content(each, "user")]
 
 
 def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
