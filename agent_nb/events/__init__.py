@@ -1,9 +1,7 @@
-"""What happened in a run: the event types, their JSON, the log that holds them, and the rows and
-frames built from them.
+"""What happened in a run: the event types, their JSON, the log that holds them, and tables of them.
 
-Read `types` first, then `log`. The types are defined in `types` and imported from here:
-`from agent_nb.events import Call`. Logs, decoders and frames are loaded on first use (a frame
-needs pandas).
+Read `types` first, then `log`. The types are loaded with the room; logs, decoders and frames on
+first use (a frame needs pandas).
 
 Order: chunks, column_type, field_order, position, types, usage
 < answer_frame, completion, event_json, mapped, text, tool_events

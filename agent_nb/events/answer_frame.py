@@ -1,10 +1,8 @@
 """The typed answer of a run as a DataFrame.
 
-Why apart from `frame`: that file makes rows of events, this one rows of what the model answered.
-
 Rules
-- An object becomes one row, a list one row per item. If all rows are objects, their fields are the
-  columns; otherwise one column, `value`, holds the rows.
+- A list becomes one row per item, any other value one row. If all rows are objects, their fields
+  are the columns; otherwise one column, `value`, holds the rows.
 - The columns, and the fields of objects inside cells, have the order of the answer's type.
 """
 

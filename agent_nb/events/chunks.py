@@ -1,15 +1,14 @@
 """The lengths and times of a block's deltas, as one short string.
 
-Why: a record stores a streamed block once, as a whole. This string (about 1.4 bytes per byte of
-text; a JSON list takes 5 to 10) is enough to regenerate its deltas exactly, pace included.
+Why: a record stores a streamed block as a whole; this string regenerates its deltas exactly.
 
-Form: base64-VLQ numbers (5 bits per digit, bit 6 marks a continuation, least significant first) in
-pairs: code points of the delta, milliseconds since the delta before (the first: since the run's
-start). In a record long strings are packed: `~` and base85 of the deflated numbers, lengths first,
-which takes 0.2 to 0.4 bytes per byte of text; `decode_chunks` reads both forms.
-
-Rules: no negative numbers; pure functions; a packed string that expands to more than `LARGEST`
-bytes is refused.
+Form
+- Base64-VLQ numbers: 5 bits per digit, bit 6 marks a continuation, least significant first.
+- The numbers are pairs: code points of the delta, milliseconds since the delta before (the first:
+  since the run's start).
+- Long strings of a record are packed: `~` and base85 of the deflated numbers, lengths first.
+  `decode_chunks` reads both forms.
+- Numbers are not negative, and a packed string expands to at most `LARGEST` bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The type of a DataFrame column: where its value comes from, for each type of row.
-
-Why apart from `columns`: the lists of columns are made of this type, and `event_columns` is one.
-"""
+"""The type of a DataFrame column: where its value comes from, for each type of row."""
 
 from __future__ import annotations
 

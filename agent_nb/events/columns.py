@@ -1,4 +1,4 @@
-"""The columns of the DataFrames, as data: lists that can be sliced, extended and written by hand.
+"""The columns of the DataFrames, as lists that can be sliced and extended.
 
     run.to_frame()                                  EVENTS, one row per event
     run.to_frame(CALLS)                             one row per tool call; TURNS and RUNS likewise
@@ -8,20 +8,14 @@
     run.to_frame([*EVENTS, Column("n", "int", {Respond: lambda e: len(e.content)})])
     for column in CALLS: print(column.name, column.doc)
 
-Why apart from `frame`: these lists need no pandas, and the command line prints tables from them.
+Why apart from `frame`: the command line prints tables from these lists without pandas.
 
 Rules
-- A column has a name, a kind and, per type of row, the source of its value: an attribute's name or
-  a function. Rows of other types have no value there. A frame holds rows of one table.
-- `tokens_in` is every token of the requests, those read from a cache or written to it included, for
-  every provider; `tokens_cached` is how many were read from a cache, `tokens_cache_written` how
-  many were written to one, `tokens_reasoning` how many of `tokens_out` were thoughts.
-- Getters see only the row; columns that need more (`dt`, `cell`), or that are needed more than
-  once, are `derived` by the frame.
-- The short lists (EVENTS, CALLS, TURNS, RUNS) go from the most read columns to ids. They hold only
-  what every library accepts: no timedeltas (seconds instead, `…_s`), no nested values (JSON text
-  instead), no local times. A name has the same kind and unit in every list; it describes the row,
-  which is an event, a call, a turn or a run.
+- A frame holds rows of one table; a row whose type a column does not name has no value there.
+- Counts of tokens mean the same for every provider (`usage`).
+- The short lists (EVENTS, CALLS, TURNS, RUNS) hold only what every library accepts: no timedeltas,
+  no nested values, no local times.
+- A name has the same kind and unit in every list.
 - A bare name in a list belongs to the table of the list's Columns; without any, to events.
 """
 
@@ -174,10 +168,12 @@ def choose_columns(columns: Iterable[str | Column] | str | None) -> tuple[Column
         raise UsageError(
             f"Columns of different tables ({', '.join(sorted(tables))}) do not go into one frame."
         )
-    return tuple(c if isinstance(c, Column) else _named(c, next(iter(tables))) for c in chosen)
+    return tuple(
+        c if isinstance(c, Column) else _find_column(c, next(iter(tables))) for c in chosen
+    )
 
 
-def _named(name: str, table: str) -> Column:
+def _find_column(name: str, table: str) -> Column:
     column_of = {c.name: c for c in _KNOWN[table]}
     if name in column_of:
         return column_of[name]

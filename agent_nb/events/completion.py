@@ -1,21 +1,17 @@
 """Complete a run that broke off: number its events, answer its open calls, give it an end.
 
-Why: a foreign stream may stop anywhere and number nothing, and a process may die while a run goes
-on. A record is valid only if each call has a result and each run an end.
+Why: a foreign stream may stop anywhere, and a process may die during a run. A record is valid only
+if each call has a result and each run an end.
 
 Rules
-- `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
-- A run of our own (`complete_log`) ends as interrupted: it gets a result for each open call, an
-  `interrupt` and an `end`.
-- A run read from another format (`Settler`) ends as its last events suggest. An error or an
-  interrupt counts most, then a question without an answer (`awaiting`), unless its call or the
-  model went on. Otherwise the run is interrupted, even if the stream closed properly. Only in a
-  format whose streams may lack an end marker can it be `ok`: if the answer is complete, and neither
-  a call nor a node is open.
-- In such a format, numbered events come from a log of ours, which writes an `end`: without one, the
-  run was interrupted.
-- What a `Settler` adds is marked as derived, so that exporting to the same format leaves it out.
-- In a format whose runs do not interleave, a new run ends the one before.
+- `seq` counts from 1 in each run; an event that has a number keeps it. Deltas have none.
+- A run of our own (`complete_log`) ends as interrupted.
+- A run of another format (`Settler`) ends as its last events suggest: first an error or interrupt,
+  then a question without an answer (`awaiting`).
+- Without such a reason it is interrupted. It is `ok` only if its format may lack an end marker, its
+  answer is complete, and no call or node is open.
+- In such a format, numbered events come from a log of ours: without an `end`, it was interrupted.
+- A `Settler` marks what it adds as derived; exporting to the same format leaves it out.
 """
 
 from __future__ import annotations
@@ -60,8 +56,8 @@ def complete_log(log: Sequence[Event], detail: str = LOST) -> list[Event]:
 def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]:
     """Return what a run lacks to a valid end: a result for each open call, `interrupt` and `end`.
 
-    `detail`: why the run did not end itself; if it is not LOST, the user stopped it. A run that has
-    ended, or not begun, lacks nothing.
+    `detail`: why the run did not end itself; any but LOST means that the user stopped it. Returns
+    [] for a run that has ended or not begun.
     """
     if not len(log) or (isinstance(log[-1], End) and not log[-1].span):
         return []
@@ -70,15 +66,14 @@ def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]
     calls = [e for e in log if isinstance(e, Call) and e.call_id not in answered]
     reason = "lost" if detail == LOST else "user"
     added = [
-        *(_cancelled_result(call, _UNFINISHED, **position) for call in calls),
+        *(_make_cancelled_result(call, _UNFINISHED, **position) for call in calls),
         Interrupt(reason="user", detail=detail, turn=log[-1].turn, **position),
         End(status="interrupted", finish_reason=reason, **position),
     ]
     return [msgspec.structs.replace(e, seq=n) for n, e in enumerate(added, len(log) + 1)]
 
 
-def _cancelled_result(call: Call, content: str, **fields: Any) -> Result:
-    """Return a cancelled result for a call that has no result."""
+def _make_cancelled_result(call: Call, content: str, **fields: Any) -> Result:
     return Result(
         call_id=call.call_id,
         name=call.name,
@@ -95,7 +90,7 @@ def _cancelled_result(call: Call, content: str, **fields: Any) -> Result:
 
 
 class Numberer:
-    """Numbers the events of each run of a stream: `seq` counts from 1, unless an event has one."""
+    """Numbers the events of each run of a stream."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -114,9 +109,8 @@ class Numberer:
 class Settler:
     """Adds what the runs of another format lack: results of open calls, and an end.
 
-    Each event goes through `feed`; `close` ends the runs that are still open. `codec` is the format
-    that was read; `interleaves`: its runs may overlap; `may_lack_end`: its streams may stop without
-    an end marker.
+    `codec` is the format that was read. `interleaves`: its runs may overlap; otherwise a new run
+    ends the one before. `may_lack_end`: its streams may stop without an end marker.
     """
 
     def __init__(self, codec: str, *, interleaves: bool = True, may_lack_end: bool = False) -> None:
@@ -125,11 +119,7 @@ class Settler:
         self._open: dict[str, _Run] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """Return the event, after the events that have to come before it.
-
-        These are the results of open calls before an `end`, and, where runs do not interleave, the
-        end of the run before.
-        """
+        """Return the event, after the results or the end that have to come before it."""
         before = []
         if not self._interleaves and event.run not in self._open:
             before = self.close()
@@ -144,7 +134,7 @@ class Settler:
         """Return the events that end every open run.
 
         `why` precedes the end of each interrupted run, unless an interrupt came last. `broken`: all
-        open runs were interrupted, whatever their last events suggest.
+        open runs count as interrupted.
         """
         runs, self._open = self._open, {}
         return [event for run in runs.values() for event in self._end(run, why, broken=broken)]
@@ -174,7 +164,7 @@ class Settler:
     def _cancel_open_calls(self, run: _Run) -> list[Event]:
         """Return cancelled results for the open calls of a run, and close these calls."""
         results: list[Event] = [
-            _cancelled_result(
+            _make_cancelled_result(
                 call,
                 _NO_RESULT,
                 run=call.run,
@@ -203,7 +193,7 @@ class _Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it ends with a complete answer, and nothing shows that more was to come."""
+        """Whether it ends with a complete answer, and no event shows that more was to come."""
         answered = isinstance(self.message, Respond) and not self.message.incomplete
         return answered and not (self.calls or self._nodes or self._numbered)
 

@@ -1,8 +1,6 @@
 """Every column of the table of events, in the order in which a frame shows them.
 
-Why apart from `columns`: the other tables take their columns from rows built of several events.
-
-Rules: a getter sees one event; `frame` computes the columns that need more (`derived`).
+Rule: a getter sees one event; `frame` computes the columns that need more (`derived`).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ def _node_text(event: e.Node) -> str:
     return event.result or event.phase
 
 
-def _usage(field: str) -> dict[type, Getter]:
+def _usage_getter(field: str) -> dict[type, Getter]:
     """Return a getter of one field of a turn's usage: tokens, cost or time."""
     return {e.Metric: lambda event: getattr(event.step, field)}
 
@@ -102,10 +100,15 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column(
         "tokens_in",
         "int",
-        _usage("input"),
+        _usage_getter("input"),
         doc="Tokens of the turn's requests, cached ones included.",
     ),
-    Column("tokens_out", "int", _usage("output"), doc="Tokens that the model wrote in this turn."),
+    Column(
+        "tokens_out",
+        "int",
+        _usage_getter("output"),
+        doc="Tokens that the model wrote in this turn.",
+    ),
     Column("seq", "count", {ANY: "seq"}, doc="The number of the event in its run, from 1."),
     Column(
         "call_id",
@@ -131,7 +134,10 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("dt", "duration", derived=True, doc="Time since the first event of the run."),
     Column("duration", "duration", _DURATION, doc="How long a call or a model turn took."),
     Column(
-        "cost", "float", _usage("cost"), doc="US dollars of this turn, where the price is known."
+        "cost",
+        "float",
+        _usage_getter("cost"),
+        doc="US dollars of this turn, where the price is known.",
     ),
     Column(
         "origin",
@@ -189,20 +195,23 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column(
         "tokens_cached",
         "int",
-        _usage("cached"),
+        _usage_getter("cached"),
         doc="How many of tokens_in were read from a cache.",
     ),
     Column(
         "tokens_cache_written",
         "int",
-        _usage("cache_written"),
+        _usage_getter("cache_written"),
         doc="How many of tokens_in were written to a cache.",
     ),
     Column(
-        "tokens_reasoning", "int", _usage("reasoning"), doc="How many of tokens_out were thoughts."
+        "tokens_reasoning",
+        "int",
+        _usage_getter("reasoning"),
+        doc="How many of tokens_out were thoughts.",
     ),
-    Column("ttft", "duration", _usage("ttft"), doc="Time to the first token of the turn."),
-    Column("ttft_s", "float", _usage("ttft"), doc="Seconds to the first token of the turn."),
+    Column("ttft", "duration", _usage_getter("ttft"), doc="Time to the first token of the turn."),
+    Column("ttft_s", "float", _usage_getter("ttft"), doc="Seconds to the first token of the turn."),
     Column("model", "category", {e.RunStart: "model"}, doc="The model of the run."),
     Column(
         "extra", "object", {ANY: "extra"}, doc="Fields of the event that have no column, nested."

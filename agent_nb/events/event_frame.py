@@ -1,12 +1,12 @@
 """The DataFrame of events: its display in a notebook, and how it is written to files.
 
-Why a subclass: pandas writes `NaN` and `NaT` into every empty cell, notebooks wrap times and align
-texts right, and Parquet, Arrow and Excel refuse or misread nested values.
+Why: pandas shows `NaN` in empty cells and wraps times; Parquet, Arrow and Excel refuse or misread
+nested values.
 
 Rules
 - Only display and writing differ from pandas; the values are the same.
 - Files get nested values as JSON text, and the floats of an integer column as integers.
-- A text is never a formula in a spreadsheet, names of rows and columns included: opening the file
+- A text in a spreadsheet is never a formula, in names of rows and columns too: opening the file
   must not run what a model or a tool wrote. CSV keeps texts as they are.
 """
 
@@ -65,7 +65,7 @@ LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: 
 
 
 class EventFrame(pd.DataFrame):
-    """A DataFrame of events that is readable in a notebook and can be written in every format."""
+    """A DataFrame of events that reads well in a notebook and can be written in every format."""
 
     @property
     def _constructor(self) -> type[EventFrame]:
@@ -146,10 +146,7 @@ class EventFrame(pd.DataFrame):
         )
 
     def _text_positions(self) -> list[int]:
-        """Return the positions of the left-aligned columns, from 1; none if a header has levels.
-
-        All but numbers and durations are texts here.
-        """
+        """Return the positions, from 1, of the columns to align left; [] if a header has levels."""
         if self.columns.nlevels > 1 or self.index.nlevels > 1:
             return []
         numeric, time = pd.api.types.is_numeric_dtype, pd.api.types.is_timedelta64_dtype

@@ -1,11 +1,8 @@
-"""Read and write canonical events as JSON objects.
-
-Why apart from the types: an event and its JSON form change for different reasons; most code only
-sees the values.
+"""Read and write events as JSON objects.
 
 Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
-  malformed event becomes `Unknown`. An object that a caller has parsed may hold a lone surrogate.
+  malformed event becomes `Unknown`.
 - Unknown fields and events are written as they came, lone surrogates as question marks.
 - A number beyond a double (`1e999`) and an integer of more than `_DIGITS` digits are read as null.
 """
@@ -26,11 +23,7 @@ _DIGITS = 4000  # of the longest integer that is read
 
 
 def decode_event(data: bytes | str) -> Event:
-    """Decode one canonical JSON object.
-
-    Unknown fields go to `extra`, an unknown or malformed type becomes `Unknown`.
-    Raises msgspec.DecodeError when `data` is not a JSON object.
-    """
+    """Return the event of one JSON text. Raises msgspec.DecodeError if it is not a JSON object."""
     try:
         # the event types forbid unknown fields: an event that has some is read by `event_from`
         return _decoder.decode(data)
@@ -70,7 +63,7 @@ def _refuse(constant: str) -> None:
 
 
 def event_from(obj: Any) -> Event:
-    """Return the event of a decoded JSON object; see `decode_event`.
+    """Return the event of a decoded JSON object, which may hold lone surrogates.
 
     Raises msgspec.ValidationError if `obj` is not an object.
     """
@@ -83,8 +76,8 @@ def event_from(obj: Any) -> Event:
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
     unknown = {k: v for k, v in obj.items() if k not in known}
     if unknown:
-        inner = known.get("extra")  # the JSON has a field `extra`; only an object fits its type
-        merged = inner if isinstance(inner, dict) else {} if inner is None else {"extra": inner}
+        extra = known.get("extra")  # the JSON has a field `extra`; only an object fits its type
+        merged = extra if isinstance(extra, dict) else {} if extra is None else {"extra": extra}
         known["extra"] = {**merged, **unknown}
     try:
         return msgspec.convert(known, cls)
@@ -119,10 +112,7 @@ def to_builtins(event: Event) -> dict[str, Any]:
 
 
 def encode_event(event: Event) -> bytes:
-    """Encode one event as canonical JSON (one line, no newline).
-
-    A lone surrogate, which a record may hold and UTF-8 cannot, becomes a question mark.
-    """
+    """Return one event as canonical JSON: one line, without a newline."""
     obj = to_builtins(event) if event.extra or isinstance(event, Unknown) else event
     try:
         return _encoder.encode(obj)

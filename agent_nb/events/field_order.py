@@ -1,10 +1,11 @@
-"""The fields of a typed answer in the order of its type: canonical JSON sorts them by name.
+"""The fields of a typed answer in the order of its type.
 
-Why a list of names: a notebook file sorts the keys of every object, so the schema loses its order.
+Why a list of names: canonical JSON and notebook files sort the keys of objects, so the schema loses
+its order.
 
 Rules
-- `run_start` records the names beside the schema. A record without them has the order of the
-  schema, but required fields first: `required` is a list, which no file sorts.
+- `run_start` has the names beside the schema. Without them, the order is the schema's, with
+  required fields first: `required` is a list, which no file sorts.
 - Fields that are not named come last, in their present order.
 - One list holds the names of all objects of the schema; a name has one place in it.
 """

@@ -4,15 +4,15 @@
     to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
     to_frame(events, "all")     every column: also UTC datetimes, timedeltas, nested values
 
-Why column by column: the rows of each type are collected once, and each column reads one attribute
-of all of them. This is several times faster than a dictionary per event.
+Why: rows are grouped by type once, and each column reads one attribute of all of them. This is
+several times faster than a dictionary per event.
 
 Rules
-- A missing value is NaN: not an empty text, and not NA, which some libraries cannot handle. Times
-  use NaT and nested values None. An empty log has the same columns and types as a full one.
-- Nested values stay objects in the frame; `event_frame` decides how they are written.
-- Impossible times (0, out of range) are NaT; too large numbers are NaN, or 0 in a `count`.
-  Nothing about a foreign log raises.
+- A missing value is NaN, not an empty text, nor NA, which some libraries refuse. Times use NaT,
+  nested values None.
+- An empty log has the same columns and types as a full one.
+- Nested values stay objects; `event_frame` decides how they are written.
+- No foreign value raises: impossible times are NaT, too large numbers NaN, or 0 in a `count`.
 """
 
 from __future__ import annotations
@@ -64,10 +64,7 @@ def to_frame(
 
 
 class _Builder:
-    """Makes the columns of one frame from its rows, which are grouped by their type.
-
-    `codes` is the index of each row's type in `types`.
-    """
+    """Makes the columns of one frame from its rows, grouped by type; `codes` indexes `types`."""
 
     def __init__(self, rows: Sequence[Any], places: Places) -> None:
         self.rows = rows if isinstance(rows, list) else list(rows)
@@ -87,9 +84,8 @@ class _Builder:
         return _KINDS[column.kind](self, self.parts(column))
 
     def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
-        """Return the values of a column as parts: (positions, values) for each of its row types.
-
-        The positions `ALL` mean every row.
+        """Return (positions, values) of a column for each row type; the positions `ALL` mean every
+        row.
         """
         if Event in column.of:
             return [(ALL, _values(column.of[Event], self.rows))]
@@ -110,7 +106,7 @@ class _Builder:
                 self._groups[row_type] = (order[start:end], by_type[start:end].tolist())
         return self._groups[kind]
 
-    def filled(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
+    def fill(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
         """Return an array with the values of the parts, and `empty` at all other positions."""
         array = np.full(len(self.rows), empty, dtype)
         for where, values in parts:
@@ -125,7 +121,7 @@ class _Builder:
     @cached_property
     def runs(self) -> tuple[Any, list[Any]]:
         """The index of each row's run in the list of run ids, and that list."""
-        return _numbered([row.run for row in self.rows])
+        return _number_distinct([row.run for row in self.rows])
 
     @cached_property
     def times(self) -> Any:
@@ -143,7 +139,7 @@ class _Builder:
         return self.times - first[codes]
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
-        """Return a categorical: for each row the value that its code is the index of.
+        """Return a categorical: each row has the value at the index that is its code.
 
         The code -1, None and empty texts are missing values.
         """
@@ -160,7 +156,7 @@ def _values(getter: Getter, rows: list[Any]) -> list[Any]:
     return list(map(attrgetter(getter) if isinstance(getter, str) else getter, rows))
 
 
-def _numbered(values: list[Any]) -> tuple[Any, list[Any]]:
+def _number_distinct(values: list[Any]) -> tuple[Any, list[Any]]:
     """Return the index of each value in the list of distinct values, and that list."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) == 1:
@@ -173,7 +169,7 @@ def _category(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     codes = np.full(len(builder.rows), -1, np.int32)
     names: list[Any] = []
     for where, values in parts:
-        numbers, distinct = _numbered(values)
+        numbers, distinct = _number_distinct(values)
         codes[where] = numbers + len(names)
         names += distinct
     return builder.categories(codes, names)
@@ -188,7 +184,7 @@ def _json(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _object(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return builder.filled(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
+    return builder.fill(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
 
 
 def _count(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
@@ -215,23 +211,23 @@ def _int(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _float(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return builder.filled(((w, np.array(v, np.float64)) for w, v in parts), np.nan, np.float64)
+    return builder.fill(((w, np.array(v, np.float64)) for w, v in parts), np.nan, np.float64)
 
 
 def _bool(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return builder.filled(((w, np.array(v, np.bool_)) for w, v in parts), False, np.bool_)
+    return builder.fill(((w, np.array(v, np.bool_)) for w, v in parts), False, np.bool_)
 
 
 def _time(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     return _utc(
-        builder.filled(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view(
+        builder.fill(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view(
             "M8[ms]"
         )
     )
 
 
 def _duration(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    array = builder.filled(((w, _milliseconds(v, zero=True)) for w, v in parts), _NAT, np.int64)
+    array = builder.fill(((w, _milliseconds(v, zero=True)) for w, v in parts), _NAT, np.int64)
     return pd.array(array.view("m8[ms]"))
 
 
@@ -270,7 +266,7 @@ def _type(builder: _Builder) -> Any:
     kinds = [getattr(t, "type", t.__name__) for t in index_of]
     if Unknown in index_of:  # each has the name that its source gave it
         codes = builder.codes.astype(np.int32)
-        numbers, distinct = _numbered([row.kind for row in builder.group(Unknown)[1]])
+        numbers, distinct = _number_distinct([row.kind for row in builder.group(Unknown)[1]])
         codes[builder.codes == index_of[Unknown]] = numbers + len(kinds)
         return builder.categories(codes, [*kinds, *distinct])
     return builder.categories(builder.codes, kinds)

@@ -1,16 +1,15 @@
-"""The event log of one run: append-only, numbered, observable, and exact.
+"""The event log of one run: append-only, numbered and observable.
 
-Why one object: the live view, the journal, the hub, the record and the DataFrame all read the same
-log, so nothing can drift apart.
+Why: the live view, the journal, the hub, the record and the DataFrame read one log, so that they
+cannot differ.
 
 Rules
-- `append` is the only way in. It stamps `run`, `seq` (gap-free from 1) and `ts` (epoch s, whole ms,
-  never decreasing) and returns the stamped event. An event that already has a `seq` (a recorded
-  one) is kept unchanged and must be the next in order.
-- Deltas are passed to subscribers but not stored. Their lengths and times become a field of the
-  complete event of their block (`chunks`), from which `deltas()` regenerates them exactly.
-- A subscriber that raises is detached, its exception is kept in `faults`, and the log continues. A
-  late subscriber gets the earlier events first.
+- `append` is the only way in. An event that has a `seq` (a recorded one) is kept unchanged, and
+  must be the next in order.
+- Deltas go to subscribers and are not stored. Their lengths and times become `chunks` of the
+  complete event, from which `deltas()` regenerates them exactly.
+- A subscriber that raises is detached, its exception is kept in `faults`, and the log goes on.
+- A late subscriber gets the earlier events first.
 - One thread appends; others may read.
 """
 
@@ -242,7 +241,7 @@ def block_text(event: Event) -> str:
 
 
 def event_deltas(event: Event, start: float) -> Iterator[Delta]:
-    """Regenerate the deltas of one block; `start` is the time of the run's first event, epoch s."""
+    """Yield the deltas of one block; `start` is the time of the run's first event (epoch s)."""
     if not isinstance(event, Think | Respond | Call) or not event.chunks:
         return
     text, offset, ms = block_text(event), 0, round(start * 1000)

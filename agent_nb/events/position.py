@@ -1,11 +1,10 @@
-"""Positions in a run's stream of events: the ids by which a reader resumes.
+"""Positions in a run's stream of events: the ids from which a reader that reconnects resumes.
 
-Why: a reader that reconnects sends the last id that it has, and receives only what came after.
-
-Rules: a stored event's id is its `seq`; the n-th delta after it has the id `seq.epoch.n`, with the
-server's epoch. A format that writes several frames for one event gives each but the last the id of
-the event and `.part`, the number of frames of it that are still to come. The ids of events are
-ordered like their numbers.
+Rules
+- A stored event's id is its `seq`. The n-th delta after it has the id `seq.epoch.n`, with the
+  server's epoch.
+- Of several frames for one event, each but the last has the event's id and `.part`: the number of
+  its frames that are still to come.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """A place in the stream of one run, after the event or delta of these numbers.
+    """The position after the event or delta of these numbers; `Position()` is the start.
 
-    A stored event has no `epoch` and no `delta`; `Position()` is the start.
+    The position of a stored event has no `epoch` and no `delta`.
     """
 
     seq: int = 0

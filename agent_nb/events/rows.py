@@ -1,12 +1,9 @@
-"""The rows of the tables of calls, turns and runs.
-
-Why: several events make one row: a call, for example, its approval and its result.
+"""The rows of the tables of calls, turns and runs, each made of several events.
 
 Rules
-- A row is made at its first event; `add` passes each event to the handler of its type, if there is
-  one. The columns (`columns`) read the attributes of the row.
-- The events of a run come in their order; runs may interleave. A partial log yields partial rows,
-  and nothing raises.
+- The columns (`columns`) read the attributes of a row.
+- The events of a run come in their order; runs may interleave.
+- A partial log yields partial rows, and raises nothing.
 """
 
 from __future__ import annotations
@@ -56,8 +53,8 @@ class _Models:
 class CallRow:
     """One tool call: its arguments, decision and result.
 
-    `began` is the time of the run's first event, from which `seconds` counts. `waited`, before it
-    ran, and `duration` are in seconds. `by` is who or what decided, `progress` a count.
+    `seconds` counts from `began`, the time of the run's first event. `waited` (before it ran) and
+    `duration` are seconds, `progress` is a count, `by` is who or what decided.
     """
 
     def __init__(self, call: e.Call, source: Place, began: float, model: str = "") -> None:
@@ -121,8 +118,8 @@ _CALL = {
 class TurnRow:
     """One model turn, with times in seconds; counts of tokens are None while unknown.
 
-    `began` is the time of the run's first event, from which `seconds` counts. `failed` counts the
-    calls that did not end ok. `estimated`: whether the tokens are an estimate.
+    `seconds` counts from `began`, the time of the run's first event. `failed` counts the calls that
+    did not end ok. `estimated`: whether the tokens are an estimate.
     """
 
     def __init__(self, event: e.Event, source: Place, began: float, model: str = "") -> None:

@@ -1,19 +1,17 @@
 """Which text blocks form one text, and which text is the answer.
 
-Why one place: cards, exports, frames, codecs, sub-agents and the next request all show or send what
-the model said, and must agree on it.
+Why: cards, exports, frames, codecs, sub-agents and the next request must agree on it.
 
 Rules
-- The text blocks of a turn form one text: nothing is put between them, white space counts, and a
-  thought in between does not separate them.
-- A call, an error, the start of a node, the end of a model request, a block that goes back to its
-  provider (a server's tool) and another message of a foreign protocol separate one text from the
-  next.
+- The text blocks of a turn form one text, joined as they are. A thought does not separate them.
+- Texts are separated by the events of `separates_texts`, and by another message of a foreign
+  protocol.
 - A typed answer is a separate text, and the answer of its turn.
-- A foreign protocol's whole reply replaces the text that it repeats; the rest of a reply continues
-  that text.
-- The answer is the reply at the end of the run if the protocol has one, else the text of the last
-  turn that answered, with a blank line between its texts. Text of sub-agents is not part of it.
+- A foreign protocol's whole reply replaces the text that it repeats. A reply that is only the rest
+  continues that text.
+- The answer is the reply in the run's end if it has one, else the text of the last turn that
+  answered, with a blank line between its texts.
+- Text of sub-agents is not part of the answer.
 """
 
 from __future__ import annotations
@@ -66,11 +64,11 @@ class Texts:
         """Add the next event; return how its block relates to the texts before it."""
         kind = type(event)
         if kind is Respond or (kind is Delta and event.of == "respond"):  # type: ignore[attr-defined]  # of a delta
-            return self._say(event)
-        self._separated = self._separated or parts(event)
+            return self._relate_block(event)
+        self._separated = self._separated or separates_texts(event)
         return ""
 
-    def _say(self, event: Any) -> Step:
+    def _relate_block(self, event: Any) -> Step:
         live = type(event) is Delta
         if event.block in self._begun:
             self._begun -= set() if live else {event.block}
@@ -84,7 +82,7 @@ class Texts:
         return step
 
     def _step(self, event: Any) -> Step:
-        if _apart(event):
+        if _is_separate(event):
             return "begin"
         same_turn = event.turn == self._turn
         repetition = read_repetition(event)
@@ -100,10 +98,7 @@ class Texts:
 
 
 class Answer:
-    """The answer of a run, or of a run inside it (`span`), built from its events.
-
-    `text` is the text as written, with surrounding white space.
-    """
+    """The answer of a run, or of a run inside it (`span`), built from its events."""
 
     #: key in `extra` of a JSON answer: the value is the name of its type, "" if it is invalid
     TYPED = "typed"
@@ -129,9 +124,9 @@ class Answer:
         self._reply = reply_of(event) or self._reply
         step = self._texts.add(event)
         if isinstance(event, Respond):
-            self._take(event, step)
+            self._add_block(event, step)
 
-    def _take(self, event: Respond, step: Step) -> None:
+    def _add_block(self, event: Respond, step: Step) -> None:
         if event.turn != self._turn:
             self._before, self._blocks, self._turn = (
                 self._turn_text() or self._before,
@@ -148,7 +143,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer so far; "" if there is none."""
+        """The answer so far, with surrounding white space; "" if there is none."""
         return self._reply or self._turn_text() or self._before
 
     def _turn_text(self) -> str:
@@ -170,14 +165,14 @@ def read_answer_type(event: Event) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _apart(event: Event) -> bool:
+def _is_separate(event: Event) -> bool:
     """Return whether a block is a separate text: a typed answer, or the delta of one."""
     if isinstance(event, Delta):
         return event.name == Answer.APART
     return bool(event.extra) and Answer.TYPED in (event.extra or {})
 
 
-def parts(event: Event) -> bool:
+def separates_texts(event: Event) -> bool:
     """Return whether an event separates the text before it from the text after it."""
     if isinstance(event, Delta):
         return event.of == "call"
@@ -189,7 +184,7 @@ def parts(event: Event) -> bool:
 def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:
     """Return how a block from a foreign protocol's reply repeats the text before it.
 
-    "go_on": it is the rest of that text, "instead": all of it, "": neither.
+    "go_on": it is the rest of that text; "instead": all of it; "": neither.
     """
     if isinstance(event, Respond) and (
         note := next((n for n in _notes(event) if n.get("derived")), None)

@@ -1,12 +1,12 @@
 """ToolEvents of seed 003 as our events, and the meaning of their progress data.
 
-Why here: a native tool, a stream of another system and the view of a run must read the same text
-and the same progress bar from the same data.
+Why: a native tool, a stream of another system and the view read the same text and the same progress
+bar from the same data.
 
 Rules
 - A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B) and of
-  `{stream, content}`. `percent` is a progress bar (§ 5 C), and so is `done` of a `total`. The other
-  fields are `rest`.
+  `{stream, content}`.
+- `percent` is a progress bar (§ 5 C), and so is `done` of a `total`.
 - In a Progress, text or `percent` replaces the data. All other data stays unchanged, and the view
   decides how to show it.
 """
@@ -37,11 +37,10 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress | Result:
-    """Return our event for a ToolEvent (seed 003 § 3.2, § 4, § 9) of the call `call_id`.
+    """Return the event of a ToolEvent (seed 003 § 3.2, § 4, § 9) of the call `call_id`.
 
-    `{"type": "progress", "toolName", "data"}` becomes a Progress, with text and fraction if the
-    data has them; `{"type": "result", "toolName", "output", "isError"?}` becomes a Result. Raises
-    UsageError for anything else.
+    `{"type": "progress", "toolName", "data"}` becomes a Progress, `{"type": "result", "toolName",
+    "output", "isError"?}` a Result. Raises UsageError for anything else.
     """
     if not is_tool_event(event):
         raise UsageError(
@@ -66,8 +65,7 @@ def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
 def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a Progress from a progress event of seed 003.
 
-    A text or a `percent` replaces the data with all its other fields. A message alone replaces only
-    data that has no other field.
+    A message alone replaces only data that has no other field.
     """
     data = event.get("data")
     progress = meaning(data)

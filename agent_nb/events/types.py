@@ -1,15 +1,14 @@
-"""The canonical events: everything that happened in a run, as frozen values.
+"""The events: everything that can happen in a run, as frozen values.
 
 One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy
-(user, think, call, execute, result, respond, end, metric, error, interrupt) keep their meaning; the
-others are needed for losslessness. One file, because it is the one list of types.
+(user, think, call, execute, result, respond, end, metric, error, interrupt) keep their meaning.
 
 Rules
 - A logged event never changes; a later fact is a new event.
-- `seq` is ours: gap-free from 1 in a log; 0 on deltas, which are live only and never stored.
-- `ts` is epoch seconds in whole milliseconds, monotonic within a run.
-- Unknown fields are kept in `extra` and written back at the top level; an unknown type becomes
-  `Unknown`. Neither is an error.
+- `seq` counts from 1 in a log, without gaps. It is 0 on deltas, which are never stored.
+- `ts` is epoch seconds in whole milliseconds, and never decreases within a run.
+- Unknown fields are kept in `extra` and written back at the top level.
+- An unknown type becomes `Unknown`.
 - Results come from the tool runner, the tape or a codec, never from model text.
 - This file imports nothing of ours.
 """
@@ -38,10 +37,10 @@ class Event(
     tag_field="type",
     tag="event",
 ):
-    """The envelope that every event has.
+    """The fields that every event has.
 
-    `span`/`parent` place it in a tree of nodes (sub-agents, model requests); `path` is a foreign
-    protocol's own path.
+    `span` and `parent` place it in a tree of nodes (sub-agents, model requests). `path` is a
+    foreign protocol's own path.
     """
 
     type: ClassVar[str] = "event"
@@ -58,7 +57,7 @@ class Event(
 
 
 class RunStart(Event, frozen=True, tag="run_start"):
-    """The run begins: the values that decide its outcome. `settings["hash"]` is their digest."""
+    """The run begins, with the values that decide its outcome; `settings["hash"]` digests them."""
 
     type: ClassVar[str] = "run_start"
 
@@ -70,7 +69,7 @@ class RunStart(Event, frozen=True, tag="run_start"):
 
 
 class User(Event, frozen=True, tag="user"):
-    """What the user said. `attachments` are objects with `media_type` and base64 `data`."""
+    """A prompt of the user; `attachments` are objects with `media_type` and base64 `data`."""
 
     type: ClassVar[str] = "user"
 
@@ -79,7 +78,7 @@ class User(Event, frozen=True, tag="user"):
 
 
 class Think(Event, frozen=True, tag="think"):
-    """A block of reasoning; `opaque` is what its provider needs back unchanged, a signature."""
+    """A block of reasoning; `opaque` (a signature) goes back to its provider unchanged."""
 
     type: ClassVar[str] = "think"
 
@@ -112,8 +111,9 @@ class Call(Event, frozen=True, tag="call"):
 
 
 class Approval(Event, frozen=True, tag="approval"):
-    """A question to the user about a call (`requested`), or the answer of a person or rule
-    (`decided`): `by` says which, `scope` which calls it covers.
+    """A question to the user about a call (`requested`), or its decision (`decided`).
+
+    `by` is the person or rule that decided, `scope` the calls that the decision covers.
     """
 
     type: ClassVar[str] = "approval"
@@ -166,9 +166,9 @@ class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
     `content` is what the model reads (text or a JSON value), `display` a mime bundle for people,
-    `duration` seconds, `attachments` what it shows: pictures, as in User, and charts and tables as
-    their `display`. A tool that printed something has it, bounded, as `printed` in `extra`: the
-    model reads it beside the content.
+    `duration` seconds. `attachments` are pictures, as in User, and charts and tables as their
+    `display`. `extra["printed"]` is what the tool printed, bounded: the model reads it beside the
+    content.
     """
 
     type: ClassVar[str] = "result"
@@ -196,9 +196,9 @@ class Respond(Event, frozen=True, tag="respond"):
 class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens (counts), times (seconds), cost (US dollars, None: unknown) of a step or of the run.
 
-    `input`: all tokens of the request, those read from a cache (`cached`) or written to it
-    (`cache_written`) included. `output`: all tokens of the answer; `reasoning`: how many of them
-    were thoughts. The same for every provider (`usage`).
+    `input`: all tokens of the request, with those read from a cache (`cached`) or written to it
+    (`cache_written`). `output`: all tokens of the answer, of which `reasoning` were thoughts. The
+    same for every provider (`usage`).
     """
 
     input: int = 0
@@ -211,10 +211,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: float | None = None
 
     def __add__(self, later: Counts) -> Counts:
-        """Return the sum of two usages; costs that are unknown are left out.
-
-        `ttft` is taken from the first of the two that has one.
-        """
+        """Return the sum; an unknown cost counts as nothing, and `ttft` is the first known one."""
         costs = [cost for cost in (self.cost, later.cost) if cost is not None]
         return Counts(
             input=self.input + later.input,
@@ -239,10 +236,9 @@ class Metric(Event, frozen=True, tag="metric"):
 
 
 class Node(Event, frozen=True, tag="node"):
-    """A span begins or ends: a model request (`llm`, internal), a sub-agent, a foreign protocol's
-    graph node.
+    """A span begins (`phase` enter) or ends (exit); `result` says how it ended (`ok`, `error: …`).
 
-    `phase` is `enter` or `exit`; `result` says how it ended (`ok`, `error: …`).
+    It is a model request (`llm`, internal), a sub-agent, or a node of a foreign protocol's graph.
     """
 
     type: ClassVar[str] = "node"
@@ -254,9 +250,11 @@ class Node(Event, frozen=True, tag="node"):
 
 
 class State(Event, frozen=True, tag="state"):
-    """A snapshot, update or checkpoint of state; `kind` names it. Kinds of our own runs: `window`
-    (turns left out), `foreign_turns` (turns from records of others), `context` (the notebook as
-    sent), `mcp` (tools of a server), `model` (a fallback model), `conversation` (other remarks).
+    """A snapshot, update or checkpoint of state, named by `kind`.
+
+    Kinds of our own runs: `window` (turns left out), `foreign_turns` (turns from records of
+    others), `context` (the notebook as sent), `mcp` (tools of a server), `model` (a fallback
+    model), `conversation` (other remarks).
     """
 
     type: ClassVar[str] = "state"
@@ -315,8 +313,9 @@ class End(Event, frozen=True, tag="end"):
 
 
 class Delta(Event, frozen=True, tag="delta"):
-    """Live only: a piece of an open block, or news about it. `of` is the type of the event to come
-    (`think`, `call`, `respond`), or one of:
+    """Live only: a piece of an open block, or news about it.
+
+    `of` is the type of the event to come (`think`, `call`, `respond`), or one of:
     - `picture`: the call `block` shows a picture, the JSON of (its index, the attachment or null)
     - `result`: the call `block` has ended with status `text`; its result waits for its turn
     - `status`: what a run waits for before it can stream, in words (a model that loads)

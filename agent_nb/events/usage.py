@@ -1,12 +1,13 @@
-"""The meaning of token counts, the same for every provider and protocol.
+"""Token counts with one meaning for every provider and protocol.
 
-Why: some providers count tokens read from a cache among the input tokens, others beside them, and
-likewise thoughts and the output. Limits, costs and columns are only comparable if both count alike.
+Why: some providers count tokens read from a cache among the input tokens, others beside them;
+likewise thoughts and the output.
 
-Rules: `input` (`tokens_in` in frames) is every token of the request, those read from a cache or
-written to it included; `cached` (`tokens_cached`) is how many were read from a cache,
-`cache_written` (`tokens_cache_written`) how many were written to it; `output` is every token of the
-answer, `reasoning` how many of them were thoughts. This file imports nothing of ours.
+Rules
+- `input` (`tokens_in` in frames) is every token of the request. `cached` and `cache_written` are
+  how many of them were read from a cache or written to it.
+- `output` is every token of the answer; `reasoning` is how many of them were thoughts.
+- This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 def whole_input(counted: int, cached: int, *, output: int = 0, total: int = 0) -> int:
     """Return the input tokens of a usage object that may exclude those read from a cache.
 
-    `counted` are the input tokens as named. They exclude the cached ones if these are more, or if
-    only both together, with `output`, add up to `total` (0: unknown).
+    `counted`, the input tokens as named, exclude the cached ones if these are more, or if only both
+    together, with `output`, add up to `total` (0: unknown).
     """
     excluded = cached > counted or (cached > 0 and total == counted + cached + output)
     return counted + cached if excluded else counted
@@ -26,8 +27,8 @@ def whole_output(counted: int, reasoning: int, *, whole: int, total: int = 0) ->
     """Return (output, reasoning) tokens of a usage object whose output may exclude thoughts.
 
     xAI and Gemini exclude them, and Gemini does not always name them. `counted` is the output as
-    named, `whole` the whole input. What these leave of `total` (0: unknown) are thoughts that were
-    excluded, if `reasoning` is as many or 0 (not named).
+    named, `whole` the whole input. What these leave of `total` (0: unknown) are excluded thoughts,
+    if `reasoning` is as many or 0 (not named).
     """
     rest = total - whole - counted
     if rest > 0 and reasoning in (0, rest):

@@ -1,8 +1,6 @@
 """Bytes and text below the level of events: framing, redaction, JSON, pictures. No I/O.
 
-Read `sse` first: the shape of every decoder here. `redact` replaces secrets before anything is
-logged, shown or sent; `json_text` reads and writes JSON; the rest knows pictures, hidden
-characters and what a text may hold.
+Read `sse` first: the shape of every decoder here.
 
 Order: compression, console, exif, gif, hidden_characters, key_forms, picture_size,
   plain_values, sse, surrogates, text_limits, unpicklable

@@ -4,16 +4,15 @@ An attachment is a picture (`media`), a display, or both:
 
     {"media_type": "image/png", "data": "<base64>", "display": {MIME type: content}}
 
-Why JSON: a front end draws a chart from it, and it runs no code. The HTML that chart libraries make
-is a script, which needs a network and does nothing in an untrusted notebook.
+Why JSON: a front end draws a chart from it without running code. The HTML of chart libraries is a
+script, which needs a network and does nothing in an untrusted notebook.
 
 Rules
-- A chart is kept under one of the `CHARTS` types. JupyterLab knows no newer MIME types of Vega, but
-  draws their JSON under these.
-- A chart that loads anything from an address is refused: a tool's result may be forged, and opening
-  the notebook would then contact a stranger. A chart of more than `LARGEST` characters is refused
-  too. Instructions for the program that embeds a chart (`usermeta`, addresses in the `config` of
-  Plotly) are removed.
+- A chart is kept under one of the `CHARTS` types, the newest of Vega that JupyterLab draws.
+- A chart that loads anything from an address is refused: a forged result would contact a stranger
+  when the notebook is opened.
+- Instructions for the program that embeds a chart (`usermeta`, addresses in Plotly's `config`) are
+  removed.
 - HTML that needs a script or a frame is not kept; other HTML is sanitised when it is drawn.
 - A widget exists in its kernel only. `LIVE` holds its id, and is never recorded.
 """
@@ -60,7 +59,7 @@ _LONGEST_NOTE = 300  # characters
 
 
 class Shown(dict[str, Any]):
-    """A copy of an attachment: a picture, a display or both. Its content may be forged."""
+    """A clean copy of an attachment, whose content may be forged."""
 
     DISPLAY: ClassVar = "display"  # the key of the MIME bundle
     NOTE: ClassVar = "chart_note"  # the key of a sentence for people, such as what makes a picture
@@ -96,9 +95,7 @@ class Shown(dict[str, Any]):
 
     @property
     def was_drawn(self) -> bool:
-        """Whether its picture was drawn here from its chart, by a package that may be missing
-        elsewhere.
-        """
+        """Whether its picture was drawn from its chart, by a package that others may lack."""
         return as_dict(self.get(self.LIVE)).get("drawn") is True
 
     @property
@@ -116,7 +113,7 @@ class Shown(dict[str, Any]):
 
     @classmethod
     def clean(cls, value: Any) -> Shown | None:
-        """Return `value`, which may come from anywhere, as a clean attachment, or None."""
+        """Return `value`, which may come from anywhere, as an attachment to keep, or None."""
         if not isinstance(value, Mapping):
             return None
         own, picture = cls(value), clean_attachment(value)
@@ -184,11 +181,11 @@ class Shown(dict[str, Any]):
 
 def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
     """Return a chart without fields that make an embedding program load something."""
-    rest = {key: value for key, value in chart.items() if key != "usermeta"}
-    if kind == PLOTLY and (config := rest.pop("config", None)):
+    kept_fields = {key: value for key, value in chart.items() if key != "usermeta"}
+    if kind == PLOTLY and (config := kept_fields.pop("config", None)):
         safe = {k: v for k, v in as_dict(config).items() if k not in _LOADING}
-        rest |= {"config": safe} if safe else {}
-    return rest
+        kept_fields |= {"config": safe} if safe else {}
+    return kept_fields
 
 
 def _chart_kind(kind: str) -> str:

@@ -4,13 +4,10 @@ Why not in the HTTP client: it decodes each chunk at once, and encodings within 
 become 4 GB before any limit is checked.
 
 Rules
-- gzip and deflate (zlib), once. Any other encoding, several encodings, and undecodable data raise
-  WireError.
-- `feed` is lazy and yields at most `PIECE` bytes at a time, so its caller can stop between two
-  pieces.
-- An uncompressed body passes unchanged. `close` raises WireError if the data broke off.
-- `decompress_body` reads an asynchronous source this way and yields to the event loop between two
-  pieces, so a stop or time limit takes effect.
+- gzip and deflate (zlib), once. Any other encoding, several, and undecodable data raise WireError.
+- `feed` is lazy and yields at most `PIECE` bytes at a time: its caller can stop between two pieces.
+- `decompress_body` yields to the event loop between two pieces, so that a stop or time limit takes
+  effect.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ _EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, by the first bytes
 
 
 class Decompressor:
-    """Reads one body; `encoding` is the value of its Content-Encoding header.
+    """Decompresses one body; `encoding` is the value of its Content-Encoding header.
 
     Raises WireError for an unknown encoding.
     """
@@ -77,7 +74,7 @@ class Decompressor:
 
 
 class FileDecompressor:
-    """Reads a file that may be gzipped, as its first bytes show. `feed` is a Decompressor's."""
+    """Decompresses a file that may be gzipped, as its first bytes show."""
 
     def __init__(self) -> None:
         self._head = b""

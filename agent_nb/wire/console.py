@@ -1,15 +1,13 @@
-"""Reduce printed text to what a terminal shows in the end: finished lines, and the line that
-carriage returns redraw, as in progress bars.
+"""Reduce printed text to what a terminal shows in the end.
 
-Why: tqdm and the like redraw one line a thousand times. Neither a log nor a model should read it a
-thousand times; only the latest state matters.
+Why: progress bars redraw one line a thousand times with carriage returns; a log and a model should
+read only its last state.
 
 Rules
 - A redrawn line leaves its last text. A tqdm bar leaves nothing; text printed after it is a line of
   its own.
 - Of nested bars, `status` is the topmost that is not full.
 - The lines do not depend on how the text was cut into pieces.
-- No I/O and no clock.
 """
 
 from __future__ import annotations
@@ -51,13 +49,13 @@ class Console:
     def feed(self, text: str) -> str:
         """Return the finished lines."""
         if "\r" in text or self._redrawn or self._bars:
-            return "".join(map(self._piece, _PIECES.split(text)))
+            return "".join(map(self._feed_piece, _PIECES.split(text)))
         end = text.rfind("\n") + 1
         lines = text[:end]
         if end and self._line:
             lines = self._line[self._received :] + lines
             self._begin_line()
-        return lines + self._put(text[end:]) if end < len(text) else lines
+        return lines + self._write(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
         """Return the new text of the open line, "" if it is being redrawn.
@@ -93,15 +91,15 @@ class Console:
         """What the open line shows: after a bare carriage return, still the text before it."""
         return self._line or self._before
 
-    def _piece(self, piece: str) -> str:
-        """Take a line end, a carriage return, or text between them; return what is finished."""
+    def _feed_piece(self, piece: str) -> str:
+        """Process a line end, a carriage return, or text between them; return what is finished."""
         if piece == "\n":
             return self._end()
         if piece == "\r":
             return self._return()
-        return self._put(piece)
+        return self._write(piece)
 
-    def _put(self, text: str) -> str:
+    def _write(self, text: str) -> str:
         """Write on the open line; return text that is too long to hold back."""
         self._line += text
         if not self._redrawn:
@@ -110,11 +108,11 @@ class Console:
         if behind := _BEHIND.search(self._line):
             self._last, text = self._line[: behind.end()].strip(), self._line[behind.end() :]
             self._begin_line()
-            return self._put(text)
+            return self._write(text)
         if up := _UP.search(self._line):
             text = self._line[up.end() :]
             self._move_up(up[0].count("A"))
-            return self._put(text)
+            return self._write(text)
         return ""
 
     def _return(self) -> str:

@@ -4,8 +4,7 @@ Why: providers send JSON that strict readers refuse, and a digest needs one text
 
 Rules
 - `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
-- `nearest_json` never raises: it returns the nearest JSON value, of built-in types, and whether
-  that differs from the given one. Values nested too deeply become null.
+- `nearest_json` never raises, and returns built-in types only.
 """
 
 from __future__ import annotations
@@ -93,10 +92,10 @@ def _double(value: int) -> float:
 
 
 def nearest_json(value: Any) -> tuple[Any, bool]:
-    """Return `value` as the nearest JSON value, and whether it had to be changed.
+    """Return the nearest JSON value, and whether it differs from `value`.
 
-    An object handed over by a program may hold what JSON text cannot: lone surrogates, NaN, dates,
-    sets, instances of any class.
+    A program's object may hold what JSON cannot: lone surrogates, NaN, dates, sets, instances of
+    any class. Values nested too deeply become null.
     """
     try:
         return _round_trip(value)

@@ -1,14 +1,12 @@
-"""Define what a key is: the forms of providers' keys, the variables whose values are secret, and
-the ways in which formats write a value.
-
-Why apart from the search: this list grows with every provider; how a text is searched does not
-change.
+"""What a key is: the forms of providers' keys, the variables whose values are secret, and the ways
+in which formats write a value.
 
 Rules
 - A variable is secret if the last word of its name is in `WORDS` and its value is long enough;
-  credentials that are a path are not. The password in an address is secret in any variable.
-- A value is looked for as it is, in HTML, in Python's `repr` (error messages are full of it), and
-  as each of these is written in a JSON string, and in JSON within JSON.
+  credentials that are a path are not.
+- The password in an address is secret in any variable.
+- A value is looked for as it is, in HTML, in Python's `repr` (error messages hold it), and as each
+  of these is written in a JSON string, and in JSON within JSON.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ WORDS = frozenset(
 class Pattern(msgspec.Struct, frozen=True):
     """The form of a key: one of `starts`, then at least `least` of `chars`.
 
-    `mixed`: the rest holds a capital or digit, or is twice as long.
+    `mixed`: what follows the start holds a capital or digit, or is twice as long.
     """
 
     name: str
@@ -91,11 +89,11 @@ PATTERNS = (
 
 def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
     """Return the secret variables of `env`, and the passwords of addresses in others, by name."""
-    return dict(_secrets_among(tuple(env.items())))
+    return dict(_find_secrets(tuple(env.items())))
 
 
 @lru_cache(maxsize=8)  # each cell asks several times, and the environment seldom changes
-def _secrets_among(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def _find_secrets(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
     secrets = {name: value for name, value in variables if _is_secret(name, value)}
     for name, value in variables:
         if password := _password(value):
@@ -105,10 +103,10 @@ def _secrets_among(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 def _password(address: str) -> str:
     """Return the password in an address as it is written there, "" without one."""
-    scheme, _, rest = address.partition("://")
-    if not (rest and scheme.replace("+", "").isalnum()):
+    scheme, _, location = address.partition("://")
+    if not (location and scheme.replace("+", "").isalnum()):
         return ""
-    authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+    authority = _AUTHORITY_END.split(location, maxsplit=1)[0]
     return authority.rpartition("@")[0].partition(":")[2]
 
 

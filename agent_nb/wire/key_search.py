@@ -1,7 +1,5 @@
 """Find keys in text: known secret values, and text in the form of a provider's key.
 
-Why apart from the filter: a search has no state. The filter holds back the end of a stream's text.
-
 Rules
 - A form (`key_forms`) begins with a fixed start that no letter or digit precedes, and extends over
   the characters that such a key may have.
@@ -31,10 +29,10 @@ _cut_escape = re.compile(_CUT_ESCAPE).match
 
 
 class KeyMatch(msgspec.Struct, frozen=True):
-    """A key up to `end`, to be replaced by `label`; if `end` is -1, the start of a possible key,
-    which later text decides.
+    """A key up to `end`, to be replaced by `label`.
 
-    `chars` matches the characters that such a key may go on with; None if the key has a fixed end.
+    If `end` is -1, it is the start of a possible key, which later text decides. `chars` matches the
+    characters with which the key may go on; None if it has a fixed end.
     """
 
     end: int
@@ -68,7 +66,13 @@ class KeySearch:
         # where a key may begin: ordinary text costs this one search, for the beginning of a key or,
         # at the end of the text, for part of one
         self.alert = re.compile(
-            "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(prefixes)])
+            "|".join(
+                [
+                    _CUT_ESCAPE,
+                    *_list_start_patterns(starts, _boundary_before),
+                    *_list_start_patterns(prefixes),
+                ]
+            )
         ).search
 
     def find(self, text: str, start: int, *, final: bool) -> tuple[int, KeyMatch]:
@@ -76,8 +80,8 @@ class KeySearch:
         pos = start
         while candidate := self.alert(text, pos):
             at = candidate.start()
-            form = self._find_form(text, at, final=final) if _boundary(text, at) else None
-            key = _longer(form, self._find_value(text, at, final=final))
+            form = self._find_form(text, at, final=final) if _may_begin(text, at) else None
+            key = _choose_longer(form, self._find_value(text, at, final=final))
             # a JSON escape cut in two: whether a key begins after it is not known yet
             if key is None and text[at] == "\\" and not final and _cut_escape(text, at):
                 key = _UNDECIDED
@@ -117,18 +121,15 @@ class KeySearch:
         return f"{start if pattern.keeps_start else ''}[redacted {name}]"
 
 
-def _longer(one: KeyMatch | None, other: KeyMatch | None) -> KeyMatch | None:
-    """Return the candidate to take: an undecided one, else the longer."""
-    if one is None or other is None:
-        return one or other
-    return one if one.end < 0 or (other.end >= 0 and one.end >= other.end) else other
+def _choose_longer(first: KeyMatch | None, second: KeyMatch | None) -> KeyMatch | None:
+    """Return the undecided candidate, else the longer one."""
+    if first is None or second is None:
+        return first or second
+    return first if first.end < 0 or (second.end >= 0 and first.end >= second.end) else second
 
 
-def _boundary(text: str, at: int) -> bool:
-    """Return whether a form may begin at `at`.
-
-    No letter or digit may precede it, except one that ends a JSON escape.
-    """
+def _may_begin(text: str, at: int) -> bool:
+    """Return whether no letter or digit precedes `at`, except one that ends a JSON escape."""
     last = text[at - 1 : at]
     return (
         not (last.isascii() and last.isalnum())
@@ -148,20 +149,22 @@ def _fits(pattern: Pattern, body: str) -> bool:
     )
 
 
-# the key in the tree of `_beginnings` that marks the end of a word; longer words need no branch
+# the key in the tree that marks the end of a word; longer words need no branch
 _WORD_END = ""
 
 
 def _boundary_before(length: int) -> str:
     """Return a pattern that holds if a word may begin `length` characters back.
 
-    It only narrows the search: `_boundary` decides.
+    It only narrows the search: `_may_begin` decides.
     """
     seen = "(?s:.)" * length
     return rf"(?:(?<![A-Za-z0-9]{seen})|(?<=\\[bfnrt]{seen})|(?<=\\u[0-9a-fA-F]{{4}}{seen}))"
 
 
-def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
+def _list_start_patterns(
+    texts: Iterable[str], before: Callable[[int], str] = lambda _: ""
+) -> list[str]:
     """Return patterns that find each of the `texts`, or its start at the end of the searched text.
 
     They are made from a tree of characters: for `ab` and `ac`, `a(?:\\Z|b…|c…)`. `before(n)` is a
@@ -177,29 +180,32 @@ def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "
     for first, below in sorted(tree.items()):
         seconds = [
             rf"\Z{before(1)}",
-            *(f"{re.escape(c)}{before(2)}{_branches(node)}" for c, node in sorted(below.items())),
+            *(
+                f"{re.escape(c)}{before(2)}{_follow_node(node)}"
+                for c, node in sorted(below.items())
+            ),
         ]
         patterns.append(f"{re.escape(first)}(?:{'|'.join(seconds)})")
     return patterns
 
 
-def _branches(node: dict[str, Any]) -> str:
+def _follow_node(node: dict[str, Any]) -> str:
     """Return a pattern for what may follow a node of the tree."""
     if _WORD_END in node:
         return ""
     return (
         r"(?:\Z|"
-        + "|".join(re.escape(char) + _branches(below) for char, below in sorted(node.items()))
+        + "|".join(re.escape(char) + _follow_node(below) for char, below in sorted(node.items()))
         + ")"
     )
 
 
 @lru_cache(maxsize=32)
-def _compiled(secrets: tuple[tuple[str, str], ...]) -> KeySearch:
+def _compile_search(secrets: tuple[tuple[str, str], ...]) -> KeySearch:
     """Return the search for secrets, given as pairs because the cache must hash them."""
     return KeySearch(secrets)
 
 
 def search_for(secrets: Mapping[str, str] | None) -> KeySearch:
     """Return the search for `secrets` (values by name) and for the forms of keys; cached."""
-    return _compiled(tuple(sorted(secrets.items())) if secrets else ())
+    return _compile_search(tuple(sorted(secrets.items())) if secrets else ())

@@ -1,17 +1,15 @@
 """The secret filter: its output holds no key, however the key is cut into pieces.
 
-Why a stream filter before everything else: model, tools, view, log and record must see the same
-text, and a key that arrives in two deltas is still a key.
+Why a stream filter before all else: model, tools, view, log and record must see the same text.
 
 Rules
-- The given values are secret, in every form in which they are written, and so is text in the form
-  of a provider's key (`key_search`, `key_forms`). A whole key becomes `[redacted NAME]`.
-- Only text that may begin a key is held back. Candidates longer than `LONGEST` are redacted at
-  once, not buffered.
-- The result does not depend on the chunking: pieces give what `redact_text` gives for the whole.
-- Media, signatures and encrypted reasoning keep every byte. Media do so wherever a whole string is
-  their base64; the others only in a provider's own objects (`OPAQUE` names the fields), not in
-  fields to which a model or a tool gives the same name.
+- Secret are the given values, in every form in which they are written, and text in the form of a
+  provider's key (`key_search`, `key_forms`). A whole key becomes `[redacted NAME]`.
+- Only text that may begin a key is held back, up to `LONGEST` characters.
+- The result does not depend on the chunking.
+- Media keep every byte, wherever a whole string is their base64.
+- Signatures and encrypted reasoning keep every byte only in a provider's own objects (`OPAQUE`
+  names the fields), not in fields that a model or a tool names so.
 """
 
 from __future__ import annotations
@@ -167,9 +165,8 @@ class Redaction(Unpicklable):
         return redact_value(value, self._secrets)
 
     def payload(self, value: Any) -> Any:
-        """Return a provider's own object redacted, without touching signed or encrypted fields.
-
-        The provider checks them when they are sent back.
+        """Return a provider's own object redacted, without the fields that the provider signed or
+        encrypted.
         """
         return redact_value(value, self._secrets, opaque=OPAQUE)
 

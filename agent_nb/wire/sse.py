@@ -2,15 +2,14 @@
 "Server-sent events", interpretation of an event stream).
 
 Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
-U+2028, or copy their buffer once per chunk. Every token of every provider passes through this one.
+U+2028, or copy their buffer once per chunk.
 
 Rules
 - Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
-- A blank line ends a frame; without a `data` line there is no frame. Comments and unknown fields
-  are ignored.
-- `id` stays in force for later frames (`Frame.id`); one that holds NUL is ignored. `retry` counts
-  only if it is all digits.
-- Invalid UTF-8 becomes U+FFFD; a chunk may end anywhere, even inside a character.
+- A blank line ends a frame; without a `data` line it yields no frame.
+- `id` stays in force for later frames; one that holds NUL is ignored. `retry` counts only if it is
+  all digits.
+- Invalid UTF-8 becomes U+FFFD.
 - A frame larger than `limit` bytes raises WireError, after the frames before it have been returned.
   The decoder then starts afresh.
 - Linear time: each byte is read a fixed number of times, however small the chunks.
@@ -30,8 +29,8 @@ _DIGITS = 15  # of the longest `retry` accepted
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """One event.
 
-    `id` is the last event id in force (None before the first), `retry` the milliseconds if this
-    frame set them.
+    `id` is the last event id in force (None before the first). `retry` is in milliseconds, if this
+    frame set it.
     """
 
     event: str
@@ -41,7 +40,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class SSEDecoder:
-    """Reads one event stream.
+    """Decodes one event stream.
 
     `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are the
     stream's latest. `errors`: a field `error`, which llama.cpp writes instead of `data`, counts as
@@ -85,7 +84,7 @@ class SSEDecoder:
         return []
 
     def close(self, *, lenient: bool = False) -> list[Frame]:
-        """End the stream. An unfinished frame is dropped, as the standard says.
+        """End the stream, and drop an unfinished frame, as the standard says.
 
         `lenient` returns it: some providers end their last frame without a blank line.
         """
@@ -93,8 +92,8 @@ class SSEDecoder:
             raise self._take_fault()
         if not self._begun:
             self._begun = True
-        rest, self._pieces, self._size, self._newline = b"".join(self._pieces), [], 0, False
-        frame = self._frame(rest.strip(b"\n")) if lenient else None
+        block, self._pieces, self._size, self._newline = b"".join(self._pieces), [], 0, False
+        frame = self._frame(block.strip(b"\n")) if lenient else None
         return [frame] if frame is not None else []
 
     def _normalize(self, data: bytes) -> bytes:
