@@ -5,10 +5,10 @@ Rules
 - This file holds the public names and the two hooks that IPython calls, nothing else.
 - Public names are imported when they are first used: `%load_ext agent_nb` must not wait for pandas,
   httpx or a markdown parser.
-- Three things happen at import: `launch` reads what the starter of the process set in the
-  environment, and removes the secret from it; `install_guard` keeps this package from importing
-  modules of the notebook's folder; `name_presenter` says which module shows runs in a notebook,
-  since agents stand below the notebook and do not import it.
+- At import, `launch` reads the environment and removes the secret from it, and `install_guard`
+  keeps the notebook's folder out of our imports.
+- At import, `name_presenter` says which module shows runs: agents stand below the notebook, and do
+  not import it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """Every error the package raises, as one hierarchy, and the wording of unknown names.
 
-Two kinds: what the user can fix (`UsageError`) and what failed outside (`WireError`, `ModelError`,
-`ToolError`, `HubAway`, `RunFailed`). `Cancelled` is neither: a stop was requested. `AgentStopped`
-ends the notebook cell whose run was stopped: an `except Exception` of the cell does not catch it.
-
     AgentError
     ├── UsageError       a wrong option, name, value or missing extra; the message says what to do
     │   ├── MissingExtra   an optional package is not installed; carries the install command
@@ -21,10 +17,10 @@ ends the notebook cell whose run was stopped: an `except Exception` of the cell 
     KeyboardInterrupt, asyncio.CancelledError
     └── AgentStopped     the run that a cell waited for was stopped (by, run)
 
-Rules: a message is one or two sentences, says what was wrong and then what to do, and contains no
-secret.
-
-This file imports nothing of ours.
+Rules
+- A message is one or two sentences, says what was wrong and then what to do, and contains no
+  secret.
+- This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -169,9 +165,9 @@ class AgentStopped(CancelledError, KeyboardInterrupt):  # noqa: N818  (as Keyboa
     Raised after its cards, record and conversation are finished. `by` says how (`kernel interrupt`,
     `stop button`, …), `run` is the run or None.
 
-    It is a KeyboardInterrupt, so that IPython fails the cell and drops the cells queued behind it,
-    and a CancelledError, because asyncio re-raises any other KeyboardInterrupt of a task in the
-    event loop, which ends the kernel.
+    As a KeyboardInterrupt, it makes IPython fail the cell and drop the cells queued behind it. As a
+    CancelledError, it does not end the kernel: asyncio re-raises any other KeyboardInterrupt of a
+    task in the event loop.
     """
 
     def __init__(self, by: str = "kernel interrupt", run: Any = None) -> None:

@@ -1,7 +1,6 @@
-"""The process and its folder: plug-ins, trust, imports, and how the process was launched.
+"""The process and its folder: plug-ins, trust, imports, private files, and how the process started.
 
 Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
-Other rooms ask here what the environment, the folder and its owner allow, and write private files.
 
 Order: background, door, import_places, launch, nearest, paths, private_file, version
 < dotenv, imports

@@ -1,9 +1,9 @@
 """A thread with an event loop of its own: MCP sessions live on one, hubs of Redis on another.
 
-Why a thread of its own: each agent cell has its own event loop, and a connection must outlive it.
+Why: each agent cell has its own event loop, and a connection must outlive it.
 
 Rules
-- The thread starts with the first work and is a daemon. A forked child has none and starts its own.
+- The thread starts with the first work and is a daemon. A forked child starts its own.
 - `at_exit` runs when `end` is called and before the interpreter ends, with a bounded wait.
 """
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class Background:
-    """An event loop on a thread of its own, which starts with the first work.
+    """An event loop on a thread of its own.
 
-    `name`: the thread's. `at_exit`: returns the last work to do on the loop. `limit`: seconds that
-    the end of the process waits for that work.
+    `name` is the thread's. `at_exit` returns the last work to do on the loop; the end of the
+    process waits `limit` seconds for it.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Background:
 
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Start work on the loop, from any thread."""
-        return asyncio.run_coroutine_threadsafe(work, self._started())
+        return asyncio.run_coroutine_threadsafe(work, self._start_loop())
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work on the loop and return its value; cancelling the caller cancels the work."""
@@ -56,7 +56,7 @@ class Background:
             with suppress(Exception):  # the process ends in any case
                 self.submit(self._at_exit()).result(self._limit)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _start_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

@@ -6,15 +6,13 @@
     _HOMES = {"Frames": "frames"}                 # for Python: name -> the file that defines it
     __getattr__, __dir__ = open_door(__name__, _HOMES)
 
-Why: other rooms import from the door alone, so a name that it does not offer can be changed without
-reading other rooms. A plain list of imports would load pandas, httpx and widgets with the first
-name.
+Why: other rooms import from the door alone, so a name that it does not offer may change freely. A
+plain list of imports would load pandas, httpx and widgets with the first name.
 
 Rules
 - The package stores no loaded name: if a test replaces a name in its file, the door returns the
   replacement.
 - A file of the room never imports from its own door.
-- `tests/test_doors.py` keeps both lists of a door equal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Read the `.env` of a folder: variables that its owner keeps for programs started there.
+"""Read the `.env` of a folder, in which the keys of providers often stand.
 
-Why: the keys of providers often stand in such a file.
-
-Rules: the nearest file is read (`find_nearest`); one that is unreadable or larger than 1 MB is
-ignored. Reading sets no variable; `trust` decides whether the values may be used.
+Rules
+- A file that is unreadable or larger than 1 MB is ignored.
+- Reading sets no variable; `trust` decides whether the values may be used.
 """
 
 from __future__ import annotations

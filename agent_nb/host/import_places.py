@@ -1,12 +1,11 @@
-"""Decide where this package's own imports are looked up: never in the user's project.
-
-Why: a file of a stranger's project must not replace a library (`imports`).
+"""Where this package's own imports are looked up: never in the user's project (why: `imports`).
 
 Rules
 - Installed places come first: the standard library, site-packages and what their .pth files name.
   The other absolute entries of `sys.path` follow.
 - A project is the working folder and all below it (unless that is the user's home), the folders
-  above it, and the repository around it. Relative entries of `sys.path` belong to it.
+  above it, and the repository around it.
+- Relative entries of `sys.path` belong to the project.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 class Places:
     """Where our imports are looked up, for one state of `sys.path` and the working folder.
 
-    `path` holds the entries that are searched, `rest` the others. `folders`: the working folder,
-    and the folder in which the process started.
+    `path` holds the entries that are searched, `rest` the others. `folders` are the working folder
+    and the one in which the process started.
     """
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
@@ -33,11 +32,11 @@ class Places:
             _home(),
             os.path.abspath(os.sep),
         }
-        self._sites = _sites()
+        self._sites = _list_sites()
         absolute = [e for e in entries if os.path.isabs(e)]
         # reading .pth files takes time: needed only if an entry is outside the sites
         self._trees = (
-            set(_trees(self._sites))
+            set(_read_pth_entries(self._sites))
             if any(not _within(e, self._sites) for e in absolute)
             else set()
         )
@@ -101,7 +100,7 @@ def _within(path: str, folders: Iterable[str]) -> bool:
     return any(path.startswith(os.path.join(os.path.normcase(folder), "")) for folder in folders)
 
 
-def _sites() -> list[str]:
+def _list_sites() -> list[str]:
     """Return the folders of installed packages."""
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     sites = [
@@ -113,15 +112,15 @@ def _sites() -> list[str]:
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     is_target = any(
         name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
-        for name in _names(home)
+        for name in _list_folder(home)
     )
     return [*sites, home] if is_target else sites  # `pip install --target`
 
 
-def _trees(sites: Iterable[str]) -> Iterator[str]:
+def _read_pth_entries(sites: Iterable[str]) -> Iterator[str]:
     """Yield the entries named in .pth files: editable checkouts, other environments."""
     for folder in sites:
-        for name in _names(folder):
+        for name in _list_folder(folder):
             if name.endswith(".pth"):
                 with (
                     suppress(OSError, UnicodeDecodeError),
@@ -135,7 +134,7 @@ def _trees(sites: Iterable[str]) -> Iterator[str]:
                     )
 
 
-def _names(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:

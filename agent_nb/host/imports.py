@@ -4,15 +4,12 @@ Why: a kernel has the notebook's folder on `sys.path`, before the installed pack
 beside a stranger's notebook would run, unseen, when this package imports keyring.
 
 Rules
-- A finder at the front of `sys.meta_path` goes up the call stack to the first frame that is ours
-  (`agent_nb`) or the user's (`__main__`, a module of the project, a tool that we call:
-  `mark_foreign`). That frame owns the import: libraries in between import for their caller.
-  The user's imports are not touched.
-- Our imports are looked up in `import_places`: never in the project.
+- An import belongs to the first frame up the call stack that is ours (`agent_nb`) or the user's:
+  `__main__`, a module of the project, a tool that we call (`mark_foreign`).
+- The user's imports are not touched. Ours are looked up in `import_places`.
 - A module that the user has imported from the project is not the library of that name:
   `import_library` and `find_library` treat it as absent, `verify` reports it.
-- Entry points are read from the same places; `without_project` is for libraries that read their own
-  entry points.
+- Entry points are read from the same places.
 """
 
 from __future__ import annotations
@@ -69,7 +66,7 @@ def mark_foreign(function: F) -> F:
 
 
 class Guard:
-    """The finder for our imports. It remembers the working folder in which it was created."""
+    """The finder for our imports; it remembers the working folder in which it was created."""
 
     def __init__(self) -> None:
         self._start = _folder()
@@ -108,12 +105,12 @@ class Guard:
             rest = [p for p in path if places.strange(package, p)]
             spec = PathFinder.find_spec(name, [p for p in path if p not in rest], target)
         if spec is None and (hidden := PathFinder.find_spec(name, rest, target)) is not None:
-            message = f"No module named {name!r} is installed; agent_nb does not import {_place(hidden)} of the notebook's folder"
+            message = f"No module named {name!r} is installed; agent_nb does not import {_locate(hidden)} of the notebook's folder"
             raise ModuleNotFoundError(message, name=name)
         return spec
 
     def _search(self, name: str, target: ModuleType | None) -> ModuleSpec | None:
-        """Ask every finder, as the import system does."""
+        """Ask the finders in order, as the import system does."""
         places = self.places()
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
@@ -122,7 +119,7 @@ class Guard:
             # the finder of an editable installation, which names its folder
             editable = str(getattr(finder, "__module__", "")).startswith("__editable__")
             if spec is not None and (
-                finder is PathFinder or editable or not places.strange(name, _place(spec))
+                finder is PathFinder or editable or not places.strange(name, _locate(spec))
             ):
                 return spec
         return None
@@ -204,8 +201,8 @@ def _packages_in(folder: str) -> _Packages:
 class _Packages:
     """The entry points of the packages in one entry of `sys.path`, read again after a change.
 
-    Why: reading a hundred packages takes milliseconds, and each agent asks for them several times.
-    A package that is installed while the kernel runs must still be found.
+    Why: reading them takes milliseconds, and each agent asks several times; but a package that is
+    installed meanwhile must be found.
     """
 
     def __init__(self, folder: str) -> None:
@@ -217,32 +214,32 @@ class _Packages:
 
     def entry_points(self, group: str) -> Sequence[EntryPoint]:
         """Return the entry points of a group."""
-        if (changed := _changed(self._folder)) != self._changed:
-            packages = frozenset(_packages(self._folder))
+        if (mtime := _read_mtime(self._folder)) != self._changed:
+            packages = frozenset(_scan_metadata(self._folder))
             if packages != self._packages:
                 self._groups = _read_entry_points(self._folder)
             # An installer creates the folder of a package before its files, and adding these does
             # not change the time of our folder again: what may be half written is read once more.
             latest = max((when for _, when in packages), default=0)
             settled = latest < time.time_ns() - SETTLED
-            self._changed, self._packages = (changed, packages) if settled else (-1, None)
+            self._changed, self._packages = (mtime, packages) if settled else (-1, None)
         return self._groups.get(group, ())
 
 
-def _changed(path: str) -> int:
-    """Return when a file or folder was changed (ns since the epoch; 0: it is not there)."""
+def _read_mtime(path: str) -> int:
+    """Return when a file or folder was changed (ns since the epoch; 0: it is absent)."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
 
 
-def _packages(folder: str) -> Iterator[tuple[str, int]]:
-    """Yield name and last change of each package's metadata in a folder (`.dist-info` …)."""
+def _scan_metadata(folder: str) -> Iterator[tuple[str, int]]:
+    """Yield the name and last change of each package's metadata in a folder (`.dist-info` …)."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith((".dist-info", ".egg-info")):
-                yield entry.name, _changed(entry.path)
+                yield entry.name, _read_mtime(entry.path)
 
 
 def _read_entry_points(folder: str) -> dict[str, list[EntryPoint]]:
@@ -273,11 +270,11 @@ def without_project() -> Iterator[None]:
 
 def _is_part(name: str) -> bool:
     """Return whether the parent package of `name` is a namespace package, with parts anywhere."""
-    above = sys.modules.get(name.rpartition(".")[0])
-    return above is not None and getattr(above, "__file__", None) is None
+    parent = sys.modules.get(name.rpartition(".")[0])
+    return parent is not None and getattr(parent, "__file__", None) is None
 
 
-def _place(spec: ModuleSpec) -> str:
+def _locate(spec: ModuleSpec) -> str:
     """Return the file of a module, or the folder of a namespace package."""
     path = (
         spec.origin

@@ -1,21 +1,16 @@
-"""What the parent process decided for this one: which requests are really its own, and whether
-anything may run live.
+"""What the parent process decided for this one: whether it may run live, and how it proves itself.
 
-Why the environment: a front end copies a stranger's cell metadata into its requests, so nothing in
-a request proves its sender. Only the starter of a kernel can put a secret into the environment of
-exactly that kernel.
+Why the environment: a front end copies a stranger's cell metadata into its requests, so a request
+proves no sender. Only the starter of a kernel can put a secret into that kernel's environment.
 
 Rules
-- The environment is read when the package is imported, before any cell runs and however the package
-  is used (magics, `await agent(…)`). The secret is removed from `os.environ`: child processes never
-  see it.
+- The environment is read when the package is imported, before any cell runs. The secret is then
+  removed from `os.environ`: child processes never see it.
 - A secret of the wrong size proves nothing. Secrets are compared in constant time, and only here.
-- `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment later,
-  nothing runs live. `RERUN=replay` also counts if it is set later.
-- Where nothing runs live, only scripted models answer, and no server outside this process is
-  reached: `check_address` refuses a connection before it is made, unless this process serves the
-  port. Magics, `await agent(…)`, sub-agents, `watch` and `attach` all check here, because a test
-  that quietly calls a provider proves nothing.
+- `STRICT` and `RERUN=replay` are latched: a notebook cannot undo them. `RERUN=replay` also counts
+  if it is set later.
+- Where nothing runs live, only scripted models answer. Whatever connects calls `check_address`
+  first: a test that quietly calls a provider proves nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +32,8 @@ class Launch:
     """How one process was started.
 
     `strict`: recorded runs are replayed or fail. `replays`: replay is the default of cells.
-    `served_ports`: those of the servers in this process, which may be reached even where nothing
-    runs live; a server adds its port, and removes it at its end.
+    `served_ports` are those of this process's running servers, which may be reached even where
+    nothing runs live.
     """
 
     PROOF = "AGENT_NB_PROOF"  # variable with the secret, in hexadecimal digits

@@ -2,9 +2,8 @@
 
 Why: a notebook in a sub-folder uses the files of its project.
 
-Rules: the nearest file is returned. The search ends with the root of the repository (a folder with
-`.git`), the user's home or the root of the disk. It does not read the file; `trust` decides whether
-its content may be used.
+Rule: the search ends with the root of the repository (a folder with `.git`), the user's home or the
+root of the disk.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from pathlib import Path
 
 
 def find_nearest(name: str, folder: Path | None = None) -> Path | None:
-    """Return the file `name` in `folder` (None: the current one) or the nearest folder above it.
-
-    None if neither has such a file.
+    """Return the file `name` in `folder` (None: the current one) or the nearest folder above, or
+    None.
     """
     try:
         here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()

@@ -1,7 +1,4 @@
-"""Write paths as people read them, with `~` for the home folder.
-
-Why: a message is shorter, and does not show the user's name.
-"""
+"""Write paths as people read them, with `~` for the home folder."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 Why: a new provider, dialect, codec, tool or card is one file or package, with no registry to edit.
 
 Rules
-- The public name of a plug-in is its file name with `-` for `_`; the module offers it under the
-  room's attribute (`ATTRIBUTE`), at its left margin (a package: imports it in its `__init__`).
-  Other files are machinery of the room. A plug-in is imported when it is first used.
-- A built-in file wins over an entry point of the same name. Only entry points of installed packages
-  count, never those of the notebook's folder (`imports`).
-- An unknown name is a UsageError that lists the known ones. If an installed plug-in raises or is of
-  the wrong kind, a PluginError names its package and the other plug-ins keep working.
+- A plug-in has the name of its file with `-` for `_`. The module offers it under the room's
+  attribute (`ATTRIBUTE`), at its left margin.
+- Other files are machinery of the room. A plug-in is imported when it is first used.
+- A built-in file wins over an entry point of the same name.
+- Only entry points of installed packages count, never those of the notebook's folder (`imports`).
+- An installed plug-in that fails raises a PluginError that names its package; the others keep
+  working.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def list_builtin(room: str) -> dict[str, str]:
 
 def list_plugins(room: str) -> list[str]:
     """Return the names of all plug-ins of `room`, built-in and installed."""
-    return sorted({*list_builtin(room), *(e.name for e in _entries(room))})
+    return sorted({*list_builtin(room), *(e.name for e in _list_entries(room))})
 
 
 def load_plugin(room: str, name: str) -> Any:
@@ -76,10 +76,10 @@ def load_plugin(room: str, name: str) -> Any:
     module = list_builtin(room).get(name.replace("_", "-"))
     if module is not None:
         return getattr(importlib.import_module(module), ATTRIBUTE[room])
-    for entry in _entries(room):
+    for entry in _list_entries(room):
         if entry.name == name:
             with blame_plugin(room, name):
-                return _checked(room, entry.load())
+                return _check_plugin(room, entry.load())
     raise UsageError(unknown_name(f"{_kind(room)} named", name, list_plugins(room)))
 
 
@@ -97,7 +97,7 @@ def blame_plugin(room: str, name: str) -> Iterator[None]:
         if name.replace("_", "-") in list_builtin(room):
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
-        package = _package(room, name)
+        package = _find_package(room, name)
         whose = f" of the package {package}" if package else ""
         todo = (
             f" Update it with: pip install --upgrade {package}, or remove it with: pip uninstall {package}"
@@ -111,20 +111,20 @@ def blame_plugin(room: str, name: str) -> Iterator[None]:
 
 def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
     """Yield the messages of the installed plug-ins of a room that fail to load, or in `use`."""
-    for entry in _entries(room):
+    for entry in _list_entries(room):
         try:
             use(entry.name) if use is not None else load_plugin(room, entry.name)
         except AgentError as fault:
             yield str(fault)
 
 
-def _package(room: str, name: str) -> str:
+def _find_package(room: str, name: str) -> str:
     """Return the name of the package that installed a plug-in, or ""."""
-    entry = next((e for e in _entries(room) if e.name == name), None)
+    entry = next((e for e in _list_entries(room) if e.name == name), None)
     return getattr(getattr(entry, "dist", None), "name", None) or ""
 
 
-def _checked(room: str, plugin: Any) -> Any:
+def _check_plugin(room: str, plugin: Any) -> Any:
     """Return the plug-in if it has what the room needs.
 
     Raises TypeError if it is of the wrong kind, or what reading its members raises.
@@ -141,6 +141,6 @@ def _kind(room: str) -> str:
     return room.rsplit(".", 1)[-1].removesuffix("s")
 
 
-def _entries(room: str) -> list[Any]:
+def _list_entries(room: str) -> list[Any]:
     """Return the entry points of other packages for a room; `view.cards` has the group `cards`."""
     return list_entry_points(f"agent_nb.{room.rsplit('.', 1)[-1]}")

@@ -1,8 +1,6 @@
 """Write files that only the user can read, such as keys, permissions and journals.
 
-Why: nobody else may read a key, and a crash must not leave half a file.
-
-Rule: a file appears complete or not at all. It is written beside its target and then moved.
+Rule: a file appears complete or not at all: it is written beside its target and then moved.
 """
 
 from __future__ import annotations

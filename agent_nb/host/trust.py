@@ -1,16 +1,15 @@
 """What the notebook's folder may do, remembered for this user.
 
 Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide
-where prompts go and which tools run without asking. The author of the folder, perhaps a stranger,
-wrote them; so they have an effect only once the user has allowed them.
+where prompts go and which tools run. Their author may be a stranger, so they count only once the
+user has allowed them.
 
 Rules
-- An `Offer` says what a file would do. Keys are allowed for the folder, other files for exactly
-  their content: after a change the user is asked again.
+- Keys are allowed for the folder, other files for exactly their content: after a change the user is
+  asked again.
 - An MCP server runs a command, so each entry needs its own permission; one for the folder does not
-  cover it. `AGENT_NB_TRUST_MCP` allows all servers for one process.
-- Permissions are kept in one file of the user's state folder that only the user can read;
-  `AGENT_NB_TRUST_FOLDER` allows everything but servers for one process.
+  cover it.
+- Permissions are kept in one file of the user's state folder that only the user can read.
 - A file that the user names on a command line needs no permission (`trust_file`).
 - An offer never holds the value of a key. Only the offer of a server shows a whole entry.
 """

@@ -1,7 +1,4 @@
-"""The version of this package, as messages between processes and reports carry it.
-
-Why here: rooms of all floors use it, and nothing below the face may import the face.
-"""
+"""The version of this package; nothing below the face may import the face for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read and write the one tag of Exif data that changes how a picture looks: its orientation.
+"""Read and write the orientation of a picture, the only tag of Exif data that changes its look.
 
-Why: the rest of the Exif data, such as place and camera, is removed from pictures (`jpeg`, `webp`).
-Exif data are a TIFF header and a directory of entries of 12 bytes: tag, type, count, value.
+Why: the other Exif data are removed from pictures (`jpeg`, `webp`). They are a TIFF header and a
+directory of entries of 12 bytes: tag, type, count, value.
 """
 
 from __future__ import annotations

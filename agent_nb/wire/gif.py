@@ -1,6 +1,4 @@
-"""Remove the text from a GIF: comments and data of applications.
-
-Why: they are invisible, and yet everyone who gets the notebook gets them too (`media`).
+"""Remove the text from a GIF: comments and data of applications (why: `media`).
 
 Rules
 - Frames stay as they are, byte for byte. The number of repetitions and the colour profile stay too.

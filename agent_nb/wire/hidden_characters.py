@@ -1,8 +1,8 @@
 """Find, escape or remove characters that a reader does not see: controls, lone surrogates, and
 those that hide, reverse or erase others.
 
-Why here: what is shown to a person must be what runs, so the view makes them visible, the command
-line escapes them and tools refuse them.
+Why: what is shown to a person must be what runs. The view makes them visible, the command line
+escapes them and tools refuse them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ HIDDEN = re.compile(
 
 
 def strip_hidden(text: str) -> str:
-    """Return `text` without characters that people cannot see, line ends and tabs left in.
+    """Return `text` without characters that people cannot see, except line ends and tabs.
 
-    Stricter than `escape_hidden`: whole categories of Unicode go, unassigned characters included.
+    Stricter than `escape_hidden`: it removes whole categories of Unicode, with unassigned
+    characters.
     """
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
 
@@ -33,11 +34,12 @@ def find_hidden(text: str) -> str:
 
 
 def escape_hidden(text: str, form: Literal["text", "line", "json", "code points"] = "text") -> str:
-    """Return `text` with hidden characters escaped; CRLF becomes LF, except in JSON.
+    r"""Return `text` with hidden characters escaped; CRLF becomes LF, except in JSON.
 
-    "text": for a terminal, as `\\x1b` and the like. "line": the same with line ends escaped.
-    "code points": as ⟨U+202E⟩. "json": JSON text of the same value, as `\\u009b`; valid JSON holds
-    hidden characters in its strings only, line ends aside.
+    - "text": for a terminal, as `\\x1b` and the like; "line": the same with line ends escaped
+    - "code points": as ⟨U+202E⟩
+    - "json": JSON text of the same value, as `\\u009b`; valid JSON holds hidden characters in its
+      strings only, line ends aside
     """
     if form == "json":
         return HIDDEN.sub(lambda match: _json_escape(match[0]), text)

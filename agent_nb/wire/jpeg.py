@@ -1,11 +1,8 @@
-"""Remove the text from a JPEG: the place, the camera, comments.
-
-Why: a photograph says where and when it was taken, and by which device.
+"""Remove the text from a JPEG: the place, the camera, comments (why: `media`).
 
 Rules
-- The pixels stay as they are, byte for byte. The colour profile and the orientation (which way is
-  up) stay too.
-- Data after the end of the picture is dropped; a file that breaks off keeps what can be read.
+- The pixels, the colour profile and the orientation stay as they are.
+- Data after the end of the picture are dropped; a file that breaks off keeps what can be read.
 """
 
 from __future__ import annotations
@@ -47,13 +44,15 @@ def _select_segments(data: bytes) -> Iterator[bytes]:
         if _is_needed(kind, content):
             yield data[marker.start() : end]
         elif orientation := _read_orientation(kind, content):
-            yield _orientation_segment(orientation)
+            yield _make_exif(orientation)
         at = end
 
 
 def _is_needed(kind: int, content: bytes) -> bool:
-    """Return whether a segment is needed to draw the picture. Comments are not, and of the data of
-    applications only APP0 (JFIF), APP14 (Adobe) and a colour profile are.
+    """Return whether a segment is needed to draw the picture.
+
+    Of the data of applications, only APP0 (JFIF), APP14 (Adobe) and a colour profile are; comments
+    are not.
     """
     if kind in (0xE0, 0xEE):
         return True
@@ -64,11 +63,11 @@ def _is_needed(kind: int, content: bytes) -> bool:
 
 def _read_orientation(kind: int, content: bytes) -> int:
     """Return the orientation in an Exif segment (2 to 8), 0 for none or another segment."""
-    here = kind == 0xE1 and content.startswith(_EXIF)
-    return exif.read_orientation(content[len(_EXIF) :]) if here else 0
+    is_exif = kind == 0xE1 and content.startswith(_EXIF)
+    return exif.read_orientation(content[len(_EXIF) :]) if is_exif else 0
 
 
-def _orientation_segment(orientation: int) -> bytes:
-    """Return an Exif segment that says nothing but the orientation."""
+def _make_exif(orientation: int) -> bytes:
+    """Return an Exif segment with the orientation alone."""
     content = _EXIF + exif.encode_orientation(orientation)
     return b"\xff\xe1" + (len(content) + 2).to_bytes(2) + content

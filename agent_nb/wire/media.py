@@ -1,12 +1,13 @@
 """Find the media type of a picture from its bytes, and remove the text inside it.
 
-Why: programs write comments, command lines and paths into a picture, cameras the place and the
-time. They are invisible, and yet everyone who gets the notebook gets them, and so does a provider.
+Why: programs write comments and paths into a picture, cameras the place and the time; whoever gets
+the notebook gets them, unseen, and so does a provider.
 
 Rules
 - The media type is read from the first bytes, not from a name.
 - A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
-  again. Data after its end is dropped. A JPEG, GIF and WebP likewise (`jpeg`, `gif`, `webp`).
+  again. Data after its end is dropped.
+- JPEG, GIF and WebP likewise (`jpeg`, `gif`, `webp`).
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def media_type(data: bytes) -> str:
 
 
 def clean_attachment(value: Any) -> dict[str, str] | None:
-    """Return the picture in `value` as an attachment, without its text.
+    """Return the picture in `value` as an attachment (`media_type`, base64 `data`), without its
+    text.
 
     `value` may come from anywhere; its `data` are bytes or base64. Returns None unless they are a
-    PNG, JPEG, GIF or WebP. An attachment is an object with `media_type` and base64 `data`.
+    PNG, JPEG, GIF or WebP.
     """
     data = value.get("data") if isinstance(value, Mapping) else None
     try:

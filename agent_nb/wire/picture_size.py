@@ -1,7 +1,6 @@
 """Read the size of a picture from its first bytes, and write the caption that stands for it.
 
-Why: a model that cannot see, a terminal and a text file need words in place of a picture, without
-a library that can draw.
+Why: a model that cannot see, a terminal and a text file need words in place of a picture.
 
 Rules
 - Nothing raises, whatever the bytes are: an unknown size is None.
@@ -110,8 +109,8 @@ def size_words(attachment: Mapping[str, Any]) -> str:
 def describe_picture(name: str | int, attachment: Mapping[str, Any], unsent: str = "") -> str:
     """Return the words that stand for a picture in a text, as `[figure 1: 700×300 pixels]`.
 
-    `name` is that of a picture, or the number of one among the figures of a result. `unsent` says
-    why a picture is not sent: `[a picture the model cannot see: figure 1, 700×300]`.
+    `name` is a picture's name, or its number among the figures of a result. `unsent` says why it is
+    not sent: `[a picture the model cannot see: figure 1, 700×300]`.
     """
     if isinstance(name, int):
         name = f"figure {name}"

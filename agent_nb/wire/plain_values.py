@@ -1,8 +1,7 @@
 """Convert values of subclasses to built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
 
-Why: callers hand over what they have, and such values pass for texts and numbers until they are
-written as JSON, joined (a `Markup` escapes what is added to it) or compared. So each function
-where outside values enter calls `plain_value`, once.
+Why: such values pass for texts and numbers until they are written as JSON, joined or compared. So
+each function where outside values enter calls `plain_value`, once.
 
 Rules
 - Texts, numbers, mappings, lists, tuples and NumPy's scalars become built-in, at any depth.
@@ -41,15 +40,14 @@ def plain_scalar(value: Any) -> Any:
     if isinstance(value, float):
         return float.__float__(value)
     if kind.__module__ == "numpy" and not getattr(value, "ndim", 1):
-        return _python_of(value)
+        return _convert_numpy(value)
     return value
 
 
-def _python_of(scalar: Any) -> Any:
+def _convert_numpy(scalar: Any) -> Any:
     """Return a NumPy scalar as a Python value; a NumPy date stays as it is."""
     if type(scalar).__name__ in _DATES:
         return scalar
     value = scalar.item()
-    return (
-        float(value) if type(value) is type(scalar) else value
-    )  # `item` of a long double is one again
+    # `item` of a long double is one again
+    return float(value) if type(value) is type(scalar) else value

@@ -1,10 +1,9 @@
-"""Join surrogate pairs that a server cut in two: JSON escapes text as UTF-16, and a chunk may end
-inside a pair.
+"""Join surrogate pairs that a server cut in two.
 
-Why: a lone surrogate is not a character; shown or saved, each half would become U+FFFD.
+Why: JSON escapes text as UTF-16, and a chunk may end inside a pair. Shown or saved, each half would
+become U+FFFD.
 
-Rules: a first half is held back until the next piece of the same kind of text; `close` returns the
-halves that stayed alone.
+Rule: a first half is held back until the next piece of the same kind of text.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class SurrogatePairs:
 
     def close(self) -> list[tuple[str, str]]:
         """Return what is still held back, as (kind, text)."""
-        rest, self._held = list(self._held.items()), {}
-        return rest
+        held, self._held = list(self._held.items()), {}
+        return held
 
 
 def replace_surrogates(text: str) -> str:

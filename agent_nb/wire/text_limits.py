@@ -1,9 +1,9 @@
 """Cut long text to a limit, with a mark where something is missing.
 
-Why: results and messages are bounded, and a reader must see that something is missing.
-
-Rules: limits count characters, without the mark. A `mark` is a format string that may take the
-number of characters left out ("… {:,} more characters"). Text within its limit is unchanged.
+Rules
+- Limits count characters, without the mark.
+- A `mark` is a format string that may take the number of characters left out ("… {:,} more
+  characters").
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Objects that never leave the process: pickling one is an error that says what to send instead.
 
-Why: an agent, a model and a redaction hold keys. A pickle of one would carry them to a file, a
-scheduler or another machine, unseen: Dask and multiprocessing pickle whatever a function refers to.
+Why: an agent, a model and a redaction hold keys. Dask and multiprocessing pickle whatever a
+function refers to, and would carry the keys to another machine.
 
-Rules: `copy.copy` and `copy.deepcopy` stay in this process and work as ever.
+Rule: `copy.copy` and `copy.deepcopy` work as ever.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import UsageError
 
 
 class Unpicklable:
-    """A base of what holds keys. `_instead`: what to send in its place."""
+    """The base of objects that hold keys; `_instead` says what to send in their place."""
 
     _instead = "Send names and plain values, and make the object where it is needed."
 

@@ -1,6 +1,5 @@
-"""Remove the text from a WebP: XMP, unknown chunks, and Exif data except the orientation.
-
-Why: they are invisible, and yet everyone who gets the notebook gets them too (`media`).
+"""Remove the text from a WebP: XMP, unknown chunks, and Exif data except the orientation (why:
+`media`).
 
 Rules
 - The chunks that are drawn stay as they are, byte for byte; those of a frame likewise.
@@ -29,24 +28,26 @@ def without_text(data: bytes) -> bytes:
 
 def _select_chunks(data: bytes) -> Iterator[bytes]:
     """Yield the needed chunks; the flags in VP8X name only the metadata that is left."""
-    chunks = list(_chunks(data))
+    chunks = list(_split_chunks(data))
     orientation = next(
-        (exif.read_orientation(_tiff(c)) for name, c in chunks if name == b"EXIF"), 0
+        (exif.read_orientation(_strip_prefix(c)) for name, c in chunks if name == b"EXIF"), 0
     )
     for name, content in chunks:
         if name == b"VP8X":
             flags = content[0] & ~(_EXIF | _XMP) | (_EXIF if orientation else 0) if content else 0
-            yield _chunk(name, bytes([flags]) + content[1:])
+            yield _make_chunk(name, bytes([flags]) + content[1:])
         elif name == b"ANMF":
-            inner = (_chunk(*c) for c in _chunks(content[_FRAME:]) if c[0] in _PIXELS)
-            yield _chunk(name, content[:_FRAME] + b"".join(inner))
+            drawn_chunks = (
+                _make_chunk(*c) for c in _split_chunks(content[_FRAME:]) if c[0] in _PIXELS
+            )
+            yield _make_chunk(name, content[:_FRAME] + b"".join(drawn_chunks))
         elif name in _DRAWN:
-            yield _chunk(name, content)
+            yield _make_chunk(name, content)
     if orientation:
-        yield _chunk(b"EXIF", exif.encode_orientation(orientation))
+        yield _make_chunk(b"EXIF", exif.encode_orientation(orientation))
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _split_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield (name, content) of each whole chunk; odd sizes are padded to even ones."""
     at = 0
     while at + 8 <= len(data):
@@ -57,10 +58,10 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = begin + size + size % 2
 
 
-def _chunk(name: bytes, content: bytes) -> bytes:
+def _make_chunk(name: bytes, content: bytes) -> bytes:
     return name + len(content).to_bytes(4, "little") + content + b"\0" * (len(content) % 2)
 
 
-def _tiff(content: bytes) -> bytes:
+def _strip_prefix(content: bytes) -> bytes:
     """Return Exif data without the prefix that some programs copy from JPEG."""
     return content.removeprefix(b"Exif\0\0")
