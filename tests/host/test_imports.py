@@ -148,7 +148,7 @@ def test_an_installed_plug_in_is_found_where_the_folder_is_its_checkout(project,
     project.forge("evil", code="tools = ()")
     monkeypatch.setattr(sys, "path", [*sys.path, str(project.folder)])
     # a .pth file names it
-    monkeypatch.setattr(import_places, "_trees", lambda sites: [str(project.folder)])
+    monkeypatch.setattr(import_places, "_read_pth_entries", lambda sites: [str(project.folder)])
     monkeypatch.setattr(GUARD, "_state", ())
     assert plugins.load_plugin("tools", "evil") == ()
 
@@ -245,8 +245,8 @@ def test_a_deleted_folder_is_not_a_fault(project):
 def library(tmp_path, monkeypatch):
     """Install a module; returns the folder it is in."""
     place = tmp_path / "installed"
-    real = import_places._sites
-    monkeypatch.setattr(import_places, "_sites", lambda: [*real(), str(place)])
+    real = import_places._list_sites
+    monkeypatch.setattr(import_places, "_list_sites", lambda: [*real(), str(place)])
     monkeypatch.setattr(sys, "path", [*sys.path, str(place)])
     made = []
 
