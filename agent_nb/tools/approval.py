@@ -4,15 +4,13 @@ Why: a model may ask for calls that change files or data, and the user is respon
 
 Rules
 - One question at a time, in call order.
-- An answer for a tool (perhaps with these arguments only) or for the run is kept until the run
-  ends; each run has its own Approver. A yes for the notebook is kept in `kernel_permissions` until
-  its kernel restarts; events record it with the scope `tool`, since a record must not carry a
-  permission.
-- A yes for the run does not cover a tool with `each`, which needs a yes of its own.
+- An answer for a tool, a call or the run is kept until the run ends; each run has its own Approver.
+- A yes for the notebook is kept until its kernel restarts. Events record it with the scope `tool`:
+  a record must not carry a permission.
+- A yes for the run does not cover a tool with `each`.
 - The policy's allow and deny precede remembered answers, which only replace questions.
-- The policy judges edited arguments again. Then only a denial counts: the user is not asked twice.
+- Edited arguments are judged again. Then only a denial counts: the user is not asked twice.
 - If nobody can be asked, the call is denied with advice on how to allow it.
-- Every decision by a question, a rule or a mode is reported.
 """
 
 from __future__ import annotations
@@ -37,8 +35,8 @@ _WHOLE_RUN = ""  # the key of an answer for the whole run
 class Approver:
     """Decides on the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    `permissions`: the tools that are allowed until the kernel restarts (None: this run neither uses
-    nor extends them).
+    `permissions`: the tools that are allowed until the kernel restarts; None: neither used nor
+    extended.
     """
 
     def __init__(
@@ -126,10 +124,7 @@ class Approver:
     async def _ask_user(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str
     ) -> Decision:
-        """Ask the user, or deny if nobody can be asked; an answer for more calls is remembered.
-
-        `why`: the reason for which the policy asks.
-        """
+        """Ask the user, or deny if nobody can be asked; `why`: the policy's reason to ask."""
         preview = await _preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
@@ -177,7 +172,7 @@ def _denied_unasked(name: str, why: str) -> str:
 
 
 async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
-    """Return the tool's preview of a call, or words if it fails: the user is asked anyway.
+    """Return the tool's preview of a call, or a note if it fails: the user is asked anyway.
 
     Raises ToolError if the tool finds that the call cannot work.
     """

@@ -5,8 +5,7 @@ Why: tools of other packages build on these types, so the rest of the room may c
 Rules
 - A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
   its return value.
-- `Host` gives access to the kernel's main thread. Outside a notebook a tool has no host, and a tool
-  for the main thread runs in a worker thread.
+- Without a `Host`, outside a notebook, a tool for the main thread runs in a worker thread.
 - Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: with status
   `cancelled`). Only the loop's cancellation passes through, after every call has its result.
 """
@@ -124,11 +123,12 @@ class Host(Protocol):
 class ToolContext:
     """What a running tool may use: a parameter annotated with this type receives it.
 
-    The parameter is not part of the schema. `trace_id` is the same in sub-agents; `call_id` and
-    `name` are those of the call. `folder`: where file tools may look. `state`: values that tools
-    keep between calls, shared by all calls of one runner. For tools that are agents: `relay(event)`
-    adds an event to the log (on the event loop's thread), `ask` answers questions (None: nobody
-    can), `remaining()` returns what the run's limits leave, by name (`turns`, `tokens` …).
+    The parameter is not part of the schema. `trace_id` is the same in sub-agents. `folder`: where
+    file tools may look. `state`: values that tools keep between calls of one runner.
+
+    For tools that are agents: `relay(event)` adds an event to the log (on the event loop's thread),
+    `ask` answers questions (None: nobody can), `remaining()` returns what the run's limits leave,
+    by name (`turns`, `tokens` …).
     """
 
     def __init__(
@@ -183,10 +183,11 @@ class ToolContext:
         """Report progress from any thread.
 
         A str is output text, a float in 0..1 or an int 0 or 1 is a fraction, anything else JSON
-        data. Data is shown as it is, except as a bar (`{"percent": 65}`, `{"done": 3, "total": 10,
-        "unit": "rows"}`) or output (`{"subtype": "stdout_chunk", "content": "…"}`). `message` is
-        shown beside a bar. Raises TypeError if the value is not JSON, and Cancelled once the call
-        must stop, so that a loop that reports progress ends by itself.
+        data. `{"percent": 65}` and `{"done": 3, "total": 10, "unit": "rows"}` are shown as a bar,
+        with `message` beside it, `{"subtype": "stdout_chunk", "content": "…"}` as output.
+
+        Raises TypeError if the value is not JSON, and Cancelled once the call must stop, so that a
+        loop that reports progress ends by itself.
         """
         self._emit(update(value, message))
 
@@ -207,42 +208,34 @@ def update(value: Any, message: str = "") -> Update:
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool: its description for the model (`spec`) and how a call runs.
 
-    `validate` checks and converts the model's arguments (raises ToolError with what to correct).
+    `validate` checks and converts the model's arguments; it raises ToolError with what to correct.
     `invoke` runs with them and returns a value, an awaitable, or an (async) generator whose items
     are progress and whose last value or `return` is the result.
 
-    `effect`: `none`, `reads` (the user's namespace; a replay runs it again), `kernel` (changes the
-    user's namespace; a replay runs it again), `outside` (files, network …). Under `--approve ask`,
-    tools with an effect need approval. `declared`: the effect was declared; otherwise a notebook
-    function counts by what its code uses (`reads`). `thread`: where it is called: a worker thread,
-    the kernel's main thread, or the agent's event loop (always, for coroutine functions). `render`
-    returns a mime bundle for people from the result value. `preview` returns text, such as a diff,
-    of what a call would change; a ToolError it raises is the result of the call. `command`: the
-    parameter that holds a shell command, if any (globs of allow rules then do not match across
-    shell operators). `grace`: seconds to clean up after a stop. `compare`: what must equal the
-    record when a test runs a call again: the whole result, durations too (exact), its text, or
-    nothing. `agent`: the agent behind this tool, if any. `each`: a yes to the whole run does not
-    cover this tool. `origin`: what runs its calls, unless it is the code of `invoke`; a remembered
-    yes holds for this origin only.
+    `effect`: `none`; `reads` or `kernel` (reads or changes the user's namespace; a replay runs the
+    call again); `outside` (files, network …). Under `--approve ask` the last two need approval.
     """
 
     spec: ToolSpec
     invoke: Callable[..., Any]
     validate: Callable[[dict[str, Any]], dict[str, Any]]
     effect: Effect = "none"
-    declared: bool = True
+    declared: bool = True  # else a notebook function's effect is what its code uses (`reads`)
     timeout: float | None = None
+    # where it is called; coroutine functions always on the agent's event loop
     thread: Literal["worker", "main", "loop"] = "worker"
     icon: str = ""
     context_parameter: str = ""
-    render: Callable[[Any], dict[str, Any]] | None = None
+    render: Callable[[Any], dict[str, Any]] | None = None  # a mime bundle for people
+    # text of what a call would change; a ToolError it raises is the result of the call
     preview: Callable[[dict[str, Any], ToolContext], str] | None = None
-    command: str = ""
-    grace: float = 0.03
+    command: str = ""  # the parameter that holds a shell command, for the globs of policies
+    grace: float = 0.03  # seconds to clean up after a stop
+    # what must equal the record when a test runs a call again
     compare: Compare = "full"
-    agent: Any = None
-    each: bool = False
-    origin: str = ""
+    agent: Any = None  # the agent behind this tool
+    each: bool = False  # a yes to the whole run does not cover it
+    origin: str = ""  # what runs its calls instead of `invoke`: a remembered yes is for it alone
 
     @property
     def name(self) -> str:
@@ -263,10 +256,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 class Question(msgspec.Struct, frozen=True):
     """A call that needs a decision; `preview`: what it would change, if the tool can say.
 
-    `tool`: the tool of the call, whose schema describes the arguments and checks edited ones (None:
-    unknown).
-    `exact`: a mark unique to the question. With it the answer counts for these arguments only,
-    whatever its scope, and a click must carry the mark, since a record may show old questions.
+    `tool`: the tool of the call, whose schema describes and checks edited arguments (None:
+    unknown). `exact`: a mark unique to the question. With it the answer counts for these arguments
+    only, and a click must carry the mark, since a record may show old questions.
     """
 
     call_id: str

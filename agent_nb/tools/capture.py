@@ -1,15 +1,11 @@
 """Capture or filter what the code of one context (`contextvars`) prints, and no other code.
 
 Why: `contextlib.redirect_stdout` changes stdout for every thread. Here several tools and the user's
-own code print at the same time, and a logging handler keeps writing to the stream it was created
-with. Tool output may be saved with the cell, so it passes the secret filter.
+own code print at the same time, and tool output must pass the secret filter.
 
 Rules
-- While a capture is open, `write` of stdout and stderr goes to the capture of the writing context,
-  or to the stream itself if that context has none.
-- The streams stay in place and only their `write` is replaced. So code that holds a stream is
-  captured too, and `print` of CPython up to 3.13, which holds no reference to its stream, cannot
-  crash because another thread restored one.
+- The streams stay in place and only their `write` is replaced: code that holds a stream is captured
+  too, and `print` of CPython up to 3.13, which holds no reference to its stream, cannot crash.
 - Threads that captured code starts, and functions it submits to a thread pool, belong to its
   capture. Once the code has ended they print to the streams.
 - Text that a capture passes on to a stream is filtered as one text, so that a key in two writes is
@@ -49,8 +45,8 @@ class Displays(Protocol):
 class OutputCapture:
     """Sends what the entering context writes to stdout to `out`, to stderr to `err` (None: `out`).
 
-    A context manager for one use. `through`: write to the streams as well. `redaction`: the secret
-    filter for that. `displays`: receives displays (None: the cell displays them as usual).
+    A context manager for one use. `through`: write to the streams as well, filtered by `redaction`.
+    `displays`: receives displays (None: the cell displays them as usual).
     """
 
     def __init__(
@@ -115,8 +111,8 @@ class OutputCapture:
     def replace_attribute(owner: Any, name: str, new: Any) -> Callable[[], None]:
         """Set an attribute and return a function that restores it.
 
-        If other code has replaced the attribute meanwhile, restoring does nothing; `new` then
-        passes everything through. Raises AttributeError if the object accepts no attributes.
+        Restoring does nothing if other code has replaced the attribute meanwhile. Raises
+        AttributeError if the object accepts no attributes.
         """
         own = getattr(owner, "__dict__", {}).get(name)
         setattr(owner, name, new)
@@ -147,8 +143,8 @@ class OutputCapture:
         self.open = False
         with self._writing:
             for write, stream_filter in self._filters.values():
-                if rest := stream_filter.close():
-                    write(rest)
+                if text := stream_filter.close():
+                    write(text)
 
 
 _entered: ContextVar[OutputCapture | None] = ContextVar("agent_nb_output", default=None)

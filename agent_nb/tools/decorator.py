@@ -7,9 +7,8 @@
 Why: a tool is written, tested and called as a plain function; the decorator only adds `.tool`.
 
 Rules
-- `@tool` returns the same function.
 - An undeclared function counts as one without effects: naming it as a tool allows it to run.
-  Declare `effect="outside"` (or `side_effects=True`) to require approval before each call.
+- `effect="outside"` (or `side_effects=True`) requires approval before each call.
 - Coroutine functions and async generators run on the agent's event loop, everything else in a
   worker thread (`thread="main"`: in the kernel's main thread).
 """
@@ -81,12 +80,13 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
     no limit). `thread`: worker or main, for synchronous functions. `render(value)` returns a mime
     bundle for people; `preview(args, context)` returns a text of what a call would change.
     `compare`: what must equal the record when `test` runs a call again: the whole result (full),
-    durations too (exact), its text, or nothing (none). Raises UsageError for invalid options or
-    signatures.
+    durations too (exact), its text, or nothing (none).
+
+    Raises UsageError for invalid options or signatures.
     """
     if side_effects:
         options["effect"] = "outside"
-    declaration = _checked(options)
+    declaration = _check_options(options)
     return (
         _declare(function, declaration)
         if function is not None
@@ -127,10 +127,12 @@ def is_tool(value: Any) -> bool:
 
 
 def _declaration(value: Any) -> Declaration | None:
-    """Return the declaration of `@tool`, read from `__dict__`: objects may fake any attribute, and
-    a search for tools asks every object of the user's namespace.
+    """Return the declaration of `@tool` on a value, or None.
+
+    Read from `__dict__`: objects may fake any attribute, and each object of the namespace is
+    searched.
     """
-    value = _inner(value)
+    value = _inside_partials(value)
     fields = own_fields(value.__func__ if is_a(value, types.MethodType) else value)
     declared = find_entry(fields, _DECLARED) if fields is not None else None
     return declared if is_a(declared, Declaration) else None
@@ -188,8 +190,8 @@ def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]
     @functools.wraps(function)
     @mark_foreign
     def call(**values: Any) -> Any:
-        args, rest = arguments.split(values)
-        return function(*args, **rest)
+        args, keywords = arguments.split(values)
+        return function(*args, **keywords)
 
     return call
 
@@ -206,8 +208,8 @@ def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main
 
 
 def is_async(function: Any) -> bool:
-    """Return True for coroutine and async generator functions, in any callable form."""
-    function = _inner(function)
+    """Return whether a callable of any form is a coroutine or async generator function."""
+    function = _inside_partials(function)
     called = (
         function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
     )
@@ -224,11 +226,11 @@ def _in_class(function: Any) -> bool:
 
 
 def _name_of(function: Any) -> str:
-    function = _inner(function)
+    function = _inside_partials(function)
     return getattr(function, "__name__", "") or type(function).__name__
 
 
-def _inner(function: Any) -> Any:
+def _inside_partials(function: Any) -> Any:
     """Return the function inside partials."""
     while is_a(function, functools.partial):
         function = _PARTIAL.__get__(function)
@@ -239,7 +241,7 @@ def _shown(value: Any) -> str:
     return f"the class {value.__name__}" if inspect.isclass(value) else f"a {type(value).__name__}"
 
 
-def _checked(options: dict[str, Any]) -> Declaration:
+def _check_options(options: dict[str, Any]) -> Declaration:
     """Return the options of `@tool` as a declaration. Raises UsageError."""
     try:
         return msgspec.convert(options, Declaration, strict=True)

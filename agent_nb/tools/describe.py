@@ -9,7 +9,6 @@ Rules
 - The values of numbers and texts appear in a preview only, never in the line of a variable.
 - Every text passes `clean`, the caller's secret filter, before it is cut: the filter would not find
   half a key.
-- Every text is bounded; a list and a table's columns give the number of those left out.
 - The same variables give the same text in another process: sets are sorted, or not looked into.
 """
 
@@ -86,10 +85,10 @@ def describe_variable(name: str, value: Any, clean: Clean = str) -> Described:
 def preview_value(
     name: str, value: Any, rows: int = 3, clean: Clean = str, *, brief: bool = False
 ) -> str:
-    """Return the first `rows` rows of a table or items of a container, one per line, with at most
-    `WIDTH` characters for each value; the beginning of a text; any other plain value; else "".
+    """Return the first rows or items of a value, one per line; "" if it is not plain.
 
-    `brief`: the floating-point numbers of a table are rounded (`plain_values.round_float`).
+    `rows`: the most rows of a table or items of a container. `brief`: the floating-point numbers of
+    a table are rounded (`plain_values.round_float`).
     """
     count = max(0, min(rows, _MOST_ROWS))
     table = read_table(value)
@@ -120,13 +119,11 @@ def user_variables(
     modules: bool = False,
     imports: bool = True,
 ) -> dict[str, Any]:
-    """Return the variables of a namespace that are the user's, in the order in which they were
-    first set.
+    """Return the user's variables of a namespace, in the order in which they were first set.
 
     `hidden`: names to leave out; a dict (IPython's `user_ns_hidden`) leaves out a name only while
     it still has the value in the dict. `modules`: include modules. `imports`: include functions and
-    classes imported from modules. Objects of this package count only if they are functions with
-    `@tool`.
+    classes imported from modules. Of this package only functions with `@tool` count.
     """
     pairs = dict(text_entries(namespace))
     hidden_values = (
@@ -154,11 +151,10 @@ def list_variables(
     clean: Clean = str,
     known: Mapping[str, Described] = {},
 ) -> str:
-    """Return a line for each variable: those of `first`, then the others by name; a last line
-    counts those that are left out.
+    """Return a line for each variable: those of `first`, then the others by name.
 
-    At most `VARIABLES` variables and about `TOKENS` tokens. `known`: descriptions made before, by
-    name; such a variable is not looked at again.
+    At most `VARIABLES` variables and about `TOKENS` tokens; a last line counts the others. `known`:
+    descriptions made before, by name.
     """
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
     order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
@@ -224,17 +220,13 @@ def _fit_tokens(lines: Iterable[str]) -> str:
 
 
 def _write_label(label: Any, clean: Clean) -> str:
-    """Return a column's label on one line; the parts of a tuple (several levels) with `/`
-    between.
-    """
+    """Return a column's label on one line; the parts of a tuple (several levels) with `/`."""
     parts = label[:KINDS] if type(label) is tuple else (label,)
     return one_line("/".join(write_unquoted(part, clean) or _DOTS for part in parts), WIDTH)
 
 
 def _write_item(value: Any, clean: Clean) -> str:
-    """Return an item of a container as text: a plain value as a literal, any other object as the
-    description of a variable without a name.
-    """
+    """Return an item of a container: a plain value as a literal, any other object described."""
     return write_literal(value, clean) or describe_variable(
         "", value, clean
     ).as_text().removeprefix(": ")

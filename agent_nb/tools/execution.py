@@ -3,12 +3,9 @@
 Why: a tool may be a plain function, a coroutine or a generator, may print, and may never return.
 
 Rules
-- `call_tool` raises only the cancellation that its caller asked for; whatever a tool raises becomes
-  an Outcome.
+- `call_tool` raises only the cancellation that its caller asked for.
 - What a generator yields is progress. Its result is its return value, else the last item that is
   not a fraction. A generator of tool events marks the result itself (`events.is_tool_event`).
-- A synchronous generator runs and is closed on one thread; it is checked for cancellation between
-  steps.
 - Values are rendered (repr, to_html, savefig …) where the tool ran, not on the event loop, unless
   they are cheap.
 - Printed output is progress too, up to `SHOWN` characters. If no view shows the run, as in a
@@ -49,9 +46,8 @@ async def call_tool(
 ) -> Outcome:
     """Call `tool` with validated `values` and return its outcome, without the duration.
 
-    `limit`: characters of the result that the model reads. `redaction`: the filter for output to
-    the streams. Cancelling this coroutine abandons the tool's thread; `context.cancel()` asks it to
-    stop.
+    `limit`: characters of the result that the model reads. Cancelling this coroutine abandons the
+    tool's thread; `context.cancel()` asks it to stop.
     """
     context_argument = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **context_argument)
@@ -121,8 +117,9 @@ class _PrintedOutput:
         )
 
     def captured(self) -> OutputCapture:
-        """Capture what this context prints; entered where the tool runs, so that an abandoned
-        tool prints nothing below the cell.
+        """Return a capture of what this context prints.
+
+        Entered where the tool runs, so that an abandoned tool prints nothing below the cell.
         """
         return OutputCapture(
             partial(self._report, True),
@@ -158,10 +155,7 @@ def _call_sync(
     finish: Callable[[Any], Outcome],
     prints: _PrintedOutput,
 ) -> Any:
-    """Call a synchronous tool; return its Outcome, or what the event loop must finish.
-
-    That is an awaitable or an async generator.
-    """
+    """Call a synchronous tool; return its Outcome, or the awaitable or async generator."""
     with prints.captured():
         value = call()
         if inspect.isgenerator(value):
@@ -220,10 +214,7 @@ async def _exhaust_async(generator: AsyncGenerator[Any, Any], context: ToolConte
 
 
 def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
-    """Report an item of a generator; return the generator's result if this item is its last.
-
-    `last`: the result so far; it stays if the item is a fraction, which is progress only.
-    """
+    """Report an item of a generator; return the generator's result so far, which was `last`."""
     if is_tool_event(item):
         event = adapt_tool_event(item)
         if isinstance(event, Result):

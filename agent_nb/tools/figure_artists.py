@@ -4,12 +4,10 @@ Why: a replay draws the figure again. Pixels also change with the version of a f
 only with what the figure shows (`record.figure_data` compares them).
 
 Rules
-- Matplotlib and NumPy are not imported here: a process with a figure has loaded them. The names of
-  an artist's classes decide how it is read: by public methods, where it has them.
+- Matplotlib and NumPy are not imported here: a process with a figure has loaded them.
 - A figure is read after it was drawn, because drawing sets limits and ticks.
 - What the layout or a font decides is left out: places of titles and legends, sizes of boxes.
-- An artist of an unknown kind is listed by name only, and the data are marked `partly`. At most
-  `MOST` artists are read; adjacent bars are one artist.
+- An artist of an unknown kind is listed by name only, and the data are marked `partly`.
 - Never raises: a figure that cannot be read has no data.
 """
 
@@ -68,9 +66,13 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
 
 def _hashed(artist: ArtistData) -> ArtistData:
     """Return an artist with one hash in place of its numbers and styles."""
-    rest = msgspec.json.encode([artist.numbers, artist.styles], order="sorted")
+    data = msgspec.json.encode([artist.numbers, artist.styles], order="sorted")
     return ArtistData(
-        artist.name, artist.label, artist.each, hashlib.sha256(rest).hexdigest()[:16], artist.texts
+        artist.name,
+        artist.label,
+        artist.each,
+        hashlib.sha256(data).hexdigest()[:16],
+        artist.texts,
     )
 
 
@@ -82,8 +84,8 @@ def _class_names(value: Any) -> list[str]:
 class _Reader:
     """Reads one figure into `artists`; `partly`: something in it could not be read.
 
-    Arrays of up to `clear` numbers are listed, longer ones are hashed. Each kind of artist has its
-    method (`_READ`), whose argument `within` is the prefix of names, such as `axes 2, `.
+    Arrays of up to `clear` numbers are listed, longer ones are hashed. The methods of `_READ` each
+    read one kind of artist; `within` is the prefix of names, such as `axes 2, `.
     """
 
     def __init__(self, clear: int) -> None:
@@ -291,6 +293,7 @@ class _Reader:
     def _collection(self, collection: Any, within: str) -> None:
         points = "PathCollection" in _class_names(collection)
         paths = collection.get_paths() or []
+        mapped = collection.get_array() is not None
         self.partly |= len(paths) > _PATHS
         numpy = sys.modules["numpy"]
         corners = [path.vertices for path in paths[:_PATHS]]
@@ -307,12 +310,8 @@ class _Reader:
                 "coordinates": _property(collection, "coordinates"),
                 "corners": numpy.concatenate(corners) if corners else None,
                 **{n: getattr(collection, n, None) for n in ("U", "V")},
-                "colours": None
-                if collection.get_array() is not None
-                else collection.get_facecolor(),
-                "edge colours": None
-                if collection.get_array() is not None
-                else collection.get_edgecolor(),
+                "colours": None if mapped else collection.get_facecolor(),
+                "edge colours": None if mapped else collection.get_edgecolor(),
                 "line widths": collection.get_linewidth(),
             },
             styles={

@@ -3,9 +3,9 @@
 Why: unlike code or a shell, they confine a model to this folder, so that reading needs no approval.
 
 Rules
-- `paths.locate_file` decides which names are accepted. Hidden files and secrets are counted only.
+- Hidden files and secrets are counted only, never named or opened (`paths.locate_file`).
 - Output is bounded and says how to read on (`text_excerpt`).
-- `write` replaces a file atomically, so that a stopped call leaves either the old or the new file.
+- `write` replaces a file atomically: a stopped call leaves either the old or the new file.
 """
 
 from __future__ import annotations
@@ -107,10 +107,7 @@ tools = tuple(as_tool(function) for function in (list_, read, write))
 
 
 def _open(target: ConfinedPath, folder: bool = False) -> int:
-    """Return a descriptor of the file or folder at `target`.
-
-    Raises ToolError that says what is there instead.
-    """
+    """Return a descriptor of the file or folder at `target`. Raises ToolError."""
     try:
         return open_existing(target, folder)
     except FileNotFoundError:

@@ -1,12 +1,10 @@
 """Read tables and arrays of pandas, polars and NumPy from their private storage.
 
-Why apart from `describe`: this file depends on the private storage of pandas and polars, which
-changes with their releases.
+Why apart from `describe`: the private storage of pandas and polars changes with their releases.
 
 Rules
 - Only objects of known classes are read (`safe_types`). pandas' public attributes are avoided:
-  `dtypes`, `shape` and `str(dtype)` run code of an extension array that another package or the user
-  defines. The fields behind them (block manager, index, array) are read if their class is known.
+  `dtypes`, `shape` and `str(dtype)` run code of a foreign extension array.
 - The cost does not depend on the number of rows. A lazy frame is never collected.
 - What cannot be read (a foreign array, the storage of another release) is left out; nothing raises.
 """
@@ -49,8 +47,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a table or array.
 
     `columns` are (label, dtype), the first `COLUMNS` of `width`; a label may be any object. `row`
-    returns the cells of the row with that number, ABSENT for a cell that cannot be read. A cell may
-    be any object, so the caller writes only plain ones. `row` is None if no rows can be shown.
+    returns the cells of a row by its number, ABSENT for one that cannot be read; None if no rows
+    can be shown. A cell may be any object, so the caller writes only plain ones.
     """
 
     shape: tuple[int, ...] = ()
@@ -209,13 +207,11 @@ def _read_categories(index: Any) -> Callable[[Any], Any]:
 
 
 def _find_store(values: Any) -> Any:
-    """Return the NumPy or Arrow array inside a pandas array, None if a class on the way to it is
-    not known.
-    """
+    """Return the NumPy or Arrow array inside a pandas array, None inside an unknown class."""
     if public_name(values) in ("numpy.ndarray", "pyarrow.ChunkedArray"):
         return values
-    inner = (read_field(values, name) for name in _STORAGE_FIELDS)
-    return next((_find_store(array) for array in inner if array is not ABSENT), None)
+    arrays = (read_field(values, name) for name in _STORAGE_FIELDS)
+    return next((_find_store(array) for array in arrays if array is not ABSENT), None)
 
 
 def _read_polars_frame(frame: Any) -> Table:
@@ -244,9 +240,7 @@ def _read_polars_series(series: Any) -> Table:
 
 
 def _polars_engine(value: Any, name: str) -> Any:
-    """Return the Rust object in the field `name` of a polars object. Raises TypeError if the field
-    holds anything else.
-    """
+    """Return the Rust object in the field `name` of a polars object. Raises TypeError."""
     raw = read_field(value, name)
     if not public_name(raw).startswith(("polars._plr.", "polars.polars.")):
         raise TypeError

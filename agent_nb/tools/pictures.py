@@ -6,7 +6,6 @@ want it in the card of the call that drew it.
 Rules
 - No library is imported: figures and PIL images are drawn by methods of their types (`display`).
 - A picture is a PNG, JPEG, GIF or WebP, recognised by its first bytes; text inside it is removed.
-- A result keeps at most `MOST` pictures of at most `LARGEST` bytes; a larger one is scaled down.
 - A Matplotlib figure is kept with its data (`figure_artists`), which a replay compares.
 - The text of a result has a caption for each picture and chart, for readers that cannot see them.
 - A chart is kept as JSON (`wire.Shown`); its picture is drawn when the call ends (`draw_charts`).
@@ -170,8 +169,10 @@ class Figures:
     def read_display(
         bundle: Mapping[str, Any], clean: Callable[[Any], Any]
     ) -> tuple[dict[str, Any], str]:
-        """Return a displayed MIME bundle without hidden content and without secrets (`clean`), and
-        the text that stands for it in the result if the cell displays it.
+        """Return a displayed MIME bundle without hidden content, and its text for the result.
+
+        The text stands for the display if the cell shows it; `clean` removes secrets from the
+        bundle.
         """
         data = clean(display.without_hidden(bundle))
         lines = [data.get("text/plain", IN_CELL), display_words(data)]
@@ -203,12 +204,12 @@ class Figures:
         self._on_change(0, None)
 
 
-def _is_same(one: Picture, other: Picture) -> bool:
+def _is_same(picture: Picture, other: Picture) -> bool:
     """Return whether both show the same picture or chart; tables and widgets are never the same."""
-    shown, fresh = Shown(one), Shown(other)
+    shown, fresh = Shown(picture), Shown(other)
     if not (shown.is_figure and fresh.is_figure):
         return False
-    return bool(shown.chart == fresh.chart if fresh.chart[0] else one["data"] == other["data"])
+    return bool(shown.chart == fresh.chart if fresh.chart[0] else picture["data"] == other["data"])
 
 
 def _lines(*lines: str) -> str:

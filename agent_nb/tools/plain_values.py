@@ -1,16 +1,14 @@
 """Write plain values as short texts, and describe other builtin objects.
 
-Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas. A
-container is described by its size and the types of its items, a function by its signature.
+Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas.
 
 Why: these texts go to a model and into records. An object must not run code of its own while they
 are written, and not add secrets or much length to them.
 
 Rules
-- Only exact types are written, since a subclass may have its own `__str__`. A time zone may have
-  one too: a time is written only if its zone is of the standard library.
-- A function is read from its code object. Annotations and defaults are not looked at, since their
-  text would be a user's `__repr__`.
+- Only exact types are written, since a subclass may have its own `__str__`; a time only if its zone
+  is of the standard library.
+- Annotations and defaults of a function are not looked at: their text would be a user's `__repr__`.
 - A text passes the caller's secret filter before it is cut, with as many characters after the cut
   as a key may have: the filter would miss a key that the cut splits.
 - A set is read as a whole or not at all: the order of its items differs between processes.
@@ -88,8 +86,9 @@ def write_unquoted(value: Any, clean: Clean = str, width: int = WIDTH) -> str:
 
 
 def round_float(value: Any) -> Any:
-    """Return a floating-point number rounded to six digits, or to a whole number if it has more
-    before the point; any other value unchanged.
+    """Return a float rounded to six digits, or to a whole number if it has more before the point.
+
+    Any other value is returned unchanged.
     """
     if type(value) is not float and public_name(value) not in _FLOATS:
         return value
@@ -132,9 +131,7 @@ _LIBRARY_WRITERS: dict[str, Callable[[Any], str]] = {
 
 
 def describe_builtin(value: Any, clean: Clean = str) -> str:
-    """Describe an object of an exact builtin type by its size, item types or signature; "" for any
-    other object.
-    """
+    """Describe an object of an exact builtin type by its size, item types or signature; else ""."""
     describe = find_by_type(_DESCRIBERS, value)
     return describe(value, clean) if describe is not None else ""
 
@@ -185,8 +182,7 @@ def _describe_range(value: range, _: Clean) -> str:
 def _signature(value: types.FunctionType, clean: Clean) -> str:
     """Return name and parameters of a function, such as `f(a, b=…, *, c)`.
 
-    They are read from the code object: `inspect.signature` would run `repr` of the defaults and
-    evaluate annotations.
+    `inspect.signature` would run `repr` of the defaults and evaluate annotations.
     """
     # `co_varnames` begins with the positional parameters, those by keyword only, `*args`,
     # `**kwargs`

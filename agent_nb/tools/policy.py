@@ -14,16 +14,15 @@ Why: a user should neither have to answer for every call nor have to allow every
 
 Rules
 - Tools without effects run unless a rule says otherwise; `default` applies to the others.
-- In doubt a restricting rule matches and an allowing rule does not. Restricting globs also match
-  other spellings of a name or value (`./x`, `a/../x`, another case, `-` for `_`); allowing globs
-  must match both the value as given and its normalised path.
-- A shell command is judged by its parts (`command_line`): the first rule that matches a part or the
-  whole decides the part, and the strictest decision counts. A restricting glob also matches what
-  the part starts (`sudo -u bob rm x` is `rm x` too). An allowing glob compares the words as given,
-  and spans operators only if it spells them out.
+- In doubt a restricting rule matches and an allowing rule does not.
+- Restricting globs also match other spellings of a name or value (`./x`, another case, `-` for `_`)
+  and what a command starts (`sudo -u bob rm x` is `rm x` too).
+- Allowing globs match both the value and its normalised path, and span shell operators only if they
+  spell them out.
+- Each part of a shell command (`command_line`) is decided by the first rule that matches it or the
+  whole; the strictest decision counts.
 - What an offered file allows (`Policy.offer`) has no effect until the user allows the file.
-- An omitted argument has the default in the tool's schema; a value that is not text is compared as
-  its JSON.
+- An omitted argument has the default in the tool's schema; other types are compared as JSON.
 """
 
 from __future__ import annotations
@@ -51,10 +50,7 @@ _GLOB = frozenset("*?[")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: a verdict for calls whose tool matches `tools` and whose arguments match `args`.
-
-    `where`: file and line.
-    """
+    """One rule: a verdict for calls whose tool matches `tools` and whose arguments match `args`."""
 
     verdict: Verdict
     tools: tuple[str, ...]

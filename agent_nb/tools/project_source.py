@@ -5,12 +5,11 @@ stale because these rules cover more.
 
 Rules, beside those of `source`
 - The project begins at the nearest folder from the notebook's upwards that has a `pyproject.toml`
-  or `.git`; without one it is the notebook's folder. The interpreter's own library is outside.
+  or `.git`; without one it is the notebook's folder.
 - A name that a module imports is followed to where it is assigned, through any number of modules;
   so are the names in that assignment, in defaults of arguments and in the body of a class.
 - The digest of a method covers its class.
-- It covers modules that a function imports when it runs, wherever they are in the project.
-- Nothing is run or imported.
+- It covers modules of the project that a function imports when it runs.
 """
 
 from __future__ import annotations
@@ -112,9 +111,9 @@ class ProjectSearch(Search):
 
     def _statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
         """Add a statement of a module, and what it names."""
-        part = ast.get_source_segment(text, node) or ""
-        self.texts.append(normalize_source(part))
-        self._add_names(_names(node), module.__dict__, module, part)
+        segment = ast.get_source_segment(text, node) or ""
+        self.texts.append(normalize_source(segment))
+        self._add_names(_names(node), module.__dict__, module, segment)
 
     def _add_names(
         self, names: Set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
@@ -183,15 +182,15 @@ def _source_of(module: types.ModuleType) -> str:
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a module, those below `if`, `try` and the like too."""
     for node in body:
-        inner = [
-            getattr(part, field, [])
-            for part in (node, *getattr(node, "handlers", []), *getattr(node, "cases", []))
+        blocks = [
+            getattr(owner, field, [])
+            for owner in (node, *getattr(node, "handlers", []), *getattr(node, "cases", []))
             for field in ("body", "orelse", "finalbody")
         ]
-        if isinstance(node, _SCOPES) or not any(inner):
+        if isinstance(node, _SCOPES) or not any(blocks):
             yield node
-        for part in inner if not isinstance(node, _SCOPES) else ():
-            yield from _statements(part)
+        for block in blocks if not isinstance(node, _SCOPES) else ():
+            yield from _statements(block)
 
 
 @lru_cache(64)

@@ -5,11 +5,10 @@ change, and may change them itself. A replay that took its result from the recor
 
 Rules
 - A variable is a global name in the code of a function defined in `__main__`, of its inner
-  functions, and of the functions and classes of `__main__` it uses. Values in its closure, and
-  mutable defaults and bound arguments, count too. A method or `__call__` uses its object, wherever
-  the class is defined, unless only the module of the class holds the object.
-- Modules, classes, functions, agents, types of annotations and builtins are not variables. An
-  undefined name is one.
+  functions, and of the functions and classes of `__main__` it uses. An undefined name is one.
+- Values in its closure, mutable defaults and bound arguments count too.
+- A method or `__call__` uses its object, unless only the module of the class holds the object.
+- Modules, classes, functions, agents, types of annotations and builtins are not variables.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
   `globals()`) and values reached through modules are not found: declare `@tool(effect="kernel")`.
 """
@@ -56,9 +55,8 @@ def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[st
     """Return the names of the notebook variables that `function` uses, as far as its code shows.
 
     An unnamed value is named after its place: `self`, `a default`, or its closure variable.
-
-    `earlier`: use the rules of earlier records, by which an object counts only if `__main__`
-    defines its class.
+    `earlier`: use the rules of earlier records: an object counts only if `__main__` defines its
+    class.
     """
     return frozenset(_Search(earlier=earlier).of(function))
 
@@ -100,8 +98,8 @@ class _Search:
                 yield "self"
         elif _in_main(type(value)) or (_is_callable_object(value) and self._is_of_notebook(value)):
             yield "self"
-        if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
-            yield from self.of(inner)
+        if (wrapped := inspect.getattr_static(value, "__wrapped__", None)) is not None:
+            yield from self.of(wrapped)
 
     def _method(self, method: types.MethodType) -> Iterator[str]:
         yield from self.of(method.__func__)

@@ -98,7 +98,7 @@ def convert_result(
         bundle = None
     content = _join_lines(content, figures.draw_charts())
     if render is not None:
-        bundle = _rendered(render, value, content)
+        bundle = _render(render, value, content)
     return Outcome("ok", content, bundle, attachments=figures.all)
 
 
@@ -117,8 +117,9 @@ def _join_lines(content: Any, more: str) -> Any:
 
 
 def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
-    """Return the outcome of a cell from the value of its last expression, which the shell has
-    formatted as `bundle`; all `figures` become attachments of the outcome.
+    """Return the outcome of a cell from its last value, which the shell has formatted as `bundle`.
+
+    All `figures` become attachments of the outcome.
     """
     if isinstance(value, Outcome | Pictured):
         return convert_result(value)
@@ -158,7 +159,7 @@ def _convert_pictured(
     )
 
 
-def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
+def _render(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
     """Return the MIME bundle that the tool's `render` makes, always with the result's text."""
     text = content if isinstance(content, str) else dumps(content)
     try:

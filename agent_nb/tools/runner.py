@@ -1,14 +1,13 @@
 """Run a batch of tool calls: validate, approve and run them concurrently, one outcome per call.
 
-Why: a model asks for several calls in one turn, and one that fails or hangs must not cost the rest.
+Why: a model asks for several calls in one turn; a call that fails or hangs must not cost the
+others.
 
 Rules
-- Every call ends in exactly one Outcome, whatever it names or raises. What a tool reports comes
-  before its end.
-- Up to `limit` calls run at once. Calls that use the kernel's namespace run one after another, in
-  call order.
-- Stopping is prompt: when `run` is cancelled or a call times out, the tool is asked to stop, gets
-  its `grace`, and is then abandoned. Later output of an abandoned tool is dropped.
+- Every call ends in exactly one Outcome, whatever it names or raises; all its updates come before.
+- Calls that use the kernel's namespace run one after another, in call order.
+- When `run` is cancelled or a call times out, the tool is asked to stop, gets its `grace`, and is
+  then abandoned; its later output is dropped.
 - The runner writes no log: it reports to a `Report`, always on the event loop's thread.
 """
 
@@ -90,7 +89,7 @@ class ToolRunner:
 
         `remaining` returns what the run's limits leave, for tools that are agents. When cancelled,
         `run` reports an outcome for every call and re-raises the cancellation within about 0.1 s
-        plus twice the longest `grace` of its tools.
+        plus twice the longest `grace`.
         """
         batch = self._calls(jobs, report, remaining)
         tasks: list[asyncio.Task[None]] = []
@@ -146,14 +145,14 @@ class ToolRunner:
         """Run one call to its end, whatever happens, then let the next call in order start."""
         enter_call(f"{current_call() or self.trace_id}/{call.job.call_id}")
         try:
-            call.finish(await self._settle(call, slots))
+            call.finish(await self._decide_and_run(call, slots))
         except asyncio.CancelledError:
-            call.finish(_stopped(call.returned_after_stop, "cancelled", ""))
+            call.finish(_stop_outcome(call.returned_after_stop, "cancelled", ""))
         finally:
             # the next call in order must not wait for ever, even if the report raised
             call.over.set()
 
-    async def _settle(self, call: RunningCall, slots: asyncio.Semaphore) -> Outcome:
+    async def _decide_and_run(self, call: RunningCall, slots: asyncio.Semaphore) -> Outcome:
         """Validate, approve and run one call; return its outcome."""
         if call.job.fault:
             return Outcome("error", call.job.fault)
@@ -162,29 +161,29 @@ class ToolRunner:
         if call.before is not None:
             await call.before.wait()
         try:
-            values = await self._approved(call, call.tool)
+            values = await self._approve(call, call.tool)
         except ToolError as error:
             return Outcome("error", message_of(error))
         if isinstance(values, Outcome):
             return values
         async with slots:
             call.begin()
-            return await self._limited(call, call.tool, values)
+            return await self._run_limited(call, call.tool, values)
 
-    async def _approved(self, call: RunningCall, tool: Tool) -> dict[str, Any] | Outcome:
+    async def _approve(self, call: RunningCall, tool: Tool) -> dict[str, Any] | Outcome:
         """Return the arguments to run with, or the outcome of a denied call.
 
         Raises ToolError for invalid arguments.
         """
-        values = _validated(tool, call.job.args)
+        values = _validate(tool, call.job.args)
         decision = await self.approver.decide(
             tool, convert_to_json(values), call.context, call.report
         )
         if not decision.allow:
             return Outcome("denied", decision.denial)
-        return values if decision.args is None else _validated(tool, decision.args)
+        return values if decision.args is None else _validate(tool, decision.args)
 
-    async def _limited(self, call: RunningCall, tool: Tool, values: dict[str, Any]) -> Outcome:
+    async def _run_limited(self, call: RunningCall, tool: Tool, values: dict[str, Any]) -> Outcome:
         """Run the tool until it ends, times out, or this coroutine is cancelled."""
         seconds = self.timeout if tool.timeout is None else tool.timeout
         work = asyncio.create_task(
@@ -198,7 +197,7 @@ class ToolRunner:
             raise
         if not work.done():
             late = f"{tool.name} was stopped: it took longer than {seconds:g} seconds."
-            return _stopped(await self._stop(work, tool, call.context), "timeout", late)
+            return _stop_outcome(await self._stop(work, tool, call.context), "timeout", late)
         return _STOPPED if work.cancelled() else work.result()
 
     async def _stop(
@@ -223,7 +222,7 @@ class ToolRunner:
         )
 
 
-def _stopped(
+def _stop_outcome(
     returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
 ) -> Outcome:
     """Return the outcome of a stopped call: what the tool still returned, if anything, and why."""
@@ -236,7 +235,7 @@ def _stopped(
     )
 
 
-def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+def _validate(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments as the tool takes them. Raises ToolError, whatever `validate` raises."""
     try:
         return tool.validate(args)
@@ -250,9 +249,9 @@ def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
 
 async def _wind_up(tasks: Sequence[asyncio.Task[None]], seconds: float) -> None:
     """Cancel what still runs and wait briefly for it, even if we are cancelled meanwhile."""
-    left = [task for task in tasks if not task.done()]
-    for task in left:
+    unfinished = [task for task in tasks if not task.done()]
+    for task in unfinished:
         task.cancel()
-    if left:
+    if unfinished:
         with anyio.CancelScope(shield=True), suppress(asyncio.CancelledError):
-            await asyncio.wait(left, timeout=seconds)
+            await asyncio.wait(unfinished, timeout=seconds)

@@ -1,5 +1,4 @@
-"""Find out what an object is without running its code: its type, the library that the type comes
-from, and the fields of objects of known libraries.
+"""Find out an object's type, its library and its fields without running the object's code.
 
 Why: a variable may be a lazy frame, a mock, a proxy of a remote object, or broken. The ordinary
 ways to look at it (an attribute, `len`, `repr`, `isinstance`) may then compute for hours, print, or
@@ -11,9 +10,7 @@ Rules
 - A class is known only if it is listed in `_KNOWN_CLASSES` and an imported library offers this very
   class. All others, subclasses too, are foreign. Nothing is imported here.
 - A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
-  Properties, methods and `__getattr__` never run.
-- `dict.get` is used only if all keys are of type `str`. Otherwise the items are searched one by
-  one, since `get` may call the `__eq__` of another key.
+- `dict.get` is used only if all keys are of type `str`: it may call the `__eq__` of another key.
 """
 
 from __future__ import annotations
@@ -69,8 +66,9 @@ for _module, _names in _KNOWN_CLASSES.items():
 
 
 def public_name(value: Any) -> str:
-    """Return the name under which a library offers exactly the type of `value`, such as
-    `pandas.DataFrame`; "" for a class that is not known.
+    """Return the name under which a library offers exactly the type of `value`, else "".
+
+    Such as `pandas.DataFrame`.
     """
     kind = type(value)
     own = _NAME.__get__(kind)
@@ -81,17 +79,13 @@ def public_name(value: Any) -> str:
 
 
 def module_space(module: str) -> dict[str, Any]:
-    """Return the namespace of an imported module; {} of any other, and of a lazy module, whose
-    class is not ModuleType itself.
-    """
+    """Return the namespace of an imported module; {} of any other, and of a lazy module."""
     imported = sys.modules.get(module)
     return _MODULE_DICT.__get__(imported) if type(imported) is types.ModuleType else {}
 
 
 def read_field(value: Any, name: str) -> Any:
-    """Return a field of an object whose class is known; ABSENT of a foreign object, or if the
-    object has no such field.
-    """
+    """Return a field of an object whose class is known, else ABSENT."""
     if not public_name(value):
         return ABSENT
     space = _read_slot(value, "__dict__", _get_entry)
@@ -136,9 +130,7 @@ def text_entries(space: Any) -> Iterator[tuple[str, Any]]:
 
 
 def module_name(value: Any) -> str:
-    """Return the `__module__` of a class, of a function, or of the class of any other object; "" if
-    it is not text.
-    """
+    """Return the `__module__` of a class, a function, or an object's class; "" if no text."""
     if is_exactly(value, _FUNCTIONS):
         module = value.__module__
     else:
@@ -151,8 +143,7 @@ def module_name(value: Any) -> str:
 
 
 def type_name(kind: type) -> str:
-    """Return the name of a class on one line: with its module, except for builtins and classes of
-    the notebook.
+    """Return the name of a class on one line, with its module unless builtin or of the notebook.
 
     The text may be longer than `NAME` by the length of a key: filter secrets first, then cut it
     (`plain_values.class_name` does).

@@ -6,9 +6,9 @@ Rules
 - Pydantic handles the types. It is imported for the first call, or for a tool with a parameter that
   is not plain (`plain_schema`).
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
-  for a parameter with a default. Other values are refused with a message that the model can act on.
-- Not in the schema: the ToolContext parameter, parameters bound by a partial, and parameters with a
-  default whose type JSON cannot express. A model cannot set them, not even through `**kwargs`.
+  for a parameter with a default. Other values are refused with a message for the model.
+- What is not in the schema, a model cannot set, not even through `**kwargs`: the ToolContext, bound
+  parameters, and parameters with a default whose type JSON cannot express.
 - Validated values hold only the arguments that the model sent; the function applies its defaults.
 """
 
@@ -94,23 +94,20 @@ class Arguments:
         return values
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Split `values` into positional and keyword arguments (for `/` and `*args`).
-
-        `values` are validated arguments and the ToolContext, by name.
-        """
-        rest = dict(values)
+        """Split validated arguments and the ToolContext into positional and keyword arguments."""
+        keywords = dict(values)
         if self.plain:
-            return [], rest
+            return [], keywords
         args: list[Any] = []
         # of the whole signature: a parameter that is not in the schema has a position too
         for p in self._signature:
             if p.kind is inspect.Parameter.VAR_POSITIONAL:
-                args.extend(rest.pop(p.name, ()))
+                args.extend(keywords.pop(p.name, ()))
             elif p.kind in _POSITIONAL:
-                if p.name not in rest and p.default is p.empty:
+                if p.name not in keywords and p.default is p.empty:
                     break  # the call raises the TypeError that names it
-                args.append(rest.pop(p.name, p.default))
-        return args, rest
+                args.append(keywords.pop(p.name, p.default))
+        return args, keywords
 
     def _drop_inexpressible(self) -> None:
         """Drop parameters with a default whose type JSON cannot express.
@@ -192,8 +189,9 @@ class Arguments:
         return {**values, **(model.model_extra or {})}
 
     def _mend(self, arguments: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
-        """Return `arguments` with the `wrong` ones repaired: JSON texts are parsed, and nulls for
-        parameters with a default are dropped.
+        """Return `arguments` with the `wrong` ones repaired.
+
+        JSON texts are parsed, and nulls for parameters with a default are dropped.
         """
         optional = {p.name for p in self._parameters if p.default is not p.empty}
         mended = {
@@ -214,7 +212,7 @@ class Arguments:
         """Return the parameters with their types, for an error message."""
         required = set(self.schema.get("required", ()))
         shown = [
-            f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})"
+            f"{name} ({_describe_type(prop)}{'' if name in required else ', optional'})"
             for name, prop in self.schema["properties"].items()
         ]
         return ", ".join(shown) or "none"
@@ -285,7 +283,7 @@ def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
 def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
     """Follow `loc` as far as the input goes; return the path and the value there.
 
-    Steps that the input does not have are passed over: pydantic adds some for members of unions.
+    Steps that pydantic adds for members of unions are passed over.
     """
     reached = []
     for step in loc:
@@ -304,10 +302,10 @@ def _path(steps: Iterable[Any]) -> str:
 
 def _brief(value: Any) -> str:
     text = cut_end(json.dumps(value, ensure_ascii=False, default=repr), _SHOWN)
-    return f"{text} ({_word_of(value)})"
+    return f"{text} ({_json_type(value)})"
 
 
-def _word_of(value: Any) -> str:
+def _json_type(value: Any) -> str:
     names = {
         bool: "boolean",
         int: "integer",
@@ -320,13 +318,13 @@ def _word_of(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _type_word(prop: dict[str, Any]) -> str:
+def _describe_type(prop: dict[str, Any]) -> str:
     if "enum" in prop or "const" in prop:
         return "one of " + ", ".join(
             json.dumps(v, ensure_ascii=False) for v in prop.get("enum", [prop.get("const")])
         )
     if "anyOf" in prop:
-        return " or ".join(_type_word(p) for p in prop["anyOf"])
+        return " or ".join(_describe_type(p) for p in prop["anyOf"])
     if "$ref" in prop:
         return str(prop["$ref"]).rsplit("/", 1)[-1]
     return str(prop.get("type", "any"))

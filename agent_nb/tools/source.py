@@ -4,15 +4,12 @@ Why: a replay takes the result of a tool from the record. A changed tool might r
 result, and a test reports that.
 
 Rules
-- Earlier records, which name a tool's `code`, hold digests by these rules; `project_source` adds
-  rules for newer records, which name its `source`.
-- The digest covers source text (`source_text`), never bytecode, which differs between versions of
-  Python.
-- It also covers what the function names: functions, classes, wrapped functions, closures and their
-  constants, and top-level assignments of modules, if they are defined in `__main__` or in a file
-  below the notebook's folder. It does not cover variables of the notebook (`reads`).
-- Installed packages, the standard library, built-in tools and functions without source are not
-  covered; `unseen` lists their names.
+- These rules never change: earlier records hold digests by them as a tool's `code`. Newer records
+  name its `source` (`project_source`).
+- The digest covers source text, never bytecode, which differs between versions of Python.
+- It covers what the function names, if `__main__` or a file below the notebook's folder defines it:
+  functions, classes, closures and their constants, top-level assignments; no notebook variables.
+- `unseen` lists the names of other code: packages, built-in tools, functions without source.
 - Nothing is run or imported.
 """
 
@@ -57,8 +54,8 @@ def code_of(function: Any, folder: str | Path) -> Code:
 class Search:
     """Walks from one function to everything that it names; visits each value once.
 
-    `texts`: the texts that the digest covers. `unseen`: the names of code outside it.
-    `add` passes a value to the method for its kind; `project_source` overrides some of these.
+    `texts`: what the digest covers. `unseen`: the names of code outside it. `add` passes a value to
+    the method for its kind; `project_source` overrides some of these.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -83,8 +80,8 @@ class Search:
             if is_a(value, kinds):
                 add(value, name)
                 return
-        if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
-            self.add(inner, name)
+        if (wrapped := inspect.getattr_static(value, "__wrapped__", None)) is not None:
+            self.add(wrapped, name)
         elif callable(value) and self._is_visible(type(value)):
             self._class(type(value))
 
@@ -110,8 +107,8 @@ class Search:
         self.add(value.__func__, name)
 
     def _property(self, value: Any, name: str) -> None:
-        for part in filter(None, (value.fget, value.fset)):
-            self.add(part, name)
+        for accessor in filter(None, (value.fget, value.fset)):
+            self.add(accessor, name)
 
     def _function(self, function: types.FunctionType, name: str) -> None:
         wrapped = function.__dict__.get("__wrapped__")

@@ -4,13 +4,12 @@ Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and notebook
 needs one list.
 
 Rules
-- Names are valid for every provider (`decorator.clean_name`). Two different tools with one name are
-  an error.
+- Two different tools with one name are an error.
 - A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
   file of tools, an installed entry point.
 - A toolset is immutable; the combinators return a new one.
 - Tools that the user did not choose (`unasked`) are not an input of a run: its record still matches
-  after they change, and a replay uses the tools that the record names.
+  after they change.
 - References stand for the tools of MCP servers until a run starts (`mcp.opening`).
 """
 
@@ -71,9 +70,8 @@ class Toolset:
     ) -> Toolset:
         """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
-        A text may hold several names with commas. `namespace`: where functions are looked up by
-        name. A Toolset is returned as it is. Raises UsageError for an unknown name, with
-        suggestions.
+        A text may hold several names with commas; `namespace` has the functions for names. Raises
+        UsageError for an unknown name, with suggestions.
         """
         if isinstance(wanted, Toolset):
             return wanted
@@ -125,11 +123,10 @@ class Toolset:
     async def with_servers(
         self, folder: str, status: Callable[[str], object]
     ) -> tuple[Toolset, list[dict[str, Any]]]:
-        """Replace the references by tools of their MCP servers; return all tools, and the list of
-        each server for the record.
+        """Return the toolset with the tools of its references, and the servers' lists.
 
-        `status` receives messages about the progress. Raises UsageError for a server that is
-        unknown or may not start, and ToolError for one that fails.
+        The lists are for the record. `status` receives messages about the progress. Raises
+        UsageError for a server that is unknown or may not start, and ToolError for one that fails.
         """
         from .mcp.opening import open_references
 
@@ -211,7 +208,7 @@ def _split(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items, with a text of several names split at its commas."""
     for item in items:
         if isinstance(item, str):
-            yield from filter(None, (part.strip() for part in item.split(",")))
+            yield from filter(None, (name.strip() for name in item.split(",")))
         else:
             yield item
 
@@ -243,7 +240,7 @@ def _name(name: str, value: Any) -> str:
 
 
 def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
-    """Return the tools that a name means (see the rules above). Raises UsageError."""
+    """Return the tools that a name means. Raises UsageError."""
     value = namespace.get(name)
     if _usable(value):
         return [as_tool(value, name)]
@@ -297,9 +294,9 @@ def _plugin(name: str) -> Iterable[Tool]:
         return ()
 
 
-def _same(one: Tool, other: Tool) -> bool:
-    """Return True for two tools made of the same function in the same way."""
-    return one.spec == other.spec and inspect.unwrap(one.invoke) == inspect.unwrap(other.invoke)
+def _same(tool: Tool, other: Tool) -> bool:
+    """Return whether two tools are made of the same function in the same way."""
+    return tool.spec == other.spec and inspect.unwrap(tool.invoke) == inspect.unwrap(other.invoke)
 
 
 def _named(tool: Tool, name: str) -> Tool:

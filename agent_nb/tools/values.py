@@ -7,8 +7,7 @@ Rules
 - Conversion never raises, and its memory is bounded: a repr may raise, a container may hold itself
   or a million items.
 - Omissions are marked where they occur.
-- NaN, infinities, large integers, bytes and lone surrogates become text. Sets are sorted; object
-  addresses are dropped.
+- Sets are sorted and object addresses dropped, for the same text on every run.
 """
 
 from __future__ import annotations
@@ -116,10 +115,7 @@ def message_of(error: BaseException) -> str:
 
 
 def convert_to_json(value: Any, items: int = LIMIT) -> Any:
-    """Return `value` as a JSON value of at most `items` items; other types become text.
-
-    Never raises.
-    """
+    """Return `value` as JSON of at most `items` items; other types become text. Never raises."""
     return _JsonConverter(items).walk(value, ())
 
 

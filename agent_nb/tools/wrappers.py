@@ -1,15 +1,12 @@
 """Wrappers: programs that run the program in their arguments, as `sudo -u bob rm x` runs `rm x`.
 
 Why: a policy that denies `rm *` means `rm`, however it is started. This finds mistakes of a model
-and does not stop an attacker: what a variable, an alias, a script file or another language starts
-is not seen.
+and does not stop an attacker, who may use a variable, a script file or another language.
 
 Rules
 - A program is compared by its base name, in any letter case: `/bin/rm x` is `rm x`.
-- The table says which options of a wrapper take a value, as getopt reads them; any other option
-  takes none. `--` ends the options. `NAME=value` and redirections before a program are skipped.
-- Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts, which the caller splits
-  into commands and checks too.
+- Only options that the table lists take a value.
+- Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts for the caller to check.
 - A program that gets further arguments from elsewhere (`xargs`) has `{}` in their place.
 - In doubt one program too many is found, which is safe: the result only restricts what may run.
 """
@@ -96,7 +93,7 @@ WRAPPERS: dict[str, Wrapper] = {
 def may_wrap(command: str) -> bool:
     """Return whether a command may start a program that is not its first word.
 
-    A quick check by the first word, which spares most commands the work of `programs_behind`.
+    A quick check that spares most commands the work of `programs_behind`.
     """
     first = _QUOTES.sub("", command[:200]).split(None, 1)[:1]
     return bool(first) and (
@@ -182,9 +179,7 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
 
 
 def _skip_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
-    """Return the position of the first argument after the options; None if the wrapper starts
-    nothing.
-    """
+    """Return the position of the first argument after the options, None if no program runs."""
     at = 0
     while at < len(tokens):
         word = tokens[at]
