@@ -1,7 +1,7 @@
 """Formats of other systems: each plug-in package reads and writes one.
 
-Read `base` first: it defines a format. `convert` translates a whole stream into another format,
-`foreign_stream` reads a stream item by item as it arrives, `sources` lists what can be read.
+Read `base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads
+one item by item as it arrives.
 
 Order: call_matching, coerce, foreign_values, lines, losses, passthrough, provenance, replies,
   sources, times, usage

@@ -1,5 +1,4 @@
-"""The contract of a codec: how one format of runs is read into canonical events and written from
-them.
+"""The contract of a codec: how one format of runs is read into events and written from them.
 
 A codec package or module defines an instance as `codec`. It is stateless; each stream has its own
 decoder or encoder (`contract`).
@@ -10,14 +9,13 @@ decoder or encoder (`contract`).
 
 Rules
 - The events of a stream do not depend on how its bytes are chunked. Time counts only through
-  `tick`, which a live watcher calls after each piece and while it waits for one. Live deltas are
-  among the events (`type == "delta"`). A caller may drop them: a complete event closes each block.
+  `tick`, which a live watcher calls.
+- Live deltas are among the events. A caller may drop them: a complete event closes each block.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
   `extra[codec]`; both come out unchanged.
-- A writer hides nothing in a foreign field: a value without a field in the format is lost. Every
-  loss is listed in `lossy`, counted in `losses`, and refused with `strict` (WireError).
-- An encoder yields complete units of text: a JSON line without its newline, or an SSE frame with
-  its blank line.
+- A writer hides nothing in a foreign field. A value without a field in the format is lost: listed
+  in `lossy`, counted in `losses`, and refused with `strict` (WireError).
+- An encoder yields a JSON line without its newline, or an SSE frame with its blank line.
 - No exception but WireError (strict) escapes, whatever the bytes.
 """
 

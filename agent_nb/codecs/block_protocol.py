@@ -1,14 +1,12 @@
-"""Protocols whose blocks have start, delta and end lines that name the block's id (AG-UI, the UI
-message stream).
+"""Protocols whose blocks have start, delta and end lines that name the block's id.
 
-Why shared: the two protocols differ in names only.
+AG-UI and the UI message stream are such protocols: they differ in names only.
 
 Rules
 - A start line becomes an empty delta, so that a stream translated live keeps its lines in order.
 - The end of the run closes open blocks as incomplete. A delta without a start opens its block.
 - A second start of an open block begins another block. A call that begins again gets another id.
-- An event holds only the type and text of its lines; their ids, names and roles, and those of the
-  start and end lines, are kept in the event's note.
+- An event holds the type and text of its lines; their ids, names and roles are in its note.
 """
 
 from __future__ import annotations
@@ -63,17 +61,17 @@ class BlockReader:
                 self._calls.match_result(cut.name, _wire_id(cut))
         if form.of == "call":
             self._calls.open_call(name, text_of(obj, form.id))
-        ts, where = self._place(obj)
+        ts, where = self._read_envelope(obj)
         note = {"start": note_difference(obj, {"type": form.start})}
         return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
 
     def delta(self, form: BlockForm, obj: Obj) -> list[Event]:
-        """Read a delta line; a line without text, or for a call that is not open, is unknown."""
+        """Read a delta line; one without text, or for a call that is not open, is unknown."""
         text, key = obj.get(form.text), form.key(obj)
         block = self._blocks.get(key)
         if not isinstance(text, str) or (form.of == "call" and block is None):
             return self._run.unknown(obj)
-        ts, where = self._place(obj)
+        ts, where = self._read_envelope(obj)
         if block is None:
             self._blocks.start(form.of, key, {}, ts=ts, where=where)
             block = self._blocks.get(key)
@@ -109,7 +107,7 @@ class BlockReader:
         cls = _CLASSES[block.of]
         return self._blocks.complete(block, cls, note, content=block.text, **extra, **fields)
 
-    def _place(self, obj: Obj) -> tuple[float, Obj]:
+    def _read_envelope(self, obj: Obj) -> tuple[float, Obj]:
         where = self._run.envelope(obj)
         return where.pop("ts", 0.0), where
 

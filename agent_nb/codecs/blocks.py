@@ -1,11 +1,9 @@
 """Assemble the blocks of an imported run (thoughts, answers, arguments) from their deltas.
 
 Rules
-- A delta is passed on at once; when its block closes, the complete event follows with `chunks`
-  (lengths and times of the deltas).
-- Text without a start line opens a block with its first delta. Only one such block is open at a
-  time: the first delta of another closes it. Calls, and blocks with a start line, may be open side
-  by side until they are taken.
+- A delta is passed on at once. When its block closes, the complete event follows with `chunks`.
+- Text without a start line opens a block with its first delta, and closes the one before.
+- Calls, and blocks with a start line, may be open side by side until they are taken.
 - Only open blocks are kept, so memory does not grow with the stream.
 """
 
@@ -26,8 +24,7 @@ class OpenBlock:
     """A block in progress.
 
     `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
-    `where`: its `path` and `span`. The note of a line keeps whatever the canonical fields do not.
-    A note that follows from the note before, such as the next sequence number, is not stored.
+    `where`: its `path` and `span`. The note of a line keeps what the event's fields do not hold.
     """
 
     __slots__ = (
@@ -110,10 +107,10 @@ class OpenBlock:
 class Blocks:
     """The blocks of one run.
 
-    `shifts`: the fields that grow from line to line, as a sequence number does (see
-    `passthrough`). `prefix` makes block ids unique where several readers build one run. In the
-    methods `obj` is a line of the stream and `drawn` the same line as we would write it; their
-    difference is the line's note. `ts` is the line's time in epoch seconds, 0 if unknown.
+    `shifts`: the fields that grow from line to line, such as a sequence number (see `passthrough`).
+    `prefix` makes block ids unique where several readers build one run. In the methods, `obj` is a
+    line of the stream, `drawn` the same line as we would write it, and `ts` its time in epoch
+    seconds (0: unknown). The difference of the two is the line's note.
     """
 
     def __init__(

@@ -1,16 +1,14 @@
 """Match each line about a call to its call, in protocols that give calls no ids, or reuse them.
 
-Why: without ids, two parallel calls to one tool look alike. The matcher takes the oldest open call
-of that tool, as all known receivers of these protocols do; if several are open, it marks the match
-as a guess.
+Why: without ids, two parallel calls to one tool look alike. The matcher takes the oldest open one,
+as all known receivers of these protocols do.
 
 Rules
 - An id in the line always decides. A generated id is unique in the stream, and its call is
   `synthetic`.
-- When a new call reuses the id of an ended one, its id gets a number (`c1#2`): ids stay unique in a
-  run.
-- A line about a tool that was not called opens an implicit call, once; later lines about that tool
-  belong to it. A late line about an ended call belongs to that call.
+- When a new call reuses the id of an ended one, its id gets a number (`c1#2`).
+- A line about a tool that was not called opens an implicit call, once.
+- A late line about an ended call belongs to that call.
 - The matcher keeps all open calls, and the newest `REMEMBERED` ids of ended ones.
 """
 
@@ -44,7 +42,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class CallMatcher:
-    """The calls of one stream: each line about a call -> our id of that call.
+    """The calls of one stream: finds our id of the call that a line is about.
 
     A wire id is the id in the stream; ours differs where the stream gives none, or uses one again.
     Generated ids begin with `prefix`.

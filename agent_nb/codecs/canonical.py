@@ -1,12 +1,14 @@
-"""The canonical events themselves, one JSON object a line (or SSE frame): the format of records,
-journals and our server.
+"""The events themselves, one JSON object a line (or SSE frame): the format of records, journals and
+our server.
 
-Lossless by definition: every kind and field, unknown types and fields included. Live deltas are
-written too if they are fed in; files leave them out, because complete events hold them as `chunks`.
+Every kind and field is written, unknown ones and live deltas included. Files leave deltas out,
+because complete events hold them as `chunks`.
 
 Why its own decoder and encoder: every recorded run passes through them, so they decode a whole
-block of lines in one call. Rules: if any line of a block is not exactly one canonical event, the
-block is read again line by line; the events never depend on the chunking.
+block of lines in one call.
+
+Rule: if any line of a block is not exactly one event, the block is read again line by line; the
+events never depend on the chunking.
 """
 
 from __future__ import annotations
@@ -125,7 +127,6 @@ class CanonicalDecoder:
 
 
 def _encode_line(event: Event) -> list[str]:
-    """Return the line of one event."""
     if event.extra is None and type(event) is not Unknown:
         with suppress(UnicodeEncodeError):  # a lone surrogate, which `encode_event` replaces
             return [_encode(event).decode()]
@@ -175,7 +176,7 @@ def _score(item: Item) -> float:
     )
 
 
-def _never(*_: Any) -> Any:
+def _refuse_build(*_: Any) -> Any:
     raise TypeError("the canonical codec has its own decoder and encoder")
 
 
@@ -183,8 +184,8 @@ codec = Codec(
     name="canonical",
     title="canonical events",
     framing="ndjson",
-    reader=_never,
-    writer=_never,
+    reader=_refuse_build,
+    writer=_refuse_build,
     score=_score,
     carries={k: frozenset(t.__struct_fields__) for k, t in TYPES.items()},
     lossy={},

@@ -1,7 +1,7 @@
 """Checks that writers share: count what is lost inside fields that a format does carry.
 
-Why apart: the encoder counts fields and events that the format lacks altogether. Only a writer
-knows, for example, that its format has two statuses of a result.
+Why apart from the encoder: only a writer knows, for example, that its format has two statuses of a
+result.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Coerce a caller's items to what a decoder takes: bytes, JSON objects or events.
 
-Why: other systems yield parsed objects, pydantic or msgspec models, SSE events of a client library,
-chunks of bytes, or lines without their ends. Accepting only one of these would need glue code in
-every notebook.
+Why: other systems yield parsed objects, models, SSE events of a client library, chunks, or lines
+without their ends. Each would need glue code in every notebook.
 
 Rules
-- A text item that is one JSON object counts as a line, with or without its newline. An object
-  printed over several lines (an example from a document) is joined to one.
-- The first two texts show whether texts are chunks, or SSE lines without their line ends; until
-  then only the first is held.
+- A text item that is one JSON object counts as a line, with or without its newline. If it is
+  printed over several lines, it is joined.
+- The first two texts show whether texts are chunks, or SSE lines without their line ends.
 - An item that cannot be read raises UsageError, which names the types that can.
 """
 

@@ -1,8 +1,7 @@
-"""The protocols of a codec's parts: decoder, encoder, reader and writer.
+"""The protocols of a codec's parts: decoder, encoder, reader and writer (rules: `base`).
 
 A decoder unframes bytes and passes the objects to the format's reader. An encoder frames the
-objects that the format's writer returns. See `base` for the rules of all four. Why protocols: a
-fast codec (`canonical`) has its own decoder and encoder.
+objects that the format's writer returns.
 """
 
 from __future__ import annotations
@@ -82,10 +81,11 @@ class Writer(Protocol):
 class Options(msgspec.Struct, frozen=True):
     """How a stream is to be written.
 
-    `form`: the variant of the format, one of the codec's `forms`. `conversation`: the id of the
-    session or thread, in formats that have one. `earlier`: how many runs of this conversation were
-    sent in other streams before, for formats that number them. `asked`: the receiver sent the
-    user's message itself, and so needs no copy of it.
+    - `form`: the variant of the format, one of the codec's `forms`
+    - `conversation`: the id of the session or thread, in formats that have one
+    - `earlier`: how many runs of this conversation other streams have sent before, for formats that
+      number them
+    - `asked`: the receiver sent the user's message itself, and needs no copy of it
     """
 
     form: str = ""

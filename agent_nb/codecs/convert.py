@@ -1,15 +1,14 @@
-"""Runs in any format: read them (`decode`), write them (`encode`), translate a stream in constant
-memory (`convert`).
+"""Read runs in any format (`decode`), write them (`encode`), translate a stream (`convert`).
 
-The name of a format is its codec's, `loom`, or also has a form, `loom:export`. Without a name the
+The name of a format is its codec's, as `loom`, or has a form, as `loom:export`. Without a name the
 format is detected.
 
 Rules
-- Memory holds open blocks only. `decode` returns stored events only: the deltas of a block are in
-  its `chunks`.
+- Memory holds open blocks only, however long the stream.
+- `decode` returns stored events only: the deltas of a block are in its `chunks`.
 - `Losses` counts every part that could not be read or written; with `strict` it raises WireError.
-- A run translated into another format ends properly, even if its source broke off (see
-  `events.completion`).
+- A run translated into another format gets an end, even if its source broke off
+  (`events.completion`).
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ def decode(
 def logs(
     source: Source, codec: str | None = None, *, losses: Losses | None = None
 ) -> list[EventLog]:
-    """Return one log for each run in `source`, in order of appearance; see `decode`.
-
-    A run that broke off gets an end.
+    """Return a log for each run in `source`, in order of appearance; a run that broke off gets an
+    end.
     """
     stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
@@ -128,7 +126,7 @@ def convert(
     strict: bool = False,
     framing: Framing | None = None,
 ) -> Report:
-    """Translate a stream as it comes, in constant memory. `reader`: a source, as for `decode`.
+    """Translate a stream as it comes, and return a report. `reader`: a source, as for `decode`.
 
     `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; texts
     written before the error stay written.
@@ -166,7 +164,7 @@ def convert_files(
     `convert`.
     """
     try:
-        with _input(source) as reader, _output(target, output) as writer:
+        with _open_input(source) as reader, _open_output(target, output) as writer:
             return convert(reader, writer, from_, to, strict=strict, framing=framing)
     except BrokenPipeError:
         raise  # the reader of our output has gone; the command line handles it
@@ -222,11 +220,11 @@ def _flush_between(items: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
         writer.flush()
 
 
-def _input(name: str) -> Any:
+def _open_input(name: str) -> Any:
     return Path(name).open("rb") if name != "-" else nullcontext(sys.stdin.buffer)
 
 
-def _output(name: str, standard: Any) -> Any:
+def _open_output(name: str, standard: Any) -> Any:
     if name != "-":
         return Path(name).open("w", encoding="utf-8", newline="")
     return standard if standard is not None else _Stdout()

@@ -1,11 +1,8 @@
-"""Read the items of one stream in any format.
-
-Why one place: `decode`, `convert` and `watch` then accept the same items and formats.
+"""Read the items of one stream in any format: `decode`, `convert` and `watch` accept the same.
 
 Rules
 - The format is the one named; otherwise the first items are held until they show the format.
-- Items that are events already pass through unchanged; a stream that begins with an event is
-  canonical.
+- Items that are events pass unchanged; a stream that begins with an event is canonical.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ _CANONICAL = "canonical"
 class ForeignStream:
     """Reads one stream: items in, events out. `codec` None: detected.
 
-    The constructor raises UsageError if the codec is unknown.
+    Raises UsageError if the codec is unknown.
     """
 
     def __init__(self, codec: str | None = None, *, strict: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Read values of foreign objects leniently: a value of an unexpected type counts as absent.
 
-Why: a foreign stream may hold anything, and one odd field must not stop it. Nothing is lost: the
-note of an imported event keeps the original field (`passthrough`).
+Why: one odd field must not stop a foreign stream. Nothing is lost: the note of an imported event
+keeps the original field (`passthrough`).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def parse_json(text: Any) -> Any:
 def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     """Return (arguments, their text) of a call; `value`: an object, or its JSON text.
 
-    A notebook's file sorts the keys of objects, so the text keeps their original order. It is "" if
-    they are sorted already.
+    A notebook's file sorts the keys of objects, so the text keeps their order. It is "" if they are
+    sorted already.
     """
     if isinstance(value, dict):
         return value, "" if _is_sorted(value) else dumps(value)

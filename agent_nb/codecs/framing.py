@@ -1,16 +1,13 @@
 """Bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array.
 
-Why one place: every protocol here occurs in both framings, so a codec maps one object at a time and
-does not know how objects are separated.
+Why one place: every protocol here occurs in both framings; a codec maps one object at a time.
 
 Rules
 - The first characters decide the framing.
 - `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
-- Text that is not JSON is counted in `losses` and skipped; it never stops the stream (unless
-  strict).
+- Text that is not JSON is counted in `losses` and skipped.
 - An object never spans lines. A JSON array of objects is read whole at its end; a text that only
   begins like one is read as lines.
-- An item carries the name and id of its frame to the codec.
 - Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
 
@@ -47,7 +44,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Unframer:
-    """Reads one stream: bytes or text in, JSON values out; detects the framing."""
+    """Splits one stream into JSON values, and detects its framing."""
 
     def __init__(self, losses: Losses) -> None:
         self.framing: Framing | None = None
@@ -71,9 +68,9 @@ class Unframer:
         return [*parser.feed(rest), *parser.close()] if parser is not None else []
 
     def _begin(self, chunk: bytes, *, last: bool) -> bytes:
-        """Choose the parser once the head shows the framing; return the bytes for the parser.
+        """Choose the parser once the head shows the framing, and return the bytes for it.
 
-        Until then the bytes are held, and b"" is returned.
+        Until then hold the bytes, and return b"".
         """
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
@@ -109,7 +106,7 @@ class _Parser(ABC):
     def close(self) -> list[Item]:
         """Return the items held back."""
 
-    def _safe(self, read: Callable[[], list[T]]) -> list[T]:
+    def _read_safely(self, read: Callable[[], list[T]]) -> list[T]:
         """Return the result of `read()`; count a WireError (a frame too large), do not raise it."""
         try:
             return read()
@@ -120,7 +117,7 @@ class _Parser(ABC):
     def _count_fault(self, fault: WireError) -> None:
         self._losses.add("malformed line", str(fault), raw=fault.raw)
 
-    def _items(self, texts: Iterable[tuple[str | bytes, str, str | None]]) -> list[Item]:
+    def _parse_items(self, texts: Iterable[tuple[str | bytes, str, str | None]]) -> list[Item]:
         out = []
         for text, event, number in texts:
             try:
@@ -139,10 +136,12 @@ class _Lines(_Parser):
         self._lines: LineDecoder[bytes] = LineDecoder(self._count_fault)
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._items((line, "", None) for line in self._lines.feed(data) if line.strip())
+        return self._parse_items(
+            (line, "", None) for line in self._lines.feed(data) if line.strip()
+        )
 
     def close(self) -> list[Item]:
-        return self._items((line, "", None) for line in self._lines.close() if line.strip())
+        return self._parse_items((line, "", None) for line in self._lines.close() if line.strip())
 
 
 class _Frames(_Parser):
@@ -154,15 +153,17 @@ class _Frames(_Parser):
         self._last: str | None = None
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._frames(self._safe(lambda: self._sse.feed(data)))
+        return self._frames(self._read_safely(lambda: self._sse.feed(data)))
 
     def close(self) -> list[Item]:
-        return self._frames(self._safe(lambda: self._sse.close(lenient=True)))
+        return self._frames(self._read_safely(lambda: self._sse.close(lenient=True)))
 
     def _frames(self, frames: list[Frame]) -> list[Item]:
-        return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
+        return self._parse_items(
+            (f.data, f.event, self._drop_repeated(f.id)) for f in frames if f.data != "[DONE]"
+        )
 
-    def _own(self, number: str | None) -> str | None:
+    def _drop_repeated(self, number: str | None) -> str | None:
         """Return a frame's id, None if the frame before had it too: in SSE an id stays in force."""
         if number == self._last:
             return None

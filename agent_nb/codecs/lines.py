@@ -1,15 +1,12 @@
 """Split a stream of JSON lines into lines: at LF and nowhere else.
 
-Why not the standard means: `str.splitlines` and the line readers of HTTP clients also split at
-U+2028, U+0085 and others, which may occur unescaped in JSON.
+Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and
+others, which may occur unescaped in JSON.
 
 Rules
-- A line is returned without its LF; a CR before it stays (JSON treats it as white space). Empty
-  lines are returned too.
-- Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a
-  character.
-- A line larger than `limit` (bytes or characters) is skipped up to its LF, however it is chunked,
-  and `on_fault` gets one WireError. The lines around it are returned.
+- A line is returned without its LF; a CR before it stays. Empty lines are returned too.
+- Bytes are decoded as UTF-8 line by line, errors become U+FFFD: a chunk may end inside a character.
+- A line larger than `limit` (bytes or characters) is skipped up to its LF, however it is chunked.
 - Linear time in any chunking. One stream is either bytes or text.
 """
 
@@ -25,8 +22,10 @@ Data = TypeVar("Data", bytes, str)
 
 
 class LineDecoder(Generic[Data]):
-    """Reads one stream of lines. `on_fault` is called with a WireError for each line above
-    `limit`; if it raises that error, the rest of the chunk is dropped.
+    """Splits one stream into lines.
+
+    `on_fault` gets a WireError for each line above `limit`; if it raises that error, the rest of
+    the chunk is dropped.
     """
 
     def __init__(self, on_fault: Callable[[WireError], None], *, limit: int = LINE_LIMIT) -> None:

@@ -1,14 +1,11 @@
 """Count what a translation cannot carry, with the reason: nothing is dropped silently.
 
-Why: every foreign format holds less than the canonical events. Users can trust a converter that
-reports what it left out; with `strict` it raises an error instead.
-
 Rules
 - The name of a loss is `kind` (the whole event), `kind.field`, or plain words for a line that could
   not be read (`malformed line`).
 - A `detail` is a loss that does not matter, because every reader generates the value itself
-  (sequence numbers, synthetic ids, chunk boundaries). Strict mode allows it. It is counted apart
-  from a real loss of the same name.
+  (sequence numbers, synthetic ids, chunk boundaries).
+- Strict mode allows details, and raises an error for any other loss.
 """
 
 from __future__ import annotations

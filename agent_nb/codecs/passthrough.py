@@ -1,13 +1,12 @@
 """Keep the difference between a foreign object and the one that we would write, so that a run read
 from a format can be written to it again unchanged.
 
-Why: canonical fields do not determine all of a foreign object. The note, `extra[codec]`, keeps the
-rest (unknown fields, an envelope, null for absent) and nothing else: a value that has a canonical
-field is stored only there.
+The note, `extra[codec]`, keeps what an event's fields do not hold: unknown fields, an envelope,
+null for absent. Its form is `{"fields": {...}, "absent": [...]}`, both optional.
 
-Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions;
-`restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true
-are three different values.
+Rules
+- `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects.
+- 1, 1.0 and true are three different values.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ Shift = Callable[[Any, int, int], Any]
 _encode = msgspec.json.Encoder().encode
 
 
-def is_same_json(a: Any, b: Any) -> bool:
+def is_same_json(left: Any, right: Any) -> bool:
     """Return whether two JSON values are written alike."""
-    if type(a) is not type(b) or a != b:
+    if type(left) is not type(right) or left != right:
         return False
-    return not isinstance(a, dict | list) or _encode(a) == _encode(b)
+    return not isinstance(left, dict | list) or _encode(left) == _encode(right)
 
 
 def note_difference(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,11 +70,10 @@ def shift_note(
 def line_notes(
     note: Mapping[str, Any], shifts: Mapping[str, Shift], gaps: Iterable[int]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the note of each line of a block.
+    """Yield the note of each line of a block, the first of which is `note` itself.
 
     `note["lines"]`: number of a line -> the note stored for it. Each other note follows from the
-    last stored one (`shift_note`); the note of the first line is `note` itself. `gaps`: the
-    milliseconds before each line.
+    last stored one (`shift_note`). `gaps`: the milliseconds before each line.
     """
     stored_notes = note.get("lines")
     stored = stored_notes if isinstance(stored_notes, dict) else {}

@@ -3,10 +3,11 @@
 Why: an encoder must report a foreign field that it drops, but not one whose value it writes anyway.
 
 Rules
-- A note is `extra[codec]`: the parts of a line that canonical fields do not hold (`passthrough`),
+- A note is `extra[codec]`: the parts of a line that the event's fields do not hold (`passthrough`),
   and how the line was read.
-- Dropping a foreign field loses nothing if canonical fields, or other events of the run, carry the
-  same fact. The printed output of a tool (`PRINTED`) is not lost either: progress events carry it.
+- Dropping a foreign field loses nothing if the event's fields, or other events of the run, hold the
+  same fact.
+- The printed output of a tool (`PRINTED`) is not lost: progress events hold it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Find what a reply adds to the streamed text.
 
-A reply is the whole text that some formats send at the end of a turn or run. Rule: a reply that
-equals the text of the last turn, the last block, or all turns together adds nothing.
+A reply is the whole text that some formats send at the end of a turn or run.
+
+Rule: a reply that equals the text of the last turn, the last block, or all turns together adds
+nothing.
 """
 
 from __future__ import annotations
@@ -35,5 +37,5 @@ class StreamedAnswer(Answer):
 
     def missing(self, reply: str) -> tuple[str, bool]:
         """Return (the rest, True) if a reply continues the streamed text, else (reply, False)."""
-        rest = bool(self.text) and reply.startswith(self.text)
-        return (reply[len(self.text) :] if rest else reply), rest
+        continues = bool(self.text) and reply.startswith(self.text)
+        return (reply[len(self.text) :] if continues else reply), continues

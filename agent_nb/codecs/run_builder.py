@@ -1,10 +1,8 @@
 """Build the events of one imported run: envelope, turns and notes.
 
-Why shared: readers differ in the lines they know, not in how an imported event is marked.
-
 Rules
-- Every event is `origin: imported`; `extra[codec]`, the note, names its format and holds what the
-  canonical fields do not (see `passthrough`).
+- Every event is `origin: imported`.
+- `extra[codec]`, the note, holds what the event's fields do not (see `passthrough`).
 - A turn begins with the first output of the model after a result.
 """
 
@@ -84,7 +82,7 @@ class RunBuilder:
         return self.line(Extension, obj, namespace=self.codec, name=name, payload=payload)
 
     def unknown(self, obj: Obj) -> list[Event]:
-        """Return the extension for a line of unknown type, or that fits no open block or call."""
+        """Return the extension for a line of unknown type, or one that fits no open block or call."""
         payload = {k: v for k, v in obj.items() if k != "type"}
         return [self.extension(obj, text_of(obj, "type"), payload)]
 

@@ -1,7 +1,8 @@
 """The decoder of most codecs: it unframes bytes and passes each object to the format's reader.
 
-Rules: an item that is not an object, or nests too deeply, is counted as a loss and skipped. Names
-and ids of SSE frames are lost in formats that do not use them.
+Rules
+- An item that is not an object, or nests too deeply, is counted as a loss and skipped.
+- Names and ids of SSE frames are lost in formats that do not use them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The encoder of most codecs: it counts what the format cannot carry, and frames what its writer
 returns.
 
-Rules: an event that was read from this format loses nothing, since its note restores it. Events of
-a sub-agent are left out, as one loss, in formats that cannot nest runs.
+Rules
+- An event that was read from this format loses nothing, since its note restores it.
+- In a format that cannot nest runs, the events of a sub-agent are left out, as one loss.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class StreamEncoder:
         self._format = format_
         self._writer = writer
         self._texts = Texts()
-        self._uncarried = {kind: _uncarried(format_, kind) for kind in TYPES}
+        self._uncarried = {kind: _list_uncarried(format_, kind) for kind in TYPES}
 
     def feed(self, event: Event) -> list[str]:
         """See Encoder."""
@@ -70,10 +71,10 @@ class StreamEncoder:
         """See Encoder."""
         if event is None:
             return self._writer.close()
-        inner = bool(event.span) and type(event) is not Node
+        nested = bool(event.span) and type(event) is not Node
         # `Texts` relates each text of the run itself to the one before it; sub-agents are left out
-        step = "" if inner or (event.span and event.parent) else self._texts.add(event)
-        if inner and not self._format.nests and note_of(event, self._format.name) is None:
+        step = "" if nested or (event.span and event.parent) else self._texts.add(event)
+        if nested and not self._format.nests and note_of(event, self._format.name) is None:
             self.losses.add("nested events", _NESTED)
             return []
         if type(event) is not Delta and not is_derived(event, self._format.name):
@@ -105,8 +106,7 @@ class StreamEncoder:
             self.losses.add("extra", _FOREIGN)
 
 
-def _uncarried(format_: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
-    """Return (field, default, reason, detail) for each field of `kind` that is not carried."""
+def _list_uncarried(format_: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
     blank = TYPES[kind]()
     carried = {*Event.__struct_fields__, *format_.carries.get(kind, ())}
     return [

@@ -1,8 +1,8 @@
 """Convert times of other protocols: ISO 8601 texts as JavaScript writes them, epoch milliseconds.
 
-Why one place: foreign times may be invalid or out of range, and each codec must survive that.
-Rules: our times are epoch seconds rounded to milliseconds, 0.0 for an invalid one;
-`format_iso(read_epoch(text)) == text` for what `Date.toISOString` writes.
+Rules
+- Our times are epoch seconds rounded to milliseconds; 0.0 is an invalid or absent one.
+- `format_iso(read_epoch(text)) == text` for what `Date.toISOString` writes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Why: protocols name the same few figures differently, and disagree on whether the input includes
 cached tokens.
 
-Rules: an invalid count is 0; nothing here raises.
+Rule: an invalid count is 0.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Helpers that writers share: split a block into its deltas, track which deltas were written live,
-write imported lines unchanged.
+"""Helpers that writers share: split a block into its deltas, and write imported lines unchanged.
 
 Rules
-- A block whose deltas were written live is not written again when it closes. A block that comes
-  only complete is written in the pieces of its `chunks`, or whole if it has none.
+- A block whose deltas were written live is not written again when it closes.
+- A block that comes only complete is written in the pieces of its `chunks`, or whole without them.
 - A text that was edited no longer matches its chunks and is written whole.
 """
 
