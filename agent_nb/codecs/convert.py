@@ -56,9 +56,7 @@ def decode(
 def logs(
     source: Source, codec: str | None = None, *, losses: Losses | None = None
 ) -> list[EventLog]:
-    """Return a log for each run in `source`, in order of appearance; a run that broke off gets an
-    end.
-    """
+    """Return a log for each run in `source`, in order; a run that broke off gets an end."""
     stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
     for event in _end_runs(stream, _events(stream, read_items(source))):

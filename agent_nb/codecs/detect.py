@@ -35,7 +35,7 @@ def named(name: str) -> tuple[Codec, str]:
 
 
 def rank_codecs(head: bytes | str) -> list[tuple[float, str]]:
-    """Return (score, codec name) for every codec, best first; `head` is the beginning of a stream."""
+    """Return (score, codec name) for every codec, best first; `head` is a stream's beginning."""
     text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     complete_lines = lines[:-1] or lines

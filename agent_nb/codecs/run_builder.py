@@ -82,7 +82,7 @@ class RunBuilder:
         return self.line(Extension, obj, namespace=self.codec, name=name, payload=payload)
 
     def unknown(self, obj: Obj) -> list[Event]:
-        """Return the extension for a line of unknown type, or one that fits no open block or call."""
+        """Return the extension for a line of unknown type, or that fits no open block or call."""
         payload = {k: v for k, v in obj.items() if k != "type"}
         return [self.extension(obj, text_of(obj, "type"), payload)]
 
