@@ -67,7 +67,7 @@ class Rig:
         )
 
     def _start(self, message: str, conversation: str) -> Driven:
-        run = Driven()
+        run = Driven(message[3:] if message.startswith("as ") else "")
         self.started.append((message, conversation, run))
         run.feed(ev.RunStart(agent="test"), ev.User(content=message))
         if message.startswith("say "):

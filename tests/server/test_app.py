@@ -1,5 +1,6 @@
 """The HTTP face of runs: what each route answers, and how streams begin, resume and end."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import pytest
 from agent_nb import events as ev
 from agent_nb.codecs.loom import codec as loom
 from agent_nb.errors import UsageError
+from agent_nb.events.log import EventLog
 from agent_nb.server.access import Access
-from agent_nb.server.app import Server, Settings
+from agent_nb.server.app import Server, Settings, create_app
+from agent_nb.server.hub import Hub
 from agent_nb.wire.sse import SSEDecoder
 
 RUN = (
@@ -280,6 +283,42 @@ def test_a_client_that_goes_gives_its_subscription_back(rig):
     assert gone.wait(20)
 
 
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/x-ndjson"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_client_that_goes_before_the_first_byte_leaves_no_subscription(accept, method):
+    hub, log = Hub(), EventLog("r")
+    hub.attach(log)
+    log.append(ev.User(content="x"))
+    settings = Settings(streams=1)
+    app = create_app(hub, access=Access(token="test-token-123"), settings=settings)
+    headers = {"host": "localhost", "authorization": "Bearer test-token-123", "accept": accept}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": "/runs/r/events",
+        "query_string": b"",
+        "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
+        "scheme": "http",
+        "server": ("localhost", 80),
+    }
+    statuses = []
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        statuses.append(message["status"])
+        raise OSError("the client is gone")
+
+    async def ask():
+        with pytest.raises(OSError, match="gone"):
+            await app(scope, receive, send)
+
+    for _ in range(2):
+        asyncio.run(ask())
+    assert (statuses, hub.listeners("r")) == ([200, 200], 0)
+
+
 def test_streams_are_limited(rig):
     server = rig(settings=Settings(keepalive=0, streams=1))
     run = server.publish("r", ev.User(content="x"))
@@ -312,6 +351,17 @@ def test_a_second_server_of_the_process_streams_after_the_first(rig):
 
 
 # Runs.
+
+
+def test_a_run_whose_id_is_in_use_is_a_conflict_and_does_not_go_on(rig):
+    server = rig()
+    server.hub.open("mine", log=EventLog("mine"))
+    answer = server.client.post("/runs", json={"message": "as mine"})
+    assert (answer.status_code, answer.json()["error"]) == (
+        409,
+        "A run with the id mine is published already; ids are never used again. Start the run with a new id.",
+    )
+    assert server.started[0][2].cancelled.is_set()
 
 
 def test_a_run_is_started_and_told_where_it_is(rig):

@@ -176,12 +176,16 @@ class Endpoints:
         """Start a run and publish it."""
         assert self.start is not None
         launched = await _call(self.start, message, conversation)
-        return self.hub.attach(
-            launched.log,
-            conversation=conversation,
-            cancel=launched.cancel,
-            approve=launched.approve,
-        )
+        try:
+            return self.hub.attach(
+                launched.log,
+                conversation=conversation,
+                cancel=launched.cancel,
+                approve=launched.approve,
+            )
+        except UsageError as fault:
+            await _call(launched.cancel)  # a run that nobody can follow or stop
+            raise HTTPException(409, f"{fault} Start the run with a new id.") from fault
 
     async def _channel(self, request: Request) -> Channel:
         return await _look_up(self.hub.find(request.path_params["run"]))

@@ -10,14 +10,16 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import anyio
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from ...codecs import MEDIA, Framing, named
 from ...errors import UsageError
@@ -64,63 +66,71 @@ class Streams:
             "rest": rest,
         }
         frames = Frames(codec, form, framing, **context, skip=skip, internal=wanted.internal)
-        body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
+        body = self._pull(subscription, frames, [gap] if stateful and gap else [])
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
-        if framing == "ndjson":
-            return StreamingResponse(body, media_type=MEDIA[framing], headers=headers)
-        return EventSourceResponse(
+        self._open += 1
+        return _StreamResponse(
             body,
+            partial(self._close, subscription),
             headers=headers,
+            media_type=MEDIA[framing],
             sep="\n",
             ping=self._settings.keepalive,
-            ping_message_factory=_ping,
+            ping_message_factory=_SIGNS_OF_LIFE[framing],
             shutdown_event=anyio.Event(),  # never set: the hub ends the streams at shutdown
             shutdown_grace_period=self._settings.grace,
         )
 
+    def _close(self, subscription: Subscription) -> None:
+        subscription.close()
+        self._open -= 1
+
     async def _pull(
-        self, subscription: Subscription, frames: Frames, gaps: list[Gap], framing: Framing
+        self, subscription: Subscription, frames: Frames, gaps: list[Gap]
     ) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream at the client's speed."""
-        self._open += 1
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
         subscription.wake_with(lambda: loop.call_soon_threadsafe(awake.set))
-        try:
-            if gaps:
-                yield frames.encode(gaps)
-            while True:
-                awake.clear()
-                entries = subscription.take()
-                if entries and (data := frames.encode(entries)):
-                    yield data
-                if entries:
-                    continue
-                if subscription.closed:
-                    break
-                if not await self._wait(awake, framing):
-                    yield b"\n"
-            if data := frames.close():
+        if gaps:
+            yield frames.encode(gaps)
+        while True:
+            awake.clear()
+            entries = subscription.take()
+            if entries and (data := frames.encode(entries)):
                 yield data
+            if entries:
+                continue
+            if subscription.closed:
+                break
+            await awake.wait()
+        if data := frames.close():
+            yield data
+
+
+class _StreamResponse(EventSourceResponse):
+    """A response in either framing that calls `close` at its end.
+
+    Why not `finally` in the body: a body whose first bytes nobody asks for never starts.
+    """
+
+    def __init__(
+        self, body: AsyncIterator[bytes], close: Callable[[], object], **options: Any
+    ) -> None:
+        super().__init__(body, **options)
+        self._close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
         finally:
-            subscription.close()
-            self._open -= 1
-
-    async def _wait(self, awake: asyncio.Event, framing: Framing) -> bool:
-        """Wait for entries and return True; False if a blank line is due to keep JSON lines alive.
-
-        For SSE, `EventSourceResponse` sends keep-alive comments itself.
-        """
-        if framing == "sse" or not self._settings.keepalive:
-            await awake.wait()
-            return True
-        with anyio.move_on_after(self._settings.keepalive):
-            await awake.wait()
-            return True
-        return False
+            self._close()
 
 
-def _ping() -> ServerSentEvent:
-    return ServerSentEvent(comment="keep-alive", sep="\n")
+#: What is sent after seconds of silence: a comment, or a blank line among JSON lines.
+_SIGNS_OF_LIFE: dict[Framing, Callable[[], Any]] = {
+    "sse": lambda: ServerSentEvent(comment="keep-alive", sep="\n"),
+    "ndjson": lambda: b"\n",
+}
 
 
 def _format(request: Request) -> tuple[Any, str, Framing]:
