@@ -1,10 +1,10 @@
-"""The frames of Loom, an agent framework whose runs consist of nodes: an envelope (session, node
-run, sequence) around 24 event types, and the reply. Seed 002 specifies them; each § below is one of
-its sections.
+"""The frames of Loom, an agent framework whose runs consist of nodes (seed 002, whose sections each
+§ below names).
 
-The reader takes frames with the envelope, legacy frames without it, the single-key form (§ 6), and
-frames wrapped for a socket. It separates interleaved sessions, drops repeats and orders the frames
-(`order`). Forms to write: `frames`, `bare` (no envelope), `export` (single-key).
+A frame is an envelope (session, node run, sequence) around one of 24 event types; the reply ends a
+run. The reader takes frames with the envelope, legacy frames without it, the single-key form (§ 6),
+and frames wrapped for a socket. Forms to write: `frames`, `bare` (no envelope), `export`
+(single-key).
 
 Rules
 - A session is a run; the first frame after its reply begins another run. The reply is the run's

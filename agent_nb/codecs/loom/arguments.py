@@ -1,9 +1,12 @@
-"""Match `tool_call_chunk` frames to calls: each carries a piece of a call's arguments, often
-without the call's id.
+"""Match `tool_call_chunk` frames to calls: each holds a piece of a call's arguments, often without
+the call's id.
 
-Rule: a piece with an id belongs to that call. A piece without an id belongs to the newest open
-block of its tool, or of any tool if the piece names none. If that block is already a whole JSON
-object and the piece begins with `{`, the piece begins another call.
+Rules
+- A piece with an id belongs to that call.
+- A piece without an id belongs to the newest open block of its tool, or of any tool if the piece
+  names none.
+- If that block is already a whole JSON object and the piece begins with `{`, the piece begins
+  another call.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ class ArgumentBlocks:
     def take(self, name: str, call_id: str) -> OpenBlock | None:
         """Remove and return the block of a call that some other frame names, or None.
 
-        Preferred is the block with the call's id; then the oldest block of its tool whose pieces
-        named no id; then the oldest whose pieces named neither id nor tool.
+        First comes the block with the call's id, then the oldest block of its tool without an id,
+        then the oldest without id and tool.
         """
         if call_id and self._blocks.get(call_id) is not None:
             return self._blocks.take(call_id)

@@ -5,12 +5,11 @@ Why: the reader and the writer then handle frames only.
 Rules
 - `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
   listed here.
-- A frame's note `#export` holds the difference between the original single-key object and the one
-  that we would write (see `lines`).
-- A frame names its node in `id`, the single-key form in `node_id`; only the single-key form defines
-  a `namespace`.
-- The single-key form has no envelope, but envelope fields next to its key are kept. `Messages` that
-  hold the payload of a frame (`content`, `id`) are read too.
+- A frame's note `#export` holds the difference between the original single-key object and ours.
+- A frame names its node in `id`, the single-key form in `node_id`; only the latter has a
+  `namespace`.
+- Envelope fields next to the single key are kept, though the form has none.
+- `Messages` that hold the payload of a frame (`content`, `id`) are read too.
 """
 
 from __future__ import annotations

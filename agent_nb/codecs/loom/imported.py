@@ -1,7 +1,6 @@
 """Write events that were read from Loom as their original frames, envelope included.
 
-Why apart from `run_writer`, which decides how to write runs of our own: here nothing is left to
-decide, because the fields and notes of the events determine each frame.
+Why apart from `run_writer`: the fields and notes of the events determine each frame.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ The reader draws its events too, to note how each original frame differs (see `p
 
 Rules
 - Frames are drawn without the envelope. In a frame, `id` is the name of its node.
-- Names that begin with `#` are notes between reader and writer and never reach the wire: `#export`
-  (how a single-key object differed from its frame), `#ws` (fields of the message that wrapped the
-  frame).
+- Names that begin with `#` are notes between reader and writer, never written: `#export` (how a
+  single-key object differed from its frame), `#ws` (fields of the message that wrapped the frame).
 """
 
 from __future__ import annotations

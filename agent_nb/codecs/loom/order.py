@@ -1,18 +1,16 @@
 """Order the frames of one Loom session by `event_id`, each once (seed 002 § 2, § 7.2, § 7.3).
 
 Rules
-- A frame without an id is passed on at once, after all frames that wait; legacy streams have only
-  such frames.
+- A frame without an id is passed on at once, after all frames that wait.
 - A repeat (same id, same content) is dropped. The same id with other content is the sender's fault:
   that frame is dropped and counted as a loss.
 - A frame that comes early waits. Once more than `WINDOW` frames wait, all are passed on, and the
   missing ids are counted.
-- In a live stream (`tick`), missing ids alone delay nothing, because a stream may skip ids or begin
-  late. Once a frame has come after one with a higher id, early frames wait up to `PATIENCE`
-  seconds. If that wait is in vain, frames no longer wait until the order is broken again.
+- In a live stream (`tick`), missing ids alone delay nothing: a stream may skip ids or begin late.
+- Once a frame has come after one with a higher id, early frames wait up to `PATIENCE` seconds. If
+  that is in vain, frames no longer wait until the order is broken again.
 - A reply does not use up its id: the session's next run may begin with the same id, the next one, 0
   or 1.
-- Memory is bounded, whatever the length of the stream.
 """
 
 from __future__ import annotations

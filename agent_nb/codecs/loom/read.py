@@ -1,6 +1,8 @@
 """Read Loom's frames: unwrap each, find its session, order it there, and read it.
 
-Rules: sessions may interleave; beyond `_REMEMBERED` sessions, the oldest ended ones are forgotten.
+Rules
+- Sessions may interleave.
+- Beyond `_REMEMBERED` sessions, the oldest ended ones are forgotten.
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
 Rules
 - In a run of ours, text and calls of the model are in a `think` node, approvals and results of
-  tools in an `act` node. Each model request is a think node, whose exit waits for the usage of the
-  request; other nodes keep their names.
+  tools in an `act` node.
+- Each model request is a think node, whose exit waits for the usage of the request; other nodes
+  keep their names.
 - `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0. Frames between a node's
   exit and the next node keep the old `node_id`.
 - The last frame is the run's reply, which holds the whole answer.
-- A call's own id is known only when the call is complete. If its arguments were streamed, every
-  frame of the call has its block's id instead, so that chunks, call and result belong together.
+- If a call's arguments were streamed, its frames have its block's id, because the call's own id
+  comes only with the complete call.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _STATES = ("values", "updates", "checkpoint")
 class RunWriter:
     """Writes the frames of one run.
 
-    `counts`: session -> `event_id` of its newest frame, which this writer increments; None: frames
+    `counts`: session -> `event_id` of its newest frame, which this writer increments. None: frames
     have no envelope.
     """
 
@@ -143,8 +144,9 @@ class RunWriter:
         )
 
     def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
-        """Enter node `name` for an event; return the frames for that, and the event's node id
-        (None: the current node's). A sub-agent's event enters no node; its node id is its span.
+        """Enter node `name` for an event; return the frames for that, and the event's node id.
+
+        None means the current node's. A sub-agent's event enters no node; its node id is its span.
         """
         return ([], event.span) if event.span else (self._enter(name), None)
 
@@ -296,7 +298,5 @@ class RunWriter:
 
 
 def _wire_id(event: Delta | Call) -> str:
-    """Return the wire id of a streamed call: its block's id, with the span of a sub-agent, because
-    each sub-agent numbers its blocks itself.
-    """
+    """Return the wire id of a streamed call: its block's id, unique also among sub-agents."""
     return f"call_{event.span}_{event.block}" if event.span else f"call_{event.block}"

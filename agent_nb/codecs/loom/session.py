@@ -1,14 +1,11 @@
-"""Read the frames of one Loom session (seed 002 § 4.2, § 5, § 7.2).
-
-Why apart from `read`: that file unwraps, separates and orders the frames; here they become events.
+"""Turn the ordered frames of one Loom session into events (seed 002 § 4.2, § 5, § 7.2).
 
 Rules
-- The event's note keeps the parts of a frame that canonical fields do not hold, and its envelope.
 - A text block ends at the first frame that is not its next piece.
-- The reply adds answer, thoughts and usage only as far as they were not streamed. Its `total_usage`
-  is the run's total, even if the usage frames add up to something else.
+- The reply adds answer, thoughts and usage only as far as they were not streamed.
+- The reply's `total_usage` is the run's total, even if the usage frames add up to something else.
 - A run that stops while a call waits for approval ends as `awaiting`. A start, output or result of
-  the call shows that the question was answered, and so does any further text of the model.
+  the call, or further text of the model, answers the question.
 - `cancel_run`, or the server's acknowledgement of it, is an interrupt. Such a run ends as
   interrupted, unless its reply gives another reason.
 """

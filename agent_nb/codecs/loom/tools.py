@@ -1,13 +1,11 @@
 """Read the frames of tools in one Loom session.
 
-Why apart from `session`: a call has its own state, from chunks of arguments to its result.
-
 Rules
 - Arguments that come in chunks wait for their `tool_call`. Without one they become a call when
-  another frame of the call comes (approval, start, output, end) or the node exits. That frame may
-  add the id that the chunks lacked; an approval may also complete the arguments.
-- A start, output, end or approval of an unseen call opens an implicit call. A second `tool_call` of
-  an open call, or a second end, is an extension.
+  another frame of the call comes (approval, start, output, end) or the node exits.
+- That frame may add the id that the chunks lacked; an approval may also complete the arguments.
+- A start, output, end or approval of an unseen call opens an implicit call.
+- A second `tool_call` of an open call, or a second end, is an extension.
 - The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.
 """
 

@@ -1,8 +1,6 @@
 """Write events as Loom frames (seed 002 § 7.1): one writer for each run, in the chosen form.
 
-Rules
-- The envelope counts `event_id` from 1 over all runs of a session.
-- A run's frames are written in one of the forms `frames`, `bare`, `export`.
+Rule: the envelope counts `event_id` from 1 over all runs of a session.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Looopy's events over SSE: tasks, streamed content, thoughts, tools, `internal:*`.
+"""Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*`.
 
-Seed 004 specifies them in two variants, and the reader takes both: in the server's frames the kind
-is on the `event:` line, in the document's it is in the data. Forms to write: `server` (the default)
-and `document`, whose texts have the names that the document's client reads (`content` of a delta,
-`thought`).
+The seed has two variants, and the reader takes both: in the server's frames the kind is on the
+`event:` line, in the document's it is in the data. Forms to write: `server` (the default) and
+`document`, whose texts have the names that the document's client reads.
 
 Rules
-- A task is a run; tasks of one stream may interleave. Events of a subtask, or with an `agent:` in
-  their `path`, belong to a run inside that run (`span`); a `tool:` in a path opens no run.
+- A task is a run; tasks of one stream may interleave.
+- Events of a subtask, or with an `agent:` in their `path`, belong to a run inside that run
+  (`span`); a `tool:` in a path opens no run.
 - Our `path` is Looopy's, joined with `/`. Looopy's times are ISO texts, ours are epoch seconds.
 """
 

@@ -4,10 +4,9 @@ and read the values in such objects.
 The reader draws its events too, to note how each original object differs (see `passthrough`).
 
 Rules
-- Pure functions, one for each kind of event.
-- An object is drawn with its `kind` but without the envelope (contextId, taskId, path, timestamp),
-  which the writer adds.
-- Fields that begin with `#` describe the object's frame and never reach the wire: `#event` (its
+- An object is drawn without the envelope (contextId, taskId, path, timestamp), which the writer
+  adds.
+- Fields that begin with `#` describe the object's frame and are never written: `#event` (its
   `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data).
 """
 

@@ -1,8 +1,8 @@
 """Write one run as Looopy's events (seed 004).
 
 A run of ours begins with `task-created` and the statuses `submitted` and `working`. Each turn's
-text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). A run
-ends with `task-complete`, or with a status such as `failed` or `canceled`.
+text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). It ends
+with `task-complete`, or with a status such as `failed` or `canceled`.
 
 Rules
 - Events that were read from Looopy are written as they came, frames included (`imported`).
@@ -49,7 +49,7 @@ _NO_NESTED = "of a sub-agent's run only the start is written, as a subtask"
 
 
 class RunWriter:
-    """The events of one run."""
+    """Writes the events of one run."""
 
     def __init__(self, losses: Losses, run: str, conversation: str) -> None:
         self._losses = losses

@@ -1,14 +1,13 @@
-"""Read the events of one Looopy task (seed 004).
-
-Why apart from `read`, which finds the task of each event: tasks interleave, and sub-agents nest.
+"""Read the events of one Looopy task (seed 004), which `read` has found for each event.
 
 Rules
 - `content-delta` streams a block; a thought separates blocks. `content-complete` ends the open
-  block. If nothing was streamed it is a block itself, else an extension. If its text differs from
-  the streamed text, it replaces that (see `events.text`).
-- Every status becomes a state; `failed` is also an error and `canceled` an interrupt. The `end`
-  comes with `task-complete`, or when the task closes without one.
-- `internal:*` events are read like any other.
+  block.
+- If nothing was streamed, `content-complete` is a block itself, else, without an open block, an
+  extension.
+- If its text differs from the streamed text, it replaces that (see `events.text`).
+- Every status becomes a state; `failed` is also an error and `canceled` an interrupt.
+- The `end` comes with `task-complete`, or when the task closes without one.
 - A task with an open question, about a call or to the user, waits for its answer (`awaiting`).
 """
 
@@ -56,7 +55,7 @@ from .tools import KINDS, ToolEvents
 class Task:
     """Reads one task, or the part of a task that a sub-agent does (`span`).
 
-    `name`: the sub-agent; `parent`: the span that contains it; `call`: the id of the call that runs
+    `name`: the sub-agent. `parent`: the span that contains it. `call`: the id of the call that runs
     it.
     """
 

@@ -1,10 +1,7 @@
 """Read the tool events of one Looopy task.
 
-Why apart from `task`: a call has its own state, and may wait for an answer or run a sub-agent.
-
 Rules
-- `internal:*` events are read like any other; if such an event has started or ended a call, a later
-  start or end is an extension.
+- If an `internal:*` event has started or ended a call, a later start or end is an extension.
 - A `tool-call` with the id of an open call is an extension.
 - A question about a call is open until it is answered or the call has a result. If the task ends
   first, the call gets a result that repeats the question.
@@ -41,7 +38,7 @@ class ToolEvents:
     def caller(self, agent: str, tool: str, used: Container[str]) -> str:
         """Return the id of the open call that runs an agent, or "".
 
-        Preferred is the oldest call to a tool with the agent's name (alone, or between `__`), then
+        First comes the oldest call to a tool with the agent's name (alone, or between `__`), then
         the oldest call to `tool`, then the only open call. Calls in `used`, which run an agent
         already, come last.
         """
