@@ -2,17 +2,16 @@
 and other front ends show.
 
 Rules
-- An AG-UI run becomes a run, its `threadId` the conversation. Messages, reasoning and tool calls
-  are blocks with start, content and end, and may interleave; blocks of `…_CHUNK` lines have neither
-  start nor end. A message of role `user` is the prompt.
+- An AG-UI run becomes a run, its `threadId` the conversation.
+- Messages, reasoning and tool calls are blocks with start, content and end, and may interleave;
+  blocks of `…_CHUNK` lines have neither start nor end. A message of role `user` is the prompt.
 - Steps and sub-agents are nodes; events with a `subagentRunId` belong to a run inside the run.
-  Snapshots and patches are states.
-- The newest snapshot of the messages supplies what was not streamed: the answer, the prompt, calls
-  and results.
-- Names in snake case, as in AG-UI's Python objects, are read like the camel-case names of the wire.
+- Snapshots and patches are states. The newest snapshot of the messages supplies what was not
+  streamed: the answer, the prompt, calls and results.
+- Names in snake case, as in AG-UI's Python objects, are read like the camel-case names.
 - The outcome of RUN_FINISHED is the end's status: success, interrupt (awaiting), cancelled
   (interrupted); its `usage` is the total of a metric.
-- Everything else (activities, raw and custom events, encrypted reasoning) becomes an extension with
+- All other events (activities, raw and custom events, encrypted reasoning) become extensions with
   the original content.
 """
 

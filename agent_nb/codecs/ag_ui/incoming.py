@@ -1,10 +1,10 @@
 """Normalise AG-UI's lines before they are read: names in snake case, messages of a snapshot.
 
-Why: `model_dump()` of AG-UI's Python objects yields `message_id` where the wire has `messageId`,
-and some agents send their whole conversation in one event and stream nothing.
+Why: `model_dump()` of AG-UI's Python objects yields `message_id` for `messageId`, and some agents
+send their whole conversation in one event and stream nothing.
 
-Rules: pure functions; names that are not AG-UI's, and the user's own values (states, arguments,
-payloads), stay unchanged.
+Rule: names that are not AG-UI's, and the user's own values (states, arguments, payloads), stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -51,20 +51,23 @@ def use_wire_names(obj: Obj) -> Obj:
     if not obj.keys() & _TO_WIRE.keys() and not obj.keys() & _NESTED:
         return obj
     return {
-        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _nested(v) if k in _NESTED else v
+        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _use_nested_names(v)
+        if k in _NESTED
+        else v
         for k, v in obj.items()
     }
 
 
-def _nested(value: Any) -> Any:
+def _use_nested_names(value: Any) -> Any:
     if isinstance(value, list):
-        return [_nested(v) for v in value]
+        return [_use_nested_names(v) for v in value]
     return use_wire_names(value) if isinstance(value, dict) else value
 
 
 def read_last_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
-    """Return the user's last message in a snapshot ("" for none), and the messages of the assistant
-    and of tools after it.
+    """Return the user's last message in a snapshot ("" for none), and the messages after it.
+
+    Only messages of the assistant and of tools are among them.
     """
     prompt, after = "", list[dict[str, Any]]()
     for message in messages if isinstance(messages, list) else ():

@@ -1,7 +1,6 @@
 """Draw events as AG-UI lines: `DRAW` maps each kind of event to the JSON object that we write.
 
 The reader draws its events too, to note how each original line differs (see `passthrough`).
-Rules: pure functions.
 """
 
 from __future__ import annotations

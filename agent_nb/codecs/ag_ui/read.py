@@ -1,4 +1,4 @@
-"""Read AG-UI's events into ours; the package's docstring says how they correspond.
+"""Read AG-UI's events into ours (mapping: the package's docstring).
 
 Rules
 - A text of `…_CHUNK` lines ends at the first line that is not its next chunk.
@@ -85,7 +85,7 @@ class AgUiReader:
     def close(self) -> list[Event]:
         """Close open blocks as incomplete; add events that only the snapshot holds."""
         out = [*self._open_blocks.close(incomplete=True), *self._blocks.cut_off()]
-        return [*out, *self._snapshot_rest(out)]
+        return [*out, *self._read_snapshot(out)]
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
@@ -110,10 +110,10 @@ class AgUiReader:
         self._over = True
         return [*out, self._run.line(End, obj, status=status)]
 
-    def _snapshot_rest(self, out: list[Event]) -> list[Event]:
+    def _read_snapshot(self, out: list[Event]) -> list[Event]:
         """Return the calls, results and answer that only the newest snapshot holds; then drop it.
 
-        `out`: the events that this line has yielded so far, which may hold the answer.
+        `out` are the events of this line so far, which may hold the answer.
         """
         messages, self._snapshot = self._snapshot, []
         has_answer = self._has_answer or any(isinstance(event, Respond) for event in out)
@@ -218,12 +218,12 @@ class AgUiReader:
             return self._unknown(obj)
         name = self._calls.tool_of(wire_id)
         block = self._open_blocks.take(TOOL.key(obj))
-        called = [self._blocks.complete(block, {})] if block is not None else []
+        open_call = [self._blocks.complete(block, {})] if block is not None else []
         match = self._calls.match_result(name, wire_id)
         span = {k: v for k, v in _envelope(obj).items() if k == "span"}
         fields: Obj = {"call_id": match.call_id, "name": name, "content": obj.get("content", "")}
         return [
-            *called,
+            *open_call,
             *self._run.implicit_call(match, wire_id, **span),
             self._run.line(Result, obj, **fields),
         ]

@@ -1,12 +1,12 @@
-"""Write our events as AG-UI's; the package's docstring says how they correspond.
+"""Write our events as AG-UI's (mapping: the package's docstring).
 
 Rules
 - Events that were read from AG-UI are written as they came (`passthrough`, `block_protocol`).
-- Blocks that form one text (see `events.text`) share a message id; reasoning is wrapped in
-  REASONING_START and REASONING_END. Empty deltas are not written. The user's message is not
-  repeated to a client that sent it.
-- Only the error that ended the run is written (RUN_ERROR is terminal). The end of the run carries
-  the newest total of tokens.
+- Blocks that form one text (see `events.text`) share a message id.
+- Reasoning is wrapped in REASONING_START and REASONING_END. Empty deltas are not written.
+- The user's message is not repeated to a client that sent it.
+- Only the error that ended the run is written (RUN_ERROR is terminal).
+- The end of the run holds the newest total of tokens.
 """
 
 from __future__ import annotations

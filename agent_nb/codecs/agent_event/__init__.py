@@ -1,9 +1,9 @@
-"""AgentEvent over SSE: thought, tool_call, tool_progress, tool_result, stream, final, error.
+"""AgentEvent over SSE: thought, tool_call, tool_progress, tool_result, stream, final, error (seed
+003, whose sections each § below names).
 
-Seed 003 specifies the format; each § below is one of its sections. The reader also takes ToolEvents
-in their own spelling (`progress`, `result`), tool arguments as JSON text or object, and later
-fields of the same system (`callId`, `at`, `start`, `cancelled`). Forms to write: `plain` as in the
-seed, `ids` with `callId`.
+The reader also takes ToolEvents in their own spelling (`progress`, `result`), tool arguments as
+JSON text or object, and later fields of the same system (`callId`, `at`, `start`, `cancelled`).
+Forms to write: `plain` as in the seed, `ids` with `callId`.
 
 Rules
 - The seed has no call ids: an event of a tool belongs to the tool's oldest open call. The match is

@@ -1,7 +1,8 @@
 """Draw events as AgentEvents (seed 003 § 3.1, § 5): one function for each kind of event.
 
-The reader draws its events too, to note how each original line differs (see `passthrough`). Rules:
-pure functions; the writer adds a tool's name and call id, the reader keeps them in the note.
+The reader draws its events too, to note how each original line differs (see `passthrough`).
+
+Rule: the writer adds a tool's name and call id, the reader keeps them in the note.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Sub-agents of an AgentEvent run: `tool_progress` whose data is `{childRunId, event}`.
 
-Why apart: the inner event is read as an event of the sub-agent's own run, but written back inside
-its original line.
+The inner event is read as an event of the sub-agent's own run, and written inside its outer line.
 
-Rules
-- `child_event` stores the outer line in the inner event, as the field `#in`; `restore_outer_lines`
-  takes it out again, so `#in` never reaches the wire.
-- Events of a sub-agent that has ended are plain progress of the call.
+Rule: `child_event` stores the outer line in the inner event, as the field `#in`.
+`restore_outer_lines` takes it out again, so it is never written.
 """
 
 from __future__ import annotations

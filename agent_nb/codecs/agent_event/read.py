@@ -1,7 +1,7 @@
 """Read AgentEvents: one reader for each run of the stream.
 
-Rule: a frame about the connection or the conversation belongs to no run. It is read as part of the
-open run, else of the next one; it begins a run only in a stream that has no other.
+Rule: a frame about the connection or the conversation is read as part of the open run, else of the
+next one. It begins a run only in a stream that has no other.
 """
 
 from __future__ import annotations

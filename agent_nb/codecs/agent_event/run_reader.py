@@ -1,11 +1,10 @@
-"""Read the events of one AgentEvent run (seed 003 § 3.1, § 4, § 5).
-
-Why apart from `read`, which finds the run of each event: runs interleave, and sub-agents nest.
+"""Read the events of one AgentEvent run (seed 003 § 3.1, § 4, § 5), which `read` has found for
+each.
 
 Rules
 - `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.
-- An id that is used again after its call has ended is a new call. A second call with the id of an
-  open call, or a second result, is an extension.
+- An id that is used again after its call has ended is a new call.
+- A second call with the id of an open call, or a second result, is an extension.
 - A sub-agent's events form a run inside its call (`span`: the call's id), which ends with the call.
 """
 
@@ -138,9 +137,9 @@ class RunReader:
         # progress that names neither call nor tool belongs to the oldest open call
         match = self._calls.match_line(name, wire_id or ("" if name else self._calls.oldest()))
         implicit = self._implicit_call(match, wire_id, name)
-        inner = child_event(obj)
-        if inner is not None and not self._child_is_over(match.call_id, inner[0]):
-            return [*implicit, *self._nested(match.call_id, *inner)]
+        child = child_event(obj)
+        if child is not None and not self._child_is_over(match.call_id, child[0]):
+            return [*implicit, *self._nested(match.call_id, *child)]
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
         return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
 

@@ -1,14 +1,12 @@
 """`run_view`: a server that sends the whole state of a run in each frame, not its events.
 
-Each frame is kept as a state, and its additions to the frame before become events. Why: users need
-the calls, results and answer of such a run like those of any other.
+Each frame is kept as a state. Its additions to the frame before become lines, which the run's own
+reader turns into events and marks `derived`.
 
 Rules
-- A thought becomes a line only when something follows it, because it may still grow. The answer
-  streams as deltas and is complete at the end of the run; a rewritten answer replaces the one
-  before.
-- The run's own reader turns these lines into events and marks them `derived`, because the stream
-  has no such lines.
+- A thought becomes a line only when something follows it, because it may still grow.
+- The answer streams as deltas and is complete at the end of the run; a rewritten answer replaces
+  the one before.
 """
 
 from __future__ import annotations
@@ -51,10 +49,10 @@ class WholeView:
                 thought = text_of(step, "thought")
                 out += [{"type": "thought", "content": thought}] if thought else []
             if action:
-                out += self._action(number, action, step)
+                out += self._list_new_lines(number, action, step)
         return [*out, *([{**end, "at": obj.get("at")}] if end else [])]
 
-    def _action(self, number: int, action: Obj, step: Obj) -> list[Obj]:
+    def _list_new_lines(self, number: int, action: Obj, step: Obj) -> list[Obj]:
         """Return the new lines of the tool call in step `number`."""
         ids: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
         out: list[Obj] = []

@@ -1,10 +1,9 @@
-"""Write our events as AgentEvents (seed 003); the package's docstring says how they correspond.
+"""Write our events as AgentEvents (seed 003; mapping: the package's docstring).
 
 Rules
 - Events that were read from this format are written as they came (`passthrough`).
 - An error is held until the run ends or goes on: here an error ends a run, so no other is written.
-- A result or progress gets its tool's name from the call. A sub-agent's answer becomes progress of
-  the call that runs it (§ 7).
+- A result or progress gets its tool's name from the call.
 """
 
 from __future__ import annotations

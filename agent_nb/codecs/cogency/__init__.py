@@ -8,8 +8,8 @@ Rules
 - `content` holds no delimiters; the content of a call is the JSON text of its name and args.
 - Calls have no ids. Results come in call order, so each ends the oldest open call; an error names
   the tool of its call.
-- `metric` follows `end` on this wire, but `end` is the last event of a canonical run: the reader
-  holds back the end, the writer the metric.
+- `metric` follows `end` here, but `end` is the last event of a run of ours: the reader holds back
+  the end, the writer the metric.
 - `end` means that the task is done. A run of ours that failed or was stopped ends with its error or
   interrupt line instead.
 - A `user` line begins a run.

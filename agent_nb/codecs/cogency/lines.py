@@ -1,7 +1,7 @@
 """Draw events as lines of Cogency, and read the values in such lines (seed 000 § Event Schema).
 
-`DRAW` and `FORMS` hold the functions that return an event's fields as we would write them. Rules:
-pure functions; reader and writer handle the timestamp.
+`DRAW` and `FORMS` hold the functions that return an event's fields as we would write them. Reader
+and writer handle the timestamp.
 """
 
 from __future__ import annotations

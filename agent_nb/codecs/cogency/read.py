@@ -1,7 +1,7 @@
-"""Read the lines of Cogency; the package's docstring has the rules.
+"""Read the lines of Cogency (rules: the package's docstring).
 
 The reader holds back two lines until the next one comes: `end`, because metrics may follow it, and
-the first line of a thought, because a thought that comes in one line needs no deltas.
+the first line of a thought, because a thought of one line needs no deltas.
 """
 
 from __future__ import annotations
@@ -226,9 +226,9 @@ class CogencyReader:
         return [first if event is results[0] else event for event in out]
 
     def _end_call(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
-        """End the oldest open call to `name` ("": to any tool).
+        """Return the id and tool of the oldest open call to `name` ("": to any tool), and end it.
 
-        Return its id, its tool, and the call itself if no line opened it.
+        The third item is the call itself if no line opened it.
         """
         calls = self._calls
         if name and calls.is_open(name):

@@ -1,9 +1,8 @@
-"""Write our events as Cogency's (seed 000 § Event Stream); the package's docstring maps them.
+"""Write our events as Cogency's (seed 000 § Event Stream; mapping: the package's docstring).
 
 Rules
 - Events that were read from Cogency are written as they came (`passthrough`).
-- `metric` follows `end` in this format: it is held back until the next event or the end of the
-  stream.
+- `metric` follows `end` in this format: it is held back until the next event.
 - The outcome of a failed call is the error's message.
 """
 

@@ -1,8 +1,8 @@
-"""Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to the JSON object
-that we write. Also reads a tool's progress back from a preliminary output.
+"""Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to its JSON
+object.
 
-The reader draws its events too, to note how each original chunk differs (see `passthrough`).
-Rules: pure functions.
+The reader draws its events too, to note how each original chunk differs (see `passthrough`). It
+also reads a tool's progress back from a preliminary output here.
 """
 
 from __future__ import annotations

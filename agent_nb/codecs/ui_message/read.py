@@ -1,4 +1,4 @@
-"""Read the chunks of the UI message stream into our events; the package's docstring maps them.
+"""Read the chunks of the UI message stream into our events (mapping: the package's docstring).
 
 Rules
 - A chunk that fits no open block or call becomes an extension with the original content.

@@ -1,4 +1,4 @@
-"""Write our events as chunks of the UI message stream; the package's docstring maps them.
+"""Write our events as chunks of the UI message stream (mapping: the package's docstring).
 
 Rules
 - Chunks that were read from this format are written as they came (`passthrough`, `block_protocol`).
