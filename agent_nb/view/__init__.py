@@ -1,9 +1,7 @@
 """The view of a run: events become cards, cards become neutral nodes, and nodes are drawn.
 
 Read `nodes` first: what every card is made of. `state` folds events into the states of cards,
-`cards` turns these into nodes, `draw` and `widgets` draw nodes. Other rooms open a live view
-(`LiveView.open`), make the static page (`make_bundle`), draw nodes of their own (`draw_html`), and
-write counts and prices like the view (`format`).
+`cards` turns these into nodes, `draw` and `widgets` draw nodes.
 
 Order: display, nodes, theme, views, visible
 < format, parts

@@ -1,4 +1,4 @@
-"""Events → the three forms that a saved notebook carries: HTML, markdown, plain text.
+"""The three forms of a run that a saved notebook holds: HTML, markdown, plain text.
 
 Why: a finished output must be readable in every front end, in converters and in diffs, without
 widgets and without a kernel.

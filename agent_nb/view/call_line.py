@@ -1,12 +1,10 @@
 """The arguments of a call as one line: code by its first telling line, others by their values.
 
-Why: the line is all that people see of most calls; it must say what the call does, not how JSON
-writes it.
+Why: the line is all that people see of most calls.
 
 Rules
-- Code says more than other arguments. Its telling line is the first that is neither blank, nor a
-  comment, an import, a magic or a setting of the shell; if there is none, the first that is not
-  blank.
+- Code comes before other arguments. Its telling line is the first that is neither blank, nor a
+  comment, an import, a magic or a setting of the shell, else the first that is not blank.
 - Other arguments stand in their order. The first one is bare if it is a text, the others have their
   names; no quotes, no escapes.
 - The line is cut by the width of the page, not here; `LONGEST` only bounds it.
@@ -40,7 +38,7 @@ _MINOR = re.compile(r"#|--\s|//|%%?(?!sql)|set [-+]|@|(?:import|from)\s|['\"]{3}
 class CallLine(NamedTuple):
     """The arguments of a call as text for its line.
 
-    `language`: if `text` is code, its language; `whole`: the text has all arguments in full;
+    `language`: that of the text, if it is code. `whole`: the text has all arguments in full.
     `prose`: it is a sentence, such as the task of a sub-agent.
     """
 

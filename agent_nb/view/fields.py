@@ -1,11 +1,10 @@
 """The fields that edit the arguments of a call, and how typed text becomes arguments again.
 
-Why: code in JSON is unreadable. So a text is edited as it is, with its real lines; every other
-argument gets a field of the kind that the tool's schema and its value suggest.
+Why: code in JSON is unreadable, so a text is edited with its real lines.
 
 Rules
 - A field that was not touched returns the value it was made from; line ends are kept.
-- A text with hidden characters is edited as JSON in ASCII, where they can be seen.
+- A text with hidden characters is edited as JSON in ASCII, which shows them.
 - Only the arguments that the call has get fields; the last field takes others, as a JSON object.
 """
 
@@ -57,7 +56,7 @@ def read_fields(
             if field.name == OTHERS:
                 args.update(_read_others(value))
             else:
-                args[field.name] = _read(field, value)
+                args[field.name] = _read_field(field, value)
         except ValueError as fault:
             faults[field.name] = str(fault)
     return args, faults
@@ -71,7 +70,7 @@ def _make_field(name: str, value: Any, schema: Any) -> Field:
         return Field(name, "flag", value)
     if isinstance(value, int | float):
         return Field(name, "number", value)
-    if isinstance(value, str) and visible.show_hidden(plain := _unix(value)) == plain:
+    if isinstance(value, str) and visible.show_hidden(plain := _use_newlines(value)) == plain:
         code = "\n" in value or name.lower() in CODE
         return Field(name, "code" if code else "text", value)
     return Field(name, "json", value)
@@ -80,12 +79,12 @@ def _make_field(name: str, value: Any, schema: Any) -> Field:
 def text_of(field: Field) -> str:
     """Return the text that a field begins with."""
     if isinstance(field.value, str) and (field.kind != "json" or field.name == OTHERS):
-        return _unix(field.value)
+        return _use_newlines(field.value)
     # ASCII shows what is hidden in a text; other values read better without escapes
     return json.dumps(field.value, ensure_ascii=isinstance(field.value, str), indent=2)
 
 
-def _read(field: Field, value: Any) -> Any:
+def _read_field(field: Field, value: Any) -> Any:
     """Return the argument that a field holds. Raises ValueError with a sentence for the user."""
     if field.kind == "choice":
         return field.choices[value]
@@ -109,7 +108,7 @@ def _read_number(text: str) -> Any:
     return number
 
 
-def _unix(text: str) -> str:
+def _use_newlines(text: str) -> str:
     return text.replace("\r\n", "\n")  # as a text area does
 
 

@@ -1,12 +1,12 @@
 """Which cards of a page are open, and how much of them is shown.
 
 Why: a thought or a call is read while it grows, and is in the way afterwards. If it folded when it
-ends, all that follows would jump up; so it gives way to what follows.
+ends, all that follows would jump up.
 
 Rules
 - A card that has ended stays open until what follows it has filled its height. Then it folds line
   by line, one card at a time.
-- What is open when the run ends stays open. What a reader opened or closed stays so.
+- Cards that are open when the run ends stay open. A card that a reader opened or closed stays so.
 - Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
   ends at `MOST`, so that the height of a long answer costs nothing.
 """
@@ -64,7 +64,7 @@ class Folds:
         for card, node in reversed(cards):
             if (fold := fold_of(node)) is not None:
                 filled = card.done and lines_below >= count_lines(fold.body)
-                state = chosen.get(card.key) or self._state(card.key, fold, filled=filled)
+                state = chosen.get(card.key) or self._choose_state(card.key, fold, filled=filled)
                 self.states[card.key] = state
                 gives_way = filled or card.key in self._folding
                 # the topmost of these cards folds next: it is the last to be set
@@ -74,10 +74,10 @@ class Folds:
             )
         self.moving = bool(folding)
         if folding and now is not None:
-            self._step(folding, now)
-        return [(card, self._drawn(card.key, node)) for card, node in cards]
+            self._lower_card(folding, now)
+        return [(card, self._apply_state(card.key, node)) for card, node in cards]
 
-    def _step(self, key: str, now: float) -> None:
+    def _lower_card(self, key: str, now: float) -> None:
         """Make a card lower; the last step waits until the page has shown the one before."""
         lines = self.states[key][1]
         if now - self._last_step >= (PAUSE if lines > STEP else SETTLED):
@@ -85,14 +85,14 @@ class Folds:
             self._folding.add(key)
             self.states[key] = (lines > STEP, lines - STEP)
 
-    def _state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
+    def _choose_state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
         """Return the state of a card for which nobody has chosen one."""
         if not (fold.gives_way and fold.open):
             return fold.open, 0
         is_open, lines = before = self.states.get(key, (not filled, 0))
         return before if key in self._folding or not is_open else (True, max(lines, room(fold)))
 
-    def _drawn(self, key: str, node: Node) -> Node:
+    def _apply_state(self, key: str, node: Node) -> Node:
         """Return the node of a card in its state; an unchanged one is reused."""
         fold, cached = fold_of(node), self._nodes.get(key)
         if fold is None:
@@ -117,28 +117,25 @@ def room(fold: Fold) -> float:
 
 
 def count_lines(parts: Iterable[Node]) -> int:
-    """Return the lines of nodes below one another, at most `MOST`.
-
-    A fold that gives way counts as open.
-    """
+    """Return the lines of nodes in a column, at most `MOST`; a fold that gives way is open."""
     lines = 0
-    for part in parts:
-        lines += _COUNT.get(type(part), _one_line)(part)
+    for node in parts:
+        lines += _COUNT.get(type(node), _count_other)(node)
         if lines >= MOST:
             return MOST
     return lines
 
 
-def _one_line(node: Node) -> int:
+def _count_other(node: Node) -> int:
     return 1
 
 
-def _text(text: str) -> int:
+def _count_text(text: str) -> int:
     return sum(1 + len(line) // LETTERS for line in text[: MOST * LETTERS].split("\n"))
 
 
-def _prose(node: nodes.Prose) -> int:
-    return MOST if len(node.text) > MOST * LETTERS else _text(str(node.text).strip())
+def _count_prose(node: nodes.Prose) -> int:
+    return MOST if len(node.text) > MOST * LETTERS else _count_text(str(node.text).strip())
 
 
 def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
@@ -146,17 +143,17 @@ def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
     return 1 + min(shown, node.text[: MOST * LETTERS].rstrip().count("\n") + 1)
 
 
-def _fold(node: Fold) -> int:
+def _count_fold(node: Fold) -> int:
     return count_lines((*node.summary, *(node.body if node.open or node.gives_way else ())))
 
 
-def _json(node: nodes.Json) -> int:
+def _count_json(node: nodes.Json) -> int:
     return len(node.value) if isinstance(node.value, dict | list) else 1
 
 
 # type of a node: the function that counts its lines; others take one
 _COUNT: dict[type[Node], Callable[[Any], int]] = {
-    Fold: _fold,
+    Fold: _count_fold,
     Stack: lambda node: count_lines(node.children),
     nodes.Box: lambda node: count_lines(node.children),
     nodes.Panel: lambda node: count_lines(step.child for step in node.steps),
@@ -164,8 +161,8 @@ _COUNT: dict[type[Node], Callable[[Any], int]] = {
     nodes.Code: _count_box,
     nodes.Diff: _count_box,
     nodes.Bar: lambda node: 2,
-    nodes.Prose: _prose,
-    nodes.Json: _json,
+    nodes.Prose: _count_prose,
+    nodes.Json: _count_json,
     nodes.Tree: lambda node: len(node.branches),
     nodes.Table: lambda node: min(SCROLLS, len(node.rows) + 1),
     nodes.Image: lambda node: SCROLLS,

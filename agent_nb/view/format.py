@@ -86,25 +86,25 @@ def chip(status: str, extra: str = "") -> tuple[T, ...]:
 
 def format_duration(seconds: float) -> str:
     """Return a duration in words: `12 ms`, `1.8 s`, `14 s`, `2 min 5 s`."""
-    seconds = _within(seconds)
+    seconds = _clamp_seconds(seconds)
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
     if round(seconds) < MINUTE:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), MINUTE)
-    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    minutes, left = divmod(round(seconds), MINUTE)
+    return f"{minutes} min {left} s" if left else f"{minutes} min"
 
 
-def _within(seconds: float) -> float:
+def _clamp_seconds(seconds: float) -> float:
     """Return seconds that can be rounded: a record may hold infinity or nan."""
     return max(-LARGEST, min(LARGEST, seconds))
 
 
 def clock(seconds: float) -> str:
     """Return whole seconds as `0:14` or `1:02:03`: a running clock that keeps its width."""
-    minutes, rest = divmod(max(0, int(_within(seconds))), MINUTE)
+    minutes, left = divmod(max(0, int(_clamp_seconds(seconds))), MINUTE)
     hours, minutes = divmod(minutes, MINUTE)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def format_count(n: float) -> str:
@@ -161,8 +161,8 @@ def short(value: Any, limit: int = 48) -> str:
 
 def count_noun(n: int, word: str) -> str:
     """Return a number with its noun: `1 file`, `2 files`, `3 tries`."""
-    several = f"{word[:-1]}ies" if word.endswith("try") else f"{word}s"
-    return f"{n:,} {word if n == 1 else several}"
+    plural = f"{word[:-1]}ies" if word.endswith("try") else f"{word}s"
+    return f"{n:,} {word if n == 1 else plural}"
 
 
 def join_parts(*parts: str) -> str:

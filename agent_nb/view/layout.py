@@ -5,7 +5,6 @@ view are both arranged here, so that they cannot differ.
 
 Rules
 - An unchanged card yields the identical node, since a redraw compares identities.
-- A card folds as the cards after it grow, so that nothing jumps (`folds`).
 - Cards with a running clock are drawn again once a second. The figures of the header change once a
   second at most.
 """
@@ -39,10 +38,10 @@ class Layout:
     def page(self, view: RunView, context: Context | None = None) -> Page:
         """Return the current page of `view`."""
         context = context or self._context
-        header = self._head(view, context)
+        header = self._draw_header(view, context)
         sections = [Section("header", header)] if header else []
         steps: list[Step] = []
-        pairs = [(c, node) for c in view.cards if (node := self._card(c, context)) is not None]
+        pairs = [(c, node) for c in view.cards if (node := self._draw_card(c, context)) is not None]
         running = view.status in {"", "running"}
         for card, node in self.folds.apply(pairs, context.folds, context.now if running else None):
             if card.kind in OUTSIDE and not (isinstance(card, ErrorCard) and card.soft):
@@ -55,7 +54,7 @@ class Layout:
         sections.extend((Section("footer", footer),) if footer else ())
         return Page(page_label(view, still=context.still and not context.alive), tuple(sections))
 
-    def _card(self, card: Card, context: Context) -> Node | None:
+    def _draw_card(self, card: Card, context: Context) -> Node | None:
         second = (
             _whole_second(context)
             if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
@@ -80,7 +79,7 @@ class Layout:
         self._drawn[card.key] = (depends_on, node)
         return node
 
-    def _head(self, view: RunView, context: Context) -> Node | None:
+    def _draw_header(self, view: RunView, context: Context) -> Node | None:
         """Return the header; if only its figures changed, it is reused until the second is over."""
         node = draw(view, context, "header")
         if not isinstance(node, Row) or context.now is None:
@@ -116,22 +115,14 @@ def step_tint(card: Card) -> Tone:
     """Return the tint of a step that runs, waits for the user or reports a passing failure."""
     if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
-    status = (
-        card.status
-        if isinstance(card, CallCard)
-        else "running"
-        if isinstance(card, NodeCard) and not card.done
-        else ""
-    )
+    if isinstance(card, NodeCard):
+        return "" if card.done else "run"
     tones: dict[str, Tone] = {"running": "run", "waiting": "wait"}
-    return tones.get(status, "")
+    return tones.get(card.status, "") if isinstance(card, CallCard) else ""
 
 
 def page_label(view: RunView, *, still: bool = False) -> str:
-    """Return the name of the view for assistive technology.
-
-    `still`: the page is never drawn again.
-    """
+    """Return the name of the view for assistive technology; `still`: it is never drawn again."""
     status = "unfinished" if still and view.status in {"", "running"} else view.status or "starting"
     return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"
 

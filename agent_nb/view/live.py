@@ -4,11 +4,10 @@ Three kinds: `widgets` (ipywidgets in a display, replaced by the bundle at the e
 static page, published again and again in one display) and `text` (streamed lines for terminals).
 
 Rules
-- Mime bundles go to `publish` as they are. IPython's display objects are not used: given a string,
-  they may open the file or address of that name.
-- `close` leaves the static bundle also if the painter fails. The widgets are closed after the
-  bundle has replaced them.
-- A press of a button is recorded and passed on to `actions`, which must return at once.
+- Mime bundles go to `publish` as they are: IPython's display objects may open the file or address
+  that a string names.
+- `close` leaves the static bundle also if the painter fails. The widgets are closed after it.
+- A press of a button goes to `actions`, which must return at once.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class LiveView:
 
         - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
           "args"?}`) and `deny` (`{"call_id", "reason"?}`); a mapping from id to function works too.
-          In a mapping, `describe({"call_id"})` may return the schema of a call's arguments and a
+        - In a mapping, `describe({"call_id"})` may return the schema of a call's arguments and a
           function that returns what is wrong with edited arguments.
         - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
 

@@ -1,15 +1,15 @@
 """The neutral nodes: a card before it becomes HTML, widgets, markdown or plain text.
 
-Why: the live widgets, the static page, the terminal and the markdown must show the same. Cards
-return nodes; each drawer has one table from node type to function.
+Why: the live widgets, the static page, the terminal and the markdown must show the same. Each
+drawer has one table from node type to function.
 
 Rules
-- Frozen values. Text is raw; the drawer escapes it. No styles, only tones, which say what a text
-  means (`ok`, `bad`), not how it looks.
-- `Button`, `Editor` and `Field` are drawn in the live view only. Nodes that change there (buttons,
-  editors, bars, accordions, prose with a key) get widgets of their own; all others are static HTML.
-
-This file imports nothing of ours.
+- Text is raw; the drawer escapes it.
+- Nodes have tones, which say what a text means (`ok`, `bad`), and no styles.
+- `Button`, `Editor` and `Field` are drawn in the live view only.
+- Buttons, editors, bars, accordions and prose with a key are widgets of their own in the live view;
+  all other nodes are static HTML there.
+- This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ Tone = Literal["", "muted", "ok", "run", "wait", "bad"]
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """Base of all nodes.
-
-    Compared by identity: an unchanged card returns the same node again.
-    """
+    """Base of all nodes, compared by identity: an unchanged card returns the same node again."""
 
 
 class T(Node, frozen=True, eq=False):
@@ -105,7 +102,7 @@ class Box(Node, frozen=True, eq=False):
 class Step(Node, frozen=True, eq=False):
     """One row of a panel, with the key by which a redraw finds its widgets.
 
-    `tone` tints the row: the step runs, or waits for the user.
+    `tone` tints the row of a step that runs or waits for the user.
     """
 
     key: str
@@ -120,7 +117,7 @@ class Step(Node, frozen=True, eq=False):
 
 
 class Panel(Node, frozen=True, eq=False):
-    """Steps in order, as rows divided by hairlines."""
+    """Steps in order, as rows with hairlines between them."""
 
     steps: tuple[Step, ...]
 
@@ -250,8 +247,8 @@ class Image(Node, frozen=True, eq=False):
 class Interactive(Node, frozen=True, eq=False):
     """A chart, or a widget of this kernel, that the front end draws from the MIME bundle `data`.
 
-    `still` replaces it where it cannot be drawn (text forms, exports, folds). The page that stays
-    in the notebook has it as an output of its own (see `parts`).
+    `still` replaces it where it cannot be drawn (text forms, exports, folds). In the page that
+    stays in the notebook it is an output of its own (see `parts`).
     """
 
     data: Any  # a dict
@@ -339,33 +336,27 @@ class Form(Node, frozen=True, eq=False):
 def unfit(value: Any, kind: Any = Node) -> str:
     """Return why a value, or a field inside it, is not of its type; "" if all types are right.
 
-    This checks nodes from other packages, since msgspec does not validate the arguments of a
+    Checks nodes from other packages, because msgspec does not validate the arguments of a
     constructor. `kind` is the expected type: one that some field of a node has.
     """
-    origin, inner = get_origin(kind), get_args(kind)
+    origin, options = get_origin(kind), get_args(kind)
     if kind is Any:
         return ""
     if origin is UnionType:
-        return (
-            ""
-            if any(not unfit(value, option) for option in inner)
-            else _describe_fault(value, kind)
-        )
+        fits = any(not unfit(value, option) for option in options)
+        return "" if fits else _describe_fault(value, kind)
     if origin is Literal:
-        return "" if value in inner else _describe_fault(value, kind)
+        return "" if value in options else _describe_fault(value, kind)
     if origin is tuple:
-        faults = (
-            (unfit(item, inner[0]) for item in value)
-            if isinstance(value, tuple)
-            else iter((_describe_fault(value, kind),))
-        )
-        return next(filter(None, faults), "")
+        if not isinstance(value, tuple):
+            return _describe_fault(value, kind)
+        return next(filter(None, (unfit(item, options[0]) for item in value)), "")
     # a subclass of a node is refused: it could compute its fields anew after this check
     if not isinstance(value, (int, float) if kind is float else kind) or (
         isinstance(value, Node) and type(value).__module__ != __name__
     ):
         return _describe_fault(value, kind)
-    fields = _fields(type(value)) if isinstance(value, Node) else {}
+    fields = _field_types(type(value)) if isinstance(value, Node) else {}
     return next(
         filter(None, (unfit(getattr(value, name), expected) for name, expected in fields.items())),
         "",
@@ -373,7 +364,7 @@ def unfit(value: Any, kind: Any = Node) -> str:
 
 
 @cache
-def _fields(node: type[Node]) -> dict[str, Any]:
+def _field_types(node: type[Node]) -> dict[str, Any]:
     return get_type_hints(node)
 
 

@@ -3,8 +3,8 @@
 Rules
 - The bundle of the widgets has the static forms too, so that a notebook saved meanwhile still
   exports.
-- A page may outlive its kernel, on the screen and in a file: where it says that the run goes on, it
-  also says what to do if the kernel is gone (`Recovery`).
+- A page may outlive its kernel. Where it says that the run goes on, it also says what to do if the
+  kernel is gone (`Recovery`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DisplayPainter(Painter, Protocol):
 
 
 class TimedViews:
-    """`Views` that read the time themselves; the board reports to them (`widgets.root.Watch`)."""
+    """`Views` with a clock; the board reports to them (`widgets.root.Watch`)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.views = Views()
@@ -160,7 +160,7 @@ class WidgetPainter:
     def _bundle(self, view: RunView) -> dict[str, Any]:
         """Return the bundle of the widget, with the static forms that a save during the run keeps.
 
-        Sets the advice that the live view shows when its kernel is gone.
+        It also sets the advice that the live view shows when its kernel is gone.
         """
         recovery = self._recovery
         silent = T("■ No sign of the kernel", tone="wait", bold=True)

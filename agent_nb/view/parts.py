@@ -1,7 +1,7 @@
 """Divide a page at its charts and widgets, each of which becomes an output of its own.
 
-Why: HTML that is stored runs no script, so a chart inside it would be a picture. Beside it, as an
-output with its own MIME type, a front end draws it.
+Why: stored HTML runs no script, so a chart inside it would be a picture. A front end draws it from
+an output with its own MIME type.
 
 Rules
 - A chart or widget divides a page if it stands in a section, panel, step, stack or box. Inside a

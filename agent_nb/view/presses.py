@@ -1,7 +1,8 @@
 """Pressed buttons and typed fields: the part of the view's state that is in no log.
 
-Rules: a button that answers a question works once. `edit`, `refuse` and `always` answer nothing:
-they open controls, and `back` closes them.
+Rules
+- A button that answers a question works once.
+- `edit`, `refuse` and `always` answer nothing: they open controls, and `back` closes them.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Presses:
         elif button.key not in self.pressed:
             self.pressed.add(button.key)
             action = "approve" if button.action in SCOPED else button.action
-            reason = self._words(about) if action == "deny" else {}
+            reason = self._read_reason(about) if action == "deny" else {}
             self._act(action, {**button.payload, **reason} if reason else button.payload)
         self._nudge()
 
@@ -97,7 +98,7 @@ class Presses:
             container.clear()
         self.chosen = ""
 
-    def _words(self, about: str) -> dict[str, str]:
+    def _read_reason(self, about: str) -> dict[str, str]:
         """Return the typed reason of a denial, {} if none was typed."""
         reason = next((text for f, text in self._typed(about) if f.name == REASON), "")
         one_line = " ".join(str(reason).split())[:MOST_WORDS]

@@ -1,8 +1,4 @@
-"""The progress of a running call in words: how much is done, how fast, and the time left.
-
-Rule: speed and time left follow from the first and the latest fraction; they are left out while
-these are too close.
-"""
+"""The progress of a running call in words: how much is done, how fast, and the time left."""
 
 from __future__ import annotations
 
@@ -20,21 +16,23 @@ def progress_words(state: CallCard) -> str:
     last part shows the other fields of the progress data.
     """
     fraction = state.fraction or 0.0
-    rest = dict(state.beside.rest)
-    done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
-    counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
-    speed, left = _pace(state, total if counted else None)
+    fields = dict(state.beside.rest)
+    done, total, unit = fields.pop("done", None), fields.pop("total", None), fields.pop("unit", "")
+    counted = (
+        f"{done:,} of {total:,} {unit}".rstrip() if _is_usable(done) and _is_usable(total) else ""
+    )
+    speed, left = _measure_pace(state, total if counted else None)
     return join_parts(
-        f"{fraction * 100:.0f} %", counted, speed, left, state.message, describe_fields(rest, 100)
+        f"{fraction * 100:.0f} %", counted, speed, left, state.message, describe_fields(fields, 100)
     )
 
 
-def _count(value: Any) -> bool:
+def _is_usable(value: Any) -> bool:
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     return usable and abs(value) <= LARGEST
 
 
-def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
+def _measure_pace(state: CallCard, total: float | None) -> tuple[str, str]:
     """Return the speed and the time that is left, "" each if unknown.
 
     Both come from the first and the latest fraction; `total` is the number of units of the work.

@@ -7,13 +7,12 @@ Rules
 - The first event after a pause is painted at once, later events of the same frame together;
   approvals, errors, interrupts and the end do not wait.
 - Deltas of one text that wait to be folded are joined, and a fold takes only the events present
-  when it begins: a flood of events neither piles up nor prevents a paint.
-- A paint that is slow, or sends many messages, delays the next one: painting takes a quarter of the
-  time at most, and all renderers of the process together send `MESSAGES` a second at most.
-- When nobody watches (`seen=False`), nothing is urgent: there is a paint a second, the first after
-  one second.
-- After three failed paints in a row, the painter is not called any more; its exceptions never reach
-  the log or the run. `stop` paints the last state, unless a static page replaces it at once.
+  when it begins: a flood neither piles up nor prevents a paint.
+- Painting takes a quarter of the time at most.
+- All renderers of the process together send `MESSAGES` a second at most.
+- When nobody watches (`seen=False`), nothing is urgent: there is a paint a second.
+- After three failed paints in a row, the painter is not called any more. Its exceptions never reach
+  the log or the run.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ class Source(Protocol):
         """The id of the run."""
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
-        """Call `subscriber` with every event so far and each new one; return a function that
-        detaches it.
-        """
+        """Call `subscriber` with every event so far and each new one; return its detacher."""
 
 
 class Painter(Protocol):
@@ -65,7 +62,7 @@ class Painter(Protocol):
 
 
 class Budget:
-    """A shared rate of messages; `spend` returns how long to wait after sending some."""
+    """A shared rate of messages."""
 
     def __init__(self, rate: float = MESSAGES) -> None:
         self._rate = rate
@@ -83,7 +80,7 @@ SHARED = Budget()  # of all renderers of the process
 
 
 class JoinedDeltas:
-    """Consecutive deltas of one text, to be folded as one delta with the time of the first."""
+    """Consecutive deltas of one text, folded as one delta with the time of the first."""
 
     def __init__(self, first: Delta) -> None:
         self._first = first
@@ -117,8 +114,8 @@ class JoinedDeltas:
 class Renderer:
     """Paints a growing log. `step` does all the work; `start` runs it on a thread.
 
-    `view`: what is painted (without one, a new view), `clock`: monotonic seconds, `wall`: epoch
-    seconds. `fault`: the last exception of the painter.
+    `view`: what is painted (None: a new view). `clock`: monotonic seconds. `wall`: epoch seconds.
+    `fault`: the last exception of the painter.
     """
 
     def __init__(
@@ -217,7 +214,7 @@ class Renderer:
         self._thread.start()
 
     def stop(self, *, patience: float = 2.0, paint: bool = True) -> None:
-        """Detach from the log, end the thread and paint the last state.
+        """Detach from the log, end the thread and paint the last state, unless `paint` is False.
 
         Waits at most `patience` seconds for a paint under way.
         """
@@ -235,7 +232,7 @@ class Renderer:
             self._paint(self._clock())
 
     def step(self) -> float:
-        """Fold the events that came, and paint if there is something new and a frame is due.
+        """Fold the events that came, and paint if the view has changed and a frame is due.
 
         Returns the seconds to wait for the next step, if no event comes (at most 1).
         """
@@ -257,21 +254,18 @@ class Renderer:
             wait = self.step()
             self._wake.wait(wait)
             self._wake.clear()
-            if not self._urgent and (rest := self._due - self._clock()) > 0 and not self._stopped:
-                self._sleep(rest)
+            if not self._urgent and (pause := self._due - self._clock()) > 0 and not self._stopped:
+                self._sleep(pause)
 
     def _sleep(self, seconds: float) -> None:
         """Fold events for some time, so that none pile up; an urgent one ends it."""
         end = self._clock() + seconds
-        while (rest := end - self._clock()) > 0 and not self._urgent and not self._stopped:
+        while (left := end - self._clock()) > 0 and not self._urgent and not self._stopped:
             self._fold()
-            self._over.wait(min(rest, 0.01))
+            self._over.wait(min(left, 0.01))
 
     def _fold(self) -> None:
-        """Fold the events present now.
-
-        Later ones wait for the next fold, or a flood would never let a paint begin.
-        """
+        """Fold the events present now: with later ones, a flood would never let a paint begin."""
         with self._lock:
             items, self._pending = self._pending, []
             self._dirty = self._dirty or bool(items)

@@ -1,13 +1,11 @@
 """The button "Run live" below a replayed page, in a display of its own.
 
-Why: a finished page can be read without a kernel, but a button needs one. So only the button is a
-widget, and losing the kernel loses nothing else.
+Why: a button needs a kernel, a finished page does not. If only the button is a widget, losing the
+kernel loses nothing else.
 
 Rules
-- It can be pressed once, and again after `unpress`. A press calls `press`, which must return at
-  once.
-- The metadata of its output (`RunNumbers.BUTTON`) say what it is, so that it is not saved with the
-  notebook.
+- It can be pressed once, and again after `unpress`. `press` must return at once.
+- The metadata of its output (`RunNumbers.BUTTON`) keep it out of the saved notebook.
 """
 
 from __future__ import annotations

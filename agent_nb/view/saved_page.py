@@ -1,8 +1,7 @@
 """The page of a run in a file that is saved before the run has ended.
 
-Why: such a page may be read while the run goes on, after its end, or when its kernel is long gone.
-It says which of these holds, as far as the process that saves the file knows, and how to get the
-run back.
+Why: such a page may be read while the run goes on, after its end, or when its kernel is gone. It
+says which of these holds, as far as the saving process knows, and how to get the run back.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Fate = Literal["going on", "gone", "ended", "unknown"]
 class Recovery:
     """How to get the run with the id `run` back if its kernel dies.
 
-    `journal`: the run has one, from which it can be read; without, its cell must be run again.
+    `journal`: the run can be read from its journal; otherwise its cell must be run again.
     """
 
     #: CSS class of a saved page. The live view of the same run may stand below the page, which

@@ -1,21 +1,19 @@
 """The design system: spacing, type, tones. The styles of nodes are made here.
 
 Colours are roles of the host (`--jp-…`) with a fallback, mixed with the text colour around them.
-Mixing gives one inline style AA contrast on light and dark backgrounds: it darkens a tone on a
-light page and lightens it on a dark one, also where no role is defined (VS Code, Colab, print). The
-fallback is always written: JupyterLab, which sanitises untrusted outputs, drops a colour without a
-literal `rgb(…)`. Hairlines and backgrounds are a grey with alpha, which suits every theme.
+Mixing gives one inline style AA contrast on light and dark backgrounds, also where no role is
+defined (VS Code, Colab, print).
 
 Rules
+- The fallback is always written as a literal `rgb(…)`: JupyterLab's sanitizer drops a colour
+  without.
 - The live view and the static page use the same declarations: the page has them inline, `live.css`
   refers to them by name (`$PANEL`).
-- Two margins never touch, because boxes of widgets do not collapse them: nodes have a margin above
-  only; text has one below only, inside a box with padding.
-- Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
+- Nodes have a margin above only; text has one below only, inside a box with padding. Two margins
+  must never touch, because boxes of widgets do not collapse them.
+- Inline styles use only properties that JupyterLab's sanitizer keeps: no `position`, no `z-index`,
   no `url()`; sizes in px. Only `WHOLE` is lost there: untrusted outputs are selected by hand.
-- `live.css` is for the live view alone, which passes no sanitizer.
-
-This file imports nothing of ours.
+- This file imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The waterfall of a run's time (`waterfall`) as static HTML and as text.
 
-Why bars of text: outputs are read in places that remove styles, scripts and pictures (GitHub, mail,
-a diff). Block characters in a table stay readable everywhere; colour only helps.
+Why bars of text: some readers (GitHub, mail, a diff) remove styles, scripts and pictures; block
+characters in a table stay readable everywhere.
 
 Rules
-- A run without times, or without anything that takes time, yields a sentence that says so.
-- Everything a model or tool wrote is escaped and cut; no script, style element, class or picture.
+- A run without times, or without an event that takes time, yields a sentence that says so.
+- Text of a model or tool is escaped and cut; the HTML has no script, style element, class or
+  picture.
 - In the sums, time of parallel work counts once.
 """
 
@@ -54,7 +55,7 @@ class Timeline:
 
 def timeline(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as HTML."""
-    lines, total = list_time_rows(log), _total(log)
+    lines, total = list_time_rows(log), _measure_run(log)
     if why := _explain_empty(log, lines):
         return f"<p>{why}</p>"
     body = "".join(_html_row(row, total) for row in lines[:ROWS])
@@ -70,7 +71,7 @@ def timeline(log: Sequence[Event]) -> str:
 
 def text(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as plain text."""
-    lines, total = list_time_rows(log), _total(log)
+    lines, total = list_time_rows(log), _measure_run(log)
     if why := _explain_empty(log, lines):
         return why
     out = [f"{_time(total)} in all{_describe_sums(lines)}"]
@@ -89,7 +90,7 @@ def _explain_empty(log: Sequence[Event], drawn: Sequence[TimeRow]) -> str:
     return "" if drawn else "No time to show: the run has no model request and no tool call."
 
 
-def _total(log: Sequence[Event]) -> float:
+def _measure_run(log: Sequence[Event]) -> float:
     """Return the seconds from the first to the last event."""
     return max(log[-1].ts - log[0].ts, 0.0) if log else 0.0
 
@@ -100,13 +101,13 @@ def _cells(row: TimeRow, total: float) -> list[str]:
     for segment in row.segments:
         if segment.end <= segment.start and len(row.segments) > 1:
             continue  # of no length; a row's only segment gets one character all the same
-        first = min(int(_at(segment.start, total)), WIDTH - 1)
-        last = max(round(_at(segment.end, total)), first + 1)
+        first = min(int(_find_position(segment.start, total)), WIDTH - 1)
+        last = max(round(_find_position(segment.end, total)), first + 1)
         cells[first:last] = [segment.kind] * (last - first)
     return cells
 
 
-def _at(seconds: float, total: float) -> float:
+def _find_position(seconds: float, total: float) -> float:
     """Return the position of a moment in the bar, 0 to `WIDTH`; a record may hold any time."""
     return max(0.0, min(WIDTH, seconds / total * WIDTH)) if total else 0.0
 
@@ -139,13 +140,13 @@ def _time(seconds: float) -> str:
 def _describe_sums(drawn: Iterable[TimeRow]) -> str:
     segments = [s for row in drawn for s in row.segments]
     named = {
-        name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()
+        name: _sum_covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()
     }
     sums = " · ".join(f"{name} {_time(seconds)}" for name, seconds in named.items() if seconds)
     return f": {sums}" if sums else ""
 
 
-def _covered(segments: list[Segment]) -> float:
+def _sum_covered(segments: list[Segment]) -> float:
     """Return how long at least one of the segments lasts."""
     covered, reached = 0.0, 0.0
     for segment in sorted(segments, key=lambda s: s.start):

@@ -2,9 +2,8 @@
 
 Rules
 - Only the text of an answer that its event marks as typed comes here; other text is never parsed.
-- Everything is bounded (`ROWS`, `COLUMNS`, `CELL`) and says how much is left out. Only the answer
-  and its fields become tables; deeper values are JSON in a cell, or a tree.
-- A value that is a text is markdown, like any other answer.
+- Tables and cells are bounded (`ROWS`, `COLUMNS`, `CELL`) and say how much is left out.
+- Only the answer and its fields become tables; deeper values are JSON in a cell, or a tree.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]
         return (code(text),)
     try:
         value = lenient_loads(text)
-        return (_caption(name, value), *_nodes(order_fields(value, order)))
+        return (_caption(name, value), *_draw_value(order_fields(value, order)))
     except (ValueError, RecursionError):  # a record that was changed or cut
         return (code(text),)
 
@@ -48,63 +47,65 @@ def code(text: str) -> Node:
 
 def _caption(name: str, value: Any) -> Row:
     size = (
-        f"  {count_noun(len(value), 'row' if _objects(value) else 'item')}"
+        f"  {count_noun(len(value), 'row' if _are_objects(value) else 'item')}"
         if isinstance(value, list)
         else ""
     )
     return Row((T(clip_text(name, 60), tone="muted", mono=True), T(size, tone="muted")))
 
 
-def _nodes(value: Any) -> tuple[Node, ...]:
+def _draw_value(value: Any) -> tuple[Node, ...]:
     if isinstance(value, dict):
-        return _fields(value)
+        return _draw_object(value)
     if isinstance(value, list):
-        return (_rows(value, WHOLE),) if value else (_muted("No items."),)
+        return (_draw_table(value, WHOLE),) if value else (_muted("No items."),)
     if isinstance(value, str):
         return (Prose(Text(bounded(value))),) if value.strip() else (_muted("An empty text."),)
-    return (Row((T(_cell(value), bold=True, mono=True),)),)
+    return (Row((T(_draw_cell(value), bold=True, mono=True),)),)
 
 
-def _fields(value: dict[str, Any]) -> tuple[Node, ...]:
+def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
     """Return an object: its plain fields as one table, then each larger field below its name."""
     if not value:
         return (_muted("No fields."),)
-    large = {k: v for k, v in value.items() if _large(v)}
+    large = {k: v for k, v in value.items() if _needs_room(v)}
     small = {k: v for k, v in value.items() if k not in large}
-    rows = tuple((clip_text(str(k), CELL), _cell(v)) for k, v in list(small.items())[:ROWS])
+    rows = tuple((clip_text(str(k), CELL), _draw_cell(v)) for k, v in list(small.items())[:ROWS])
     left_out = len(small) - len(rows)
     note = f"{count_noun(left_out, 'more field')}" if left_out > 0 else ""
     table = (Table(("field", "value"), rows, note),) if rows else ()
     below = [
         node
         for k, v in list(large.items())[:COLUMNS]
-        for node in (Row((T(clip_text(str(k), CELL), bold=True, mono=True),)), _part(v))
+        for node in (Row((T(clip_text(str(k), CELL), bold=True, mono=True),)), _draw_large(v))
     ]
     more = len(large) - COLUMNS
     return (*table, *below, *((_muted(f"… {count_noun(more, 'more field')}"),) if more > 0 else ()))
 
 
-def _large(value: Any) -> bool:
+def _needs_room(value: Any) -> bool:
     """Return whether a field needs more room than a cell: rows, or JSON that is long."""
-    return isinstance(value, dict | list) and (_objects(value) or len(_cell(value)) >= CELL // 2)
+    return isinstance(value, dict | list) and (
+        _are_objects(value) or len(_draw_cell(value)) >= CELL // 2
+    )
 
 
-def _part(value: Any) -> Node:
-    return _rows(value) if isinstance(value, list) else Json(value)
+def _draw_large(value: Any) -> Node:
+    return _draw_table(value) if isinstance(value, list) else Json(value)
 
 
-def _rows(value: list[Any], whole: str = "") -> Table:
+def _draw_table(value: list[Any], whole: str = "") -> Table:
     """Return a list as a table, one row for each item; `whole`: see `WHOLE`."""
     shown = value[:ROWS]
     left_out = [count_noun(len(value) - ROWS, "more row")] if len(value) > ROWS else []
-    if not _objects(value):
-        return Table(("value",), tuple((_cell(v),) for v in shown), _note(left_out, whole))
+    if not _are_objects(value):
+        return Table(("value",), tuple((_draw_cell(v),) for v in shown), _note(left_out, whole))
 
     names = list(dict.fromkeys(str(key) for row in shown for key in row))
     left_out += [count_noun(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
     columns = names[:COLUMNS]
-    rows = tuple(tuple(_cell(row[c]) if c in row else "" for c in columns) for row in shown)
-    figures = tuple(n for n, c in enumerate(columns) if _figures([row.get(c) for row in shown]))
+    rows = tuple(tuple(_draw_cell(row[c]) if c in row else "" for c in columns) for row in shown)
+    figures = tuple(n for n, c in enumerate(columns) if _are_numbers([row.get(c) for row in shown]))
     return Table(
         tuple(clip_text(c, CELL) for c in columns), rows, _note(left_out, whole), figures=figures
     )
@@ -114,18 +115,18 @@ def _note(left_out: list[str], whole: str) -> str:
     return ", ".join(left_out) + (whole if left_out else "")
 
 
-def _figures(values: list[Any]) -> bool:
+def _are_numbers(values: list[Any]) -> bool:
     """Return whether a column holds numbers, besides empty cells."""
     full = [v for v in values if v is not None]
     return bool(full) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in full)
 
 
-def _objects(value: Any) -> bool:
+def _are_objects(value: Any) -> bool:
     """Return whether a value is a list of objects, none of them empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and v for v in value)
 
 
-def _cell(value: Any) -> str:
+def _draw_cell(value: Any) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, str):

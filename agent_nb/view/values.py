@@ -176,10 +176,7 @@ def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...
 
 
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
-    """Return LaTeX as one display formula.
-
-    A source with several formulas, or with words around them, is left to markdown.
-    """
+    """Return LaTeX as one formula, or as markdown if it has several, or words around them."""
     if not isinstance(value, str):
         return ()
     tex = value.strip()
@@ -217,7 +214,7 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     `of`: the tool that they come from. An attachment that cannot be drawn becomes a line that says
     its type.
     """
-    nodes = [node for n, a in Shown.number_all(attachments) for node in _shown(n, a, of)]
+    nodes = [node for n, a in Shown.number_all(attachments) for node in _draw_attachment(n, a, of)]
     images = [node for node in nodes if isinstance(node, Image)]
     more = tuple(images[OPEN_PICTURES:])
     if not more:
@@ -227,15 +224,15 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     return (*(node for node in nodes if node not in more), fold)
 
 
-def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
+def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
     """Return an attachment as a picture, a chart, a widget, or what its mime bundle shows."""
     note = attachment.get(Shown.NOTE)
     notes = (
         (Row((T(clip_text(note, 300), tone="muted"),), wrap=True),) if isinstance(note, str) else ()
     )
-    picture = (_attached(number, attachment, of),) if attachment.get("data") else ()
+    picture = (_draw_picture(number, attachment, of),) if attachment.get("data") else ()
     if not attachment.display:
-        return picture + notes if picture else (_attached(number, attachment, of),)
+        return picture + notes if picture else (_draw_picture(number, attachment, of),)
     kind, chart = attachment.chart
     if attachment.model_id:
         view = {"version_major": 2, "version_minor": 0, "model_id": attachment.model_id}
@@ -244,7 +241,7 @@ def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
     if not kind:
         return picture or value_nodes(None, attachment.display)
     if Shown.explain_refusal(kind, chart):  # only in a forged record
-        return picture or (_attached(number, attachment, of),)
+        return picture or (_draw_picture(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
     described = f"{caption}; {notes[0].left[0].text}" if notes else caption
     still = picture or (Row((T(described, tone="muted"),), wrap=True),)
@@ -254,8 +251,8 @@ def _shown(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
     return (Interactive(data, still),)
 
 
-def _attached(number: int, attachment: Mapping[str, Any], of: str) -> Node:
-    """Return one attachment as an image with a caption, or as a line."""
+def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:
+    """Return an attachment as an image with a caption, or as a line that names its type."""
     kind = str(attachment.get("media_type", ""))
     name = attachment.get("name")
     caption = join_parts(
@@ -275,7 +272,7 @@ def gist(
 ) -> str:
     """Return a result in a few words: its only line, the names of its fields, or its size.
 
-    `pictures`: the number of figures that belong to it; if there are any, they are the gist.
+    `pictures`: the number of figures that belong to it; if it has any, they are the gist.
     """
     if pictures:
         return count_noun(pictures, "figure")

@@ -1,14 +1,13 @@
 """Whether anyone can see a live page: its views, as front ends count them.
 
-A view is one rendering of the page's widget in a front end. A *browser page* that opens the
-notebook renders its own. (A `RunView` is something else: the state of a run, folded from events.)
+A view is one rendering of the page's widget in a front end; a *browser page* that opens the
+notebook renders its own. (A `RunView` is the state of a run, folded from events.)
 
 Why: a question whose card cannot be seen would wait for ever. A front end drops a card without a
-message to its run: the cell runs again, its output is cleared, or the browser page is reloaded.
+message: the cell runs again, its output is cleared, or the browser page is reloaded.
 
 Rules
-- `Views` takes counts and times, and returns what to do: it has no widget and no clock.
-- Until a first view is counted, nothing is known, and the page is not lost.
+- Until a first view is counted, the page is not lost.
 - A browser page that opens may replace another or join it, and one that closes sends nothing. So at
   each opening the count starts again at 0, and the page has `OPENING` seconds to show the card.
 - A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. From then on its
@@ -34,7 +33,7 @@ OPENED: Schedule = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))  # a b
 
 
 class Views:
-    """The views of one live page.
+    """The views of one live page; they have no clock and no widget.
 
     - `counted`: a view was counted at least once.
     - `lost`: no view is left, and showing the page again failed; a view that appears ends this.
@@ -54,7 +53,7 @@ class Views:
         """Take the number of views that a front end reports at the time `now`, in seconds.
 
         After a browser page opened, the number may be below 1, because it leaves out the views of
-        pages opened before. If it rises, there is a view all the same.
+        earlier pages. If it rises, there is a view all the same.
         """
         with self._lock:
             seen = number > 0 or (self.counted and number > self._number)

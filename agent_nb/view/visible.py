@@ -1,13 +1,11 @@
-"""Hostile text made harmless: what hides, reverses or erases other characters becomes visible.
+"""Hostile text made harmless: characters that hide, reverse or erase others become visible.
 
 Why: a tool name or an argument that reverses the reading direction can show another command than
 the one that will run.
 
 Rules
 - Every drawer applies it: `show_hidden` to names and arguments, `show_output` to outputs and code.
-  Prose (`show_prose`) keeps the direction marks that other scripts need, but not the overrides.
-- Terminal escape sequences are removed; of a line that carriage returns overwrite, the last version
-  is shown.
+- Prose (`show_prose`) keeps the direction marks that other scripts need, but not the overrides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where the time of a run went, as rows of segments: model requests, tools, nodes and waiting.
 
 Rules
-- A pure fold over events. What is open at the end of the log ends with its last event.
+- What is open at the end of the log ends with its last event.
 - Times are seconds since the run's first event.
 - Kinds of segments: `wait`, `think`, `call` (the model writes one), `respond`, `tool`, `failed` (a
   tool), `node`.
@@ -57,7 +57,7 @@ def list_time_rows(log: Sequence[Event]) -> list[TimeRow]:
 
 
 class _TimeRows:
-    """Makes the rows from events, one event after the other."""
+    """Makes the rows from events."""
 
     def __init__(self, log: Sequence[Event]) -> None:
         self._start = log[0].ts if log else 0.0
@@ -81,18 +81,18 @@ class _TimeRows:
         """Take one event."""
         at = event.ts - self._start
         if isinstance(event, e.Node) and event.name == "llm":
-            self._node(event, at)
+            self._track_request(event, at)
         elif isinstance(event, e.Node | e.Extension):
-            self._span(event, at)
+            self._track_node(event, at)
         elif isinstance(event, e.Think | e.Respond | e.Call):
-            self._block(event, at)
+            self._add_block(event, at)
         elif isinstance(event, e.Approval):
-            self._approval(event, at)
+            self._track_question(event, at)
         elif isinstance(event, e.Started):
             self._running[event.call_id] = at
             self._calls.setdefault(event.call_id, (event.name, []))
         elif isinstance(event, e.Result):
-            self._result(event, at)
+            self._add_call(event, at)
         elif isinstance(event, e.Error) and event.code == "retry":
             self._retry = at
 
@@ -100,7 +100,7 @@ class _TimeRows:
         """Close what is open and return all rows, in no order."""
         open_note = "not finished" if self._over else "running"
         for key, (node, segments) in self._requests.items():
-            self._request(key, node, segments, self._last, open_note)
+            self._add_request(key, node, segments, self._last, open_note)
         for (_, turn), segments in self._loose_blocks.items():
             self._rows.append(TimeRow(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
@@ -113,9 +113,9 @@ class _TimeRows:
             )
         return self._rows
 
-    def _span(self, event: e.Node | e.Extension, at: float) -> None:
-        """Take the start or end of a node of a foreign graph or of a graph of thought."""
-        key, name, phase, result = _phase(event)
+    def _track_node(self, event: e.Node | e.Extension, at: float) -> None:
+        """Add the row of a node of a foreign graph or of a graph of thought at its end."""
+        key, name, phase, result = _read_node(event)
         if isinstance(event, e.Node) and "call_id" in (event.data or {}):
             return  # a sub-agent: its time is in the row of its call
         if phase == "enter":
@@ -125,17 +125,17 @@ class _TimeRows:
             note = "" if result in ("", "ok") else result
             self._rows.append(TimeRow(name, (Segment("node", start, at),), level, note))
 
-    def _node(self, event: e.Node, at: float) -> None:
-        """Take the start or end of a request; a retry counts from the failure before it."""
+    def _track_request(self, event: e.Node, at: float) -> None:
+        """Add the row of a request at its end; a retry counts from the failure before it."""
         if event.phase == "enter":
             begin, self._retry = at if self._retry is None else self._retry, None
             self._requests[event.span] = (event, [Segment("wait", begin, at)])
             self._open[event.parent] = event.span
         elif event.span in self._requests:
             node, segments = self._requests.pop(event.span)
-            self._request(event.span, node, segments, at, event.result)
+            self._add_request(event.span, node, segments, at, event.result)
 
-    def _request(
+    def _add_request(
         self, span: str, node: e.Node, segments: list[Segment], end: float, result: str
     ) -> None:
         """Add the row of a model request, with the waits between its blocks."""
@@ -153,7 +153,7 @@ class _TimeRows:
         shown = tuple(b for b in blocks if b.kind) or (segments[0],)
         self._rows.append(TimeRow(label, shown, span.count("/"), "" if result == "ok" else result))
 
-    def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
+    def _add_block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
         """Add a block, from its first delta on, to the request that it belongs to."""
         began = first_delta(event.chunks)
         segment = Segment(event.type, at if began is None else min(began, at), at)
@@ -164,14 +164,14 @@ class _TimeRows:
         else:
             self._loose_blocks.setdefault((event.span, event.turn), []).append(segment)
 
-    def _approval(self, event: e.Approval, at: float) -> None:
+    def _track_question(self, event: e.Approval, at: float) -> None:
         if event.stage == "requested":
             self._question_times[event.call_id] = at
         elif event.call_id in self._question_times:
             _, segments = self._calls.setdefault(event.call_id, ("", []))
             segments.append(Segment("wait", self._question_times.pop(event.call_id), at))
 
-    def _result(self, event: e.Result, at: float) -> None:
+    def _add_call(self, event: e.Result, at: float) -> None:
         """Add the row of a call: its waits for answers, and how long it ran."""
         name, segments = self._calls.get(event.call_id, (event.name, []))
         start = self._running.pop(event.call_id, None)
@@ -189,7 +189,7 @@ class _TimeRows:
 PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
 
 
-def _phase(event: e.Node | e.Extension) -> tuple[str, str, str, str]:
+def _read_node(event: e.Node | e.Extension) -> tuple[str, str, str, str]:
     """Return what an event says about a node: key, name, phase ("" if nothing) and result."""
     if isinstance(event, e.Node):
         return event.span or event.name, event.name or "node", event.phase, event.result
