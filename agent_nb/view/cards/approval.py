@@ -3,8 +3,7 @@
 Rules
 - The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
   trees (`draw.data`): the user must see what the answer allows.
-- One row of controls at a time: the answers, or what one of them opened (`Context.opened`): the
-  fields of *Edit*, the reason of *Deny*, the scopes of *Always*.
+- One row of controls at a time: the answers, or what one of them opened (`Context.opened`).
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
 def decided_change(state: CallCard) -> tuple[Node, ...]:
     """Return what a decided call was to change, as the question showed it.
 
-    Returns () if the question had no preview, or if other arguments were approved.
+    () if the question had no preview, or if other arguments were approved.
     """
     question, decision = state.asked, state.approval
     if (
@@ -114,13 +113,13 @@ def decided_change(state: CallCard) -> tuple[Node, ...]:
 def _arguments(args: dict[str, Any], *, long_texts: bool = True) -> tuple[Node, ...]:
     """Return the arguments: short ones as a tree, then `long_texts` as code."""
     long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}
-    rest = {k: v for k, v in args.items() if k not in long}
+    short = {k: v for k, v in args.items() if k not in long}
     texts = (
         tuple(Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items())
         if long_texts
         else ()
     )
-    return (*((Json(rest),) if rest else ()), *texts)
+    return (*((Json(short),) if short else ()), *texts)
 
 
 def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:

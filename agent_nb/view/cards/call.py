@@ -4,8 +4,8 @@ Its line says what the call does (`call_line`) and its status. It opens to the q
 arguments, the progress and the output, and, once the call has ended, to the result.
 
 Rules
-- The line and the arguments keep their place when the call ends; its pictures then stand below the
-  fold, where they stay visible when it closes.
+- The line and the arguments keep their place when the call ends.
+- The pictures of an ended call stand below the fold, where they stay visible when it closes.
 - The body does not repeat what the line or the output already shows.
 """
 
@@ -119,7 +119,7 @@ def _progress(state: CallCard) -> tuple[Node, ...]:
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     """Return the right side of an open call's line: status and time.
 
-    It is empty while the call waits for the user: the question below and the header say so.
+    It is empty while the call waits for the user: the question and the header say so.
     """
     if state.status == "waiting":
         return ()
@@ -215,7 +215,7 @@ def _title(state: CallCard, about: str) -> str:
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     """Return the decided change, or the arguments as code, text or a tree.
 
-    Returns () if the line of the call, which ends with the gist `about`, shows all arguments.
+    () if the line of the call, which ends with the gist `about`, shows all arguments.
     """
     if change := approval.decided_change(state):
         return change
@@ -230,10 +230,10 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
 
 def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return arguments for reading: long texts as code or text, the rest as a tree."""
-    long = {k: v for k, v in args.items() if isinstance(v, str) and _is_long(k, v)}
-    rest = {k: v for k, v in args.items() if k not in long}
-    parts: list[Node] = [Json(rest)] if rest else []
-    for key, text in long.items():
+    long_texts = {k: v for k, v in args.items() if isinstance(v, str) and _is_long(k, v)}
+    short_args = {k: v for k, v in args.items() if k not in long_texts}
+    parts: list[Node] = [Json(short_args)] if short_args else []
+    for key, text in long_texts.items():
         if len(args) > 1:
             parts.append(Row((T(key, tone="muted", mono=True),)))
         language = find_language(name, key, args)
@@ -259,8 +259,7 @@ def _output(state: CallCard) -> tuple[Node, ...]:
 def beyond_output(state: CallCard, context: Context) -> str | None:
     """Return what follows the output in a result that begins by repeating the output.
 
-    Returns None if it does not begin so, or if an installed card draws the result. If it does, one
-    of the two suffices: the whole result, or the output followed by this text.
+    None if it does not begin so, or if an installed card draws the result.
     """
     output = str(state.output).rstrip("\n")
     if (
@@ -279,14 +278,11 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return what a terminal, which has printed the output already, prints at the end of a call.
-
-    These are the decision about the call, the runs inside it, the rest of its result, its pictures.
-    """
-    rest = beyond_output(state, context)
-    result = _result(state, context) if rest is None else values.text_nodes(rest)
+    """Return what a terminal, which has printed the output already, prints at the end of a call."""
+    remainder = beyond_output(state, context)
+    result = _result(state, context) if remainder is None else values.text_nodes(remainder)
     output = str(state.output)
-    captions_printed = rest is not None and without_captions(output) != output
+    captions_printed = remainder is not None and without_captions(output) != output
     pictures = () if captions_printed else values.pictures(state.attachments, state.name)
     return (*_decision(state), *nested(state, context), *result, *pictures)
 

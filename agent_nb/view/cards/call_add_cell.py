@@ -1,6 +1,6 @@
 """An ended call of the tool `add_cell`: a cell that the model offers, and the button to insert it.
 
-Other calls are folds; this one is open, because an offer that must be unfolded is overlooked.
+Other calls are folds; this one is open, because an offer in a closed fold is overlooked.
 
 Rules
 - The code is text from a model: it is escaped, bounded (`values.bounded`) and never run from here.

@@ -1,7 +1,4 @@
-"""What was sent about the notebook with the prompt: one quiet line that opens to that text.
-
-Why: the user can see which variables, cells and files the model read, and for how many tokens.
-"""
+"""What was sent about the notebook with the prompt: one quiet line that opens to that text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The card of a drift: a replayed call returned another result than recorded.
 
-It shows both results side by side; from there on the run is live. Its payload may come from a
-foreign record, so each field may be missing or of any type.
+Rule: the payload may come from a foreign record, so each field may be missing or of any type.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rules
 - An error after which the run continues (`soft`) is a row of a panel, any other error a box.
-- The box of a failed run is not red: the header already says so in red, and the front end draws
-  the cell's exception in red below.
+- The box of a failed run is not red: the header says so in red, and the front end draws the cell's
+  exception in red.
 """
 
 from __future__ import annotations

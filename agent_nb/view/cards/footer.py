@@ -1,7 +1,4 @@
-"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it.
-
-Rule: details for developers are not on the line, but below it.
-"""
+"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it."""
 
 from __future__ import annotations
 

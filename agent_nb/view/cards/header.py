@@ -152,10 +152,7 @@ def _figures(state: RunView, context: Context) -> str:
 
 
 def rounded(tokens: int) -> int:
-    """Return an estimate in steps of about a tenth.
-
-    A figure that changed with every frame would cost a message with every frame.
-    """
+    """Return an estimate in steps of about a tenth, so that it does not change with every frame."""
     step = 10 if tokens < 100 else 50 if tokens < 1000 else 500
     return tokens // step * step
 

@@ -3,9 +3,8 @@
 Rules
 - The first line says the plan, and at the end the outcome; it opens to details of the plan.
 - A limit that will end the map before its last row is announced while there is time to stop it.
-- The estimate made before the first request is shown until there is a forecast from answered rows.
-- The table shows the latest rows, at the end a sample. Each text is on one line, which the width of
-  the page cuts.
+- The estimate made before the first request is shown until answered rows yield a forecast.
+- The table shows the latest rows, at the end a sample, with each text on one line.
 """
 
 from __future__ import annotations
@@ -215,7 +214,7 @@ def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
 def _common_beginning(prompts: list[str]) -> int:
     """Return the length of the prompts' common beginning, in whole words; 0 if it is short.
 
-    They come from the template and would leave no room for what differs.
+    It comes from the template and would leave no room for what differs.
     """
     least, most = min(prompts), max(prompts)  # in the order of text; the others are between them
     pairs = enumerate(zip(least, most, strict=False))

@@ -1,7 +1,8 @@
 """A span (a sub-agent's run or a node of a foreign graph) with its own cards inside.
 
-Rules: a span that went well and has no cards is not shown. Charts inside it are moved below its
-fold, because a front end draws only those that stand in the open (`parts`).
+Rules
+- A span that went well and has no cards is not shown.
+- Charts inside it are moved below its fold, because a front end draws only those outside folds.
 """
 
 from __future__ import annotations

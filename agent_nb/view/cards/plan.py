@@ -1,6 +1,8 @@
 """A plan: a tree of thought with its scores, or a graph of thought with the results of its nodes.
 
-Rules: the chosen path is bold and joined by a coloured line; a branch that was given up says why.
+Rules
+- The chosen path is bold and joined by a coloured line.
+- A branch that was given up says why.
 """
 
 from __future__ import annotations

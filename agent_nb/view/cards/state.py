@@ -1,6 +1,6 @@
 """States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
-Each snapshot shows what changed since the one before. `notes` draws extensions the same way.
+Each snapshot shows what changed since the one before. Extensions use `notes`, which draws likewise.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _value(value: Any) -> str:
 
 
 def _more(state: NoteCard) -> tuple[Node, ...]:
-    rest = len(state.items) - SHOWN
-    return (Row((T(f"… {rest:,} more", tone="muted"),)),) if rest > 0 else ()
+    left_out = len(state.items) - SHOWN
+    return (Row((T(f"… {left_out:,} more", tone="muted"),)),) if left_out > 0 else ()
 
 
 def notes(state: NoteCard, noun: str, mark: str) -> Node:

@@ -1,7 +1,7 @@
 """A thought of the model: a line with its duration and first sentence, which opens to the text.
 
-Rule: outside a call the card is open at first, and gives way to the cards after it (`folds`) unless
-thoughts are to be shown in full.
+Rule: outside a call the card is open at first, and gives way to the cards after it (`folds`),
+unless thoughts are shown in full.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The part of the fold that handles tool calls (see `fold`).
 
-Rules: a call without its `Call` event, as in imported logs, gets a card from its other events. A
-live delta that cannot be read is ignored.
+Rules
+- A call without its `Call` event, as in imported logs, gets a card from its other events.
+- A live delta that cannot be read is ignored.
 """
 
 from __future__ import annotations
@@ -37,10 +38,7 @@ QUARTERS = 4  # a bar is marked at each, for views that cannot draw it
 
 
 class Calls:
-    """Makes the cards of calls: letters of the arguments, approval, start, progress, result.
-
-    `deltas`: what a delta is of → the method that takes it.
-    """
+    """Makes the cards of calls. `deltas`: what a delta is of → the method that takes it."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
@@ -92,9 +90,8 @@ class Calls:
         self._cards.touch(card)
 
     def end_early(self, event: Delta) -> None:
-        """Take the status of a call that ended; its result follows in call order.
-
-        The delta names the call in `block`.
+        """Take the status of the call `block`, which has ended; its result follows in call
+        order.
         """
         card = self._calls.get(event.block)
         if card is not None and card.open:

@@ -2,7 +2,6 @@
 
 Rules
 - A card keeps fields of events, not the events; only an `Approval` is kept whole.
-- No node, no HTML, no widget.
 - Times are epoch seconds (0: unknown), durations seconds.
 """
 
@@ -36,8 +35,8 @@ SOFT = frozenset(
 class Card:
     """State of one card.
 
-    `kind` names the file in `view.cards` that draws it; `key` is unique within its list; `version`
-    grows with every change; `done`: no later event changes it.
+    `kind` names the file in `view.cards` that draws it. `key` is unique within its list. `version`
+    grows with every change. `done`: no later event changes it.
     """
 
     kind = ""
@@ -82,10 +81,11 @@ class ThinkCard(Card):
 class RespondCard(Card):
     """A text of one block or several (see `agent_nb.events.text`).
 
-    `block_start`: the length of the text before its newest block; `writing`: whether that block is
-    still being written; `typed`: the name of the type of which the text is JSON, "" for other
-    text; `field_order`: the order of that type's fields; `expects_type`: whether the run asked for
-    a type, so that the text may be JSON that is not (yet) valid.
+    - `block_start`: the length of the text before its newest block
+    - `writing`: whether that block is still being written
+    - `typed`: the name of the type of which the text is JSON, "" for other text
+    - `field_order`: the order of that type's fields
+    - `expects_type`: the run asked for a type, so the text may be JSON that is not (yet) valid
     """
 
     kind = "respond"
@@ -110,7 +110,7 @@ class RespondCard(Card):
         self.incomplete, self.done = self.incomplete or self.writing, True
 
 
-class _Reading:
+class _ArgumentReader:
     """The arguments of a call as far as they have been written."""
 
     def __init__(self) -> None:
@@ -176,7 +176,11 @@ class CallCard(Card):
     def known(self) -> dict[str, Any]:
         """The arguments; while they are written or if they were cut off, those that can be read."""
         partial = self.incomplete or self.status in {"writing", "unfinished"}
-        return self.raw.memo(_Reading).read(self.raw) if partial and not self.args else self.args
+        return (
+            self.raw.memo(_ArgumentReader).read(self.raw)
+            if partial and not self.args
+            else self.args
+        )
 
     @property
     def open(self) -> bool:
@@ -201,13 +205,13 @@ class ErrorCard(Card):
 class RetryCard(Card):
     """A request that failed and is made again: one card, however many times.
 
-    - `done`: it succeeded or was given up.
+    - `done`: it succeeded or was given up
     - `failures`: why each request failed, in a few words, and the announced seconds until the next
-      request (0: unknown).
-    - `raw`: the server's last reply.
-    - `since`: when the current wait began (0: the request is on its way); `waited`: the seconds of
-      all waits before.
-    - `tries`: the number of requests, once the card is done.
+      request (0: unknown)
+    - `raw`: the server's last reply
+    - `since`: when the current wait began (0: the request is on its way)
+    - `waited`: the seconds of all waits before
+    - `tries`: the number of requests, once the card is done
     """
 
     kind = "retry"

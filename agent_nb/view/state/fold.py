@@ -1,19 +1,17 @@
 """The one fold: events in, card states out.
 
 Why: the live view, the static page, a reload, a rerun and the view of a foreign run are this fold
-over the same events, so they cannot drift apart.
+over the same events, so they cannot differ.
 
 Rules
-- `apply` is O(1) amortised and never raises on a strange log: events it cannot place become notes.
-- Deltas only bring forward what the stored events say later: a log folded with its deltas or
-  without them ends in equal states.
+- `apply` is O(1) amortised and never raises on a strange log: events without a card become notes.
+- Deltas only bring forward what the stored events say later: a log folded with or without its
+  deltas ends in equal states.
 - Times come from the events, never from a clock.
-- Every change of a card raises its `version` and that of the cards around it, so that a redraw
-  touches only what changed.
-- Each part of the fold (`Calls`, `TextCards`, …) makes the cards of its kind; all parts of a view
-  share one `CardList`. This file finds the view of an event's span, and holds what the header and
-  the footer show.
-- No node, no HTML, no widget.
+- Every change of a card raises its `version` and that of the cards around it: a redraw touches only
+  what changed.
+- All parts of a view's fold (`Calls`, `TextCards`, …) share one `CardList`.
+- A state has no node, no HTML, no widget.
 """
 
 from __future__ import annotations
@@ -59,10 +57,11 @@ class Span(NamedTuple):
 class RunView:
     """The state of a run as people see it: `cards`, and what the header and the footer show.
 
-    It is folded from events and draws nothing; a `LiveView` is the display of one.
+    - `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov"
+    - `recorded`: its times are past
+    - `span`: its position, if it shows a span of another view
 
-    `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov";
-    `recorded`: its times are past; `span`: its position, if it shows a span of another view.
+    A `LiveView` is the display of one.
     """
 
     def __init__(
@@ -204,10 +203,7 @@ class RunView:
     # --- one event of this view
 
     def count(self, event: Event) -> None:
-        """Note the time of an event of this view or of a span inside it, and count it if stored.
-
-        Such an event may show that a failed request has an outcome (`Retries.settle`).
-        """
+        """Note the time of an event of this view or of a span inside it, and count it if stored."""
         self._retries.settle(event)
         if type(event) is not e.Delta:
             self._list.events += 1

@@ -1,11 +1,11 @@
 """One JSON object while it arrives: its members so far, with the beginning of an unfinished string.
 
-Why: the arguments of a call arrive in pieces, and people read them while they are written. A parser
-of whole texts would read all of them again with every piece.
+Why: people read the arguments of a call while they are written. A parser of whole texts would read
+all of them again with every piece.
 
 Rules
-- `value` does not depend on how the text is cut into chunks: half an escape, or the first half of a
-  surrogate pair, waits for the rest. A half that stays alone becomes U+FFFD.
+- `value` does not depend on the chunking: half an escape, or the first half of a surrogate pair,
+  waits for the rest. A half that stays alone becomes U+FFFD.
 - A string appears with its first character; a number, `true`, `false` and `null` only once they
   have ended (1 may become 12). Of duplicate keys the last counts.
 - Raw control characters in strings are accepted, since small models write them; all else is strict.

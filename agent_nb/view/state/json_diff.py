@@ -1,15 +1,11 @@
 """The changes from one JSON value to the next, for snapshots and checkpoints of a foreign state.
 
-Why: a state is large and its changes are few; showing both states would leave the comparison to the
-reader.
-
 Rules
 - A change is a path with the values before and after; `MISSING` means no value.
 - The common beginning and end of two lists are skipped, so that an item inserted or appended is one
   change.
-- Functions are pure and raise nothing: values too deep to compare count as changed.
-
-This file imports nothing of ours.
+- Nothing raises: values too deep to compare count as changed.
+- This file imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rules
 - A map has one card. The plan makes it, live counts move it, the counts at the end close it.
-- Values may come from a record of unknown origin: a payload that is not a valid plan or count is
-  shown like any other state, and live counts that cannot be read are ignored.
+- A payload that is not a valid plan or count, as in a record of unknown origin, is shown like any
+  other state. Live counts that cannot be read are ignored.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Estimate(msgspec.Struct, frozen=True):
 class MapPlan(msgspec.Struct, frozen=True):
     """What a map is about to do.
 
-    `known`: rows answered already; `where`: the cluster on which the others run, in words; `rpm`:
-    requests a minute. A field with a `name` is stored in records under that name.
+    `known`: rows answered already. `where`: the cluster on which the others run, in words. `rpm`:
+    requests a minute. A field with a `name` has that name in records.
     """
 
     rows: Count
@@ -69,8 +69,8 @@ class Line(msgspec.Struct, frozen=True):
 class MapCounts(msgspec.Struct, frozen=True):
     """A map at one moment, read from what `rows.map.tally.Snapshot` writes.
 
-    `known`: rows answered before this map; `left`: seconds; `rate`: rows a second; `cost` and
-    `forecast`: dollars; `last`: the latest rows; `sample`: at the end, some rows.
+    `known`: rows answered before this map. `left`: seconds. `rate`: rows a second. `cost` and
+    `forecast`: dollars. `last`: the latest rows. `sample`: at the end, some rows.
     """
 
     total: Count
@@ -144,7 +144,7 @@ class Maps:
 
     def delta(self, event: Delta) -> None:
         """Take the counts of a map that runs."""
-        counts = _decoded(event.text) if len(event.text) <= LONGEST else None
+        counts = _decode_counts(event.text) if len(event.text) <= LONGEST else None
         if counts is None or (self.card is not None and self.card.done):
             return
         card = self._open(counts.total)
@@ -190,7 +190,7 @@ def _read(payload: Any, kind: Any) -> Any:
         return None
 
 
-def _decoded(text: str) -> MapCounts | None:
+def _decode_counts(text: str) -> MapCounts | None:
     try:
         return msgspec.json.decode(text, type=MapCounts)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):

@@ -1,7 +1,8 @@
 """The part of the fold that handles states, extensions and unknown events (see `fold`).
 
-Rules: consecutive events of one kind are one card. Opaque blocks, which a later request only sends
-back to their provider, are not shown.
+Rules
+- Consecutive events of one kind are one card.
+- Opaque blocks, which a later request only sends back to their provider, are not shown.
 """
 
 from __future__ import annotations

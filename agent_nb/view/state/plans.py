@@ -1,14 +1,14 @@
 """The part of the fold that handles trees and graphs of thought (seed 002 § 4.2).
 
-Why one card a plan: expansions, scores and backtracks belong together; a list of notes would not
-show which branch was taken and which was given up.
+Why one card a plan: a list of notes would not show which branch was taken and which was given up.
 
 Rules
-- A tree has a path: the root and the candidates chosen so far. Candidates hang below the end of the
-  path; an evaluation scores the newest ones and extends the path; a backtrack to depth k keeps k
-  chosen ones (the root has depth 0) and marks the others as given up.
+- A tree has a path: the root and the candidates chosen so far. Candidates hang below its end.
+- An evaluation scores the newest candidates and extends the path.
+- A backtrack to depth k keeps k chosen ones (the root has depth 0) and marks the others as given
+  up.
 - A graph has nodes by id. If an expansion says only how many nodes it adds, nodes that no plan
-  named are put there in order of appearance, below the latest expansion first.
+  named hang there in order of appearance, below the latest expansion first.
 - Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
 - A score that is not a number counts as unknown; an index out of range becomes a remark.
 """
@@ -51,8 +51,8 @@ class Thought:
 class PlanCard(Card):
     """A tree or a graph of thought.
 
-    `remarks`: sentences that belong to no branch; `counts`: the numbers of nodes and of edges that
-    a graph announced, edges of its expansions included; `expanded`: the number of expansions.
+    `remarks`: sentences that belong to no branch. `counts`: the numbers of nodes and of edges that
+    a graph announced, edges of its expansions included. `expanded`: the number of expansions.
     """
 
     kind = "plan"
@@ -131,7 +131,7 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     index = read_number(payload.get("chosen"))
     if not scores and index is None:
         return False
-    group = _candidates(card, len(scores))
+    group = _find_candidates(card, len(scores))
     for thought, score in zip(group, scores, strict=False):
         thought.score = score
     chosen = (
@@ -152,7 +152,7 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     return True
 
 
-def _candidates(card: PlanCard, count: int) -> list[Thought]:
+def _find_candidates(card: PlanCard, count: int) -> list[Thought]:
     """Return the candidates that `count` scores belong to.
 
     They are the unscored ones, else the last children of the path's end, else new ones.
@@ -200,7 +200,7 @@ def _plan_graph(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
-    node = _node(card, payload)
+    node = _find_node(card, payload)
     if node is None:
         return False
     node.status, node.started, node.note = "running", ts, ""
@@ -209,15 +209,15 @@ def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
 
 
 def _complete(card: PlanCard, payload: Obj, ts: float) -> bool:
-    return _over(card, payload, ts, "ok", "result_summary")
+    return _end_node(card, payload, ts, "ok", "result_summary")
 
 
 def _failed(card: PlanCard, payload: Obj, ts: float) -> bool:
-    return _over(card, payload, ts, "error", "error")
+    return _end_node(card, payload, ts, "error", "error")
 
 
-def _over(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field: str) -> bool:
-    node = _node(card, payload)
+def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field: str) -> bool:
+    node = _find_node(card, payload)
     if node is None:
         return False
     node.status = status
@@ -228,7 +228,7 @@ def _over(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field:
 
 def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
     """Add nodes below a node: by name, or only their number."""
-    node = _node(card, payload)
+    node = _find_node(card, payload)
     if node is None:
         return False
     added = payload.get("nodes_added")
@@ -245,7 +245,7 @@ def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
     return True
 
 
-def _node(card: PlanCard, payload: Obj) -> Thought | None:
+def _find_node(card: PlanCard, payload: Obj) -> Thought | None:
     """Return the node that a payload names, or None if it names none.
 
     A node that no plan named is put below the latest expansion that has room, else below the root.

@@ -1,7 +1,7 @@
 """The part of the fold that handles failed requests which are made again (see `fold`).
 
-Why: a provider under load refuses several times in a row. The log has an event for each refusal;
-the reader needs one row that counts down.
+Why: a provider under load refuses several times in a row, with an event each; the reader needs one
+row that counts down.
 
 Rules
 - The failures of one request are one card, from the first failure to its outcome.

@@ -1,10 +1,9 @@
 """Two growing texts: `Text` keeps everything, `Output` keeps a head and a tail.
 
-Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not
-fill the memory of the view (the log has the whole output).
+Why: a tool that prints 100 MB must not fill the memory of the view (the log has the whole output).
 
 Rules
-- Appending is O(1) amortised.
+- Appending is O(1) amortised: a stream may have 100,000 small pieces.
 - Two texts are equal if they read the same, however they were appended.
 """
 
@@ -51,17 +50,14 @@ class Text:
         return self._pieces[0] if self._pieces else ""
 
     def memo(self, make: Callable[[], T]) -> T:
-        """Return what `make` returned on the first call.
-
-        A renderer keeps here what it has rendered of this text.
-        """
+        """Return what `make` returned on the first call, such as what was drawn of the text."""
         if self._memo is None:
             self._memo = make()
         memo: T = self._memo
         return memo
 
     def head(self, limit: int) -> str:
-        """Return the first code points of the text, `limit` at most, without joining all of it.
+        """Return the first `limit` code points without joining the whole text.
 
         Cards of other packages may call it.
         """

@@ -1,12 +1,12 @@
 """The part of the fold that handles the model's texts (see `fold`).
 
-Why: a text arrives in blocks, with thoughts and notes in between. Blocks may split a sentence, or a
-list marker from its words, which must not become two pieces of markdown.
+Why: a text arrives in blocks that may split a sentence, or a list marker from its words. These must
+not become two pieces of markdown.
 
 Rules
 - A text is one card, whatever the number of its blocks (see `agent_nb.events.text`); thoughts
   between its blocks are shown after it.
-- A text becomes two cards only where a thought comes between two paragraphs; the thought is shown
+- Only where a thought comes between two paragraphs, a text becomes two cards with the thought
   between them.
 """
 
@@ -47,10 +47,9 @@ class TextCards:
         self.expects_type, self.field_order = "output" in settings, read_field_order(settings)
 
     def note_event(self, event: Event) -> None:
-        """Take note of any event; call this before `delta`, `respond` or `reply` takes it.
+        """Note how an event continues the texts; finish the newest card if its text is complete.
 
-        Finds out how the event continues the texts, and marks the newest card as done if the event
-        shows that its text is complete.
+        Call this before `delta`, `respond` or `reply` takes the event.
         """
         self._step = self._blocks.add(event)
         if self.answer is not None and self._blocks.over:
@@ -61,7 +60,7 @@ class TextCards:
             card.done = True
             self._cards.touch(card)
 
-    def _text(self, event: Delta | Respond) -> RespondCard:
+    def _find_card(self, event: Delta | Respond) -> RespondCard:
         """Return the card that a block belongs to, ready to take the block."""
         alias, last = f"respond:{event.block}", self.answer
         if self._step == "same" and isinstance(card := self._cards.find(alias), RespondCard):
@@ -78,7 +77,7 @@ class TextCards:
         ):
             last = self._new_text(begins=self._step == "begin")
         elif self._step == "instead":
-            self._blank()
+            self._empty_cards()
         elif last.done:
             last.text = Text(str(last.text))  # the text's stream is closed; a copy gets a new one
         last.block_start, last.writing, last.done = len(last.text), True, False
@@ -94,7 +93,7 @@ class TextCards:
         self._cards.add(self.answer)
         return self.answer
 
-    def _blank(self) -> None:
+    def _empty_cards(self) -> None:
         """Empty the cards of the newest text, which is repeated from its beginning."""
         for card in self._pieces:
             card.text = Text()
@@ -102,13 +101,13 @@ class TextCards:
 
     def delta(self, event: Delta) -> None:
         """Append a piece of a text."""
-        card = self._text(event)
+        card = self._find_card(event)
         card.text.append(event.text)
         self._cards.touch(card)
 
     def respond(self, event: Respond) -> None:
         """Take a whole text block, whose deltas may be in the card already."""
-        card, text = self._text(event), event.content
+        card, text = self._find_card(event), event.content
         if name := read_answer_type(event):
             card.typed, card.text, card.block_start = name, Text(text), 0
         elif len(card.text) == card.block_start:
@@ -139,8 +138,9 @@ class TextCards:
         self.respond(Respond(content=reply))
 
     def _shows(self, reply: str) -> bool:
-        """Return whether a reply, without its white space, is shown: as one text, as several texts
-        in a row, or as the last block of a text.
+        """Return whether a reply, without its white space, is shown already.
+
+        It may be one text, several texts in a row, or the last block of a text.
         """
         shown, edges = "", {0}  # where texts and their last blocks begin and end in `shown`
         for card in self._cards.cards:

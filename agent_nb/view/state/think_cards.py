@@ -1,6 +1,8 @@
 """The part of the fold that handles the model's thoughts (see `fold`).
 
-Rules: a block is one card. A thought starts at its first delta, or without one at the event before.
+Rules
+- A block is one card.
+- A thought starts at its first delta, or without one at the event before.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ class ThinkCards:
 
     def delta(self, event: Delta) -> None:
         """Append a piece of a thought."""
-        card = self._card(event)
+        card = self._find_card(event)
         card.started = card.started or event.ts
         card.text.append(event.text)
         self._cards.touch(card)
@@ -26,10 +28,10 @@ class ThinkCards:
     def think(self, event: Think, log_start: float, previous: float) -> None:
         """Take a whole thought.
 
-        It began at its first recorded delta, whose time counts from `log_start`, or without one at
-        `previous`, the time of the event before. Both are epoch seconds.
+        The times of its deltas count from `log_start`; `previous` is the time of the event before.
+        Both are epoch seconds.
         """
-        card = self._card(event)
+        card = self._find_card(event)
         if str(card.text) != event.content:
             card.text = Text(event.content)
         card.attributes = dict(event.attributes or {})
@@ -46,7 +48,7 @@ class ThinkCards:
                 card.cut_off(now)
                 self._cards.touch(card)
 
-    def _card(self, event: Delta | Think) -> ThinkCard:
+    def _find_card(self, event: Delta | Think) -> ThinkCard:
         """Return the open card of a thought, or a new one."""
         alias = f"think:{event.block}"
         card = self._cards.find(alias) if event.block else None
