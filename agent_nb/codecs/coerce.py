@@ -52,6 +52,11 @@ DICT_HINT = (
     ' {"type": "respond", "content": "…"} (canonical)'
     ' or {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "…"} (ag-ui).'
 )
+#: The fields of an SSE client's events, beside `data`: the event's name, its id, and one more.
+SSE_FIELDS = (
+    ("event", "id", "retry"),  # httpx-sse, sseclient, aiosseclient, sse-starlette
+    ("type", "last_event_id", "origin"),  # requests-sse, aiohttp-sse-client
+)
 READABLE = (
     "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
 )
@@ -142,10 +147,11 @@ def piece_of(item: Any) -> Piece:
         return item.encode("utf-8", "replace")
     if isinstance(item, bytes | bytearray | memoryview):
         return bytes(item)
-    if isinstance(getattr(item, "data", None), str) and isinstance(
-        getattr(item, "event", None), str | None
-    ):
-        return _draw_frame(item)
+    if isinstance(getattr(item, "data", None), str):
+        for fields in SSE_FIELDS:
+            if all(hasattr(item, field) for field in fields):
+                event, number, _ = (getattr(item, field) for field in fields)
+                return _draw_frame(item.data, event, number)
     obj = _to_object(item)
     if not isinstance(obj, Mapping):
         hint = f"{suggest_adapter(type(item))} Known: {READABLE}.".lstrip()
@@ -171,9 +177,8 @@ def suggest_adapter(kind: type | None) -> str:
     return f"If there is an AG-UI adapter for {package} (docs.ag-ui.com lists them), watch the events that it gives; they are read as they are."
 
 
-def _draw_frame(item: Any) -> bytes:
-    """Return the SSE event of a client library (attributes `event`, `data`, `id`) as a frame."""
-    event, number = getattr(item, "event", None), getattr(item, "id", None)
+def _draw_frame(text: str, event: Any, number: Any) -> bytes:
+    """Return an SSE event as a frame; a name or an id that no frame can hold is left out."""
     head = (
         f"id: {number}\n"
         if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number)
@@ -181,10 +186,10 @@ def _draw_frame(item: Any) -> bytes:
     )
     kind = (
         f"event: {event}\n"
-        if event and event != "message" and not re.search(r"[\r\n]", event)
+        if isinstance(event, str) and event not in ("", "message") and not re.search(r"[\r\n]", event)
         else ""
     )
-    data = "".join(f"data: {line}\n" for line in item.data.split("\n"))
+    data = "".join(f"data: {line}\n" for line in text.split("\n"))
     return f"{head}{kind}{data}\n".encode("utf-8", "replace")
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import threading
 import tracemalloc
-import types
 
 import pytest
 
@@ -16,6 +15,7 @@ from agent_nb.codecs.convert import convert, convert_files, decode, encode, logs
 from agent_nb.codecs.losses import Losses
 from agent_nb.errors import UsageError, WireError
 from agent_nb.events.log import EventLog
+from agent_nb.wire.sse import Frame
 
 LINES = [
     '{"type":"user","content":"hi","timestamp":1.5}',
@@ -279,7 +279,7 @@ def test_the_command_keeps_standard_output_open(tmp_path, capsys):
 
 def test_decode_takes_the_items_that_watch_takes():
     stream = [
-        types.SimpleNamespace(event="message", data='{"type": "thought", "content": "Look."}'),
+        Frame(event="message", data='{"type": "thought", "content": "Look."}'),
         "data: " + json.dumps({"type": "stream", "content": "One."}) + "\n\n",
         {"type": "final"},
     ]

@@ -2,6 +2,8 @@
 reads.
 """
 
+import json
+
 import pytest
 from helpers.streams import ndjson, stored
 
@@ -77,6 +79,34 @@ def test_a_subtask_belongs_to_the_run_of_its_parent(read):
         ("node", "t2"),
         ("end", ""),
     ]
+
+
+def test_memory_does_not_grow_with_tasks_that_are_over(tool):
+    decoder = tool("looopy").codec.decoder()
+    found = []
+
+    def feed(kind, task, **more):
+        line = {"kind": kind, "taskId": task, "contextId": "c", **more}
+        found.extend(decoder.feed(json.dumps(line).encode() + b"\n"))
+
+    for number in range(1500):
+        task = f"t{number}"
+        feed("task-created", task)
+        feed("subtask-created", task, subtaskId=f"in-{number}", agentId="writer")
+        feed("task-complete", task)
+    reader = decoder._reader
+    tables = (reader._runs, reader._subtasks, reader._agent_names, reader._run_ids, reader._spans)
+    assert max(map(len, tables)) <= 1024
+    del found[:]
+    feed("content-delta", "in-1499", delta="late", index=0)
+    feed("task-created", "t1498")
+    assert {e.run for e in found} == {"t1499#2", "t1498#2"}
+
+
+def test_the_writer_forgets_the_numbers_of_runs_that_are_over(tool):
+    codec = tool("looopy")
+    codec.write([ev.RunStart(run="a"), ev.End(run="a"), ev.RunStart(run="b")])
+    assert list(codec.encoder._writer._ids) == ["b"]
 
 
 def test_each_sub_agent_counts_its_deltas_and_its_prompt_is_told(tool):

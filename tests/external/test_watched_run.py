@@ -8,6 +8,7 @@ import json
 import os
 import re
 import threading
+import types as kinds
 from collections import OrderedDict
 from contextlib import aclosing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -127,7 +128,14 @@ class ServerSentEvent:
     """As the SSE clients of httpx and of requests hand them out."""
 
     def __init__(self, data, event="message", number=""):
-        self.data, self.event, self.id = data, event, number
+        self.data, self.event, self.id, self.retry = data, event, number, None
+
+
+class MessageEvent:
+    """As requests-sse and aiohttp-sse-client hand them out."""
+
+    def __init__(self, data, event, number):
+        self.data, self.type, self.last_event_id, self.origin = data, event, number, "http://x"
 
 
 def test_a_path(file):
@@ -181,14 +189,18 @@ def test_sse_lines_that_begin_with_an_event_name():
     assert follow(stream(frames.split("\n"))).run.answer == "Hi"
 
 
-def test_events_of_an_sse_client():
-    events = [
-        ServerSentEvent(
-            json.dumps({"contextId": "c", "taskId": "t", "delta": "Hi"}), "content-delta", "c-1"
-        )
-    ]
-    found = follow(stream(events))
+@pytest.mark.parametrize("kind", [ServerSentEvent, MessageEvent])
+def test_events_of_an_sse_client(kind):
+    delta = json.dumps({"contextId": "c", "taskId": "t", "delta": "Hi"})
+    found = follow(stream([kind(delta, "content-delta", "c-1")]))
     assert (found.codec, found.run.answer) == ("looopy", "Hi")
+
+
+@pytest.mark.parametrize("more", [{}, {"event": "message"}, {"type": "x", "id": "1"}])
+def test_another_object_with_data_is_no_sse_event_and_is_named(more):
+    item = kinds.SimpleNamespace(data='{"type": "thought", "content": "x"}', **more)
+    with pytest.raises(UsageError, match="A SimpleNamespace cannot be read as an event"):
+        piece_of(item)
 
 
 @pytest.mark.parametrize("kind", [Chunk, Plain, Struct], ids=["pydantic", "dataclass", "msgspec"])

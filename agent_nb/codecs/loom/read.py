@@ -3,9 +3,12 @@
 Rules
 - Sessions may interleave.
 - Beyond `_REMEMBERED` sessions, the oldest ended ones are forgotten.
+- Of the newest `_COUNTED` forgotten ones the number of runs is kept, so that no run id repeats.
 """
 
 from __future__ import annotations
+
+from collections import OrderedDict
 
 from ...events import Event
 from ..foreign_values import text_of
@@ -17,6 +20,7 @@ from .order import FrameOrder
 from .session import Session
 
 _REMEMBERED = 256  # sessions
+_COUNTED = 4096  # forgotten sessions
 #: Fields of the reply that stand next to it if one object holds the whole run.
 _REPLY_FIELDS = ("stop_reason", "reasoning_content", "usage", "total_usage")
 
@@ -27,7 +31,8 @@ class LoomReader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._sessions: dict[str, tuple[FrameOrder, Session]] = {}
-        self._run_counts: dict[str, int] = {}  # forgotten session -> how many runs it had
+        # forgotten session -> how many runs it had
+        self._run_counts: OrderedDict[str, int] = OrderedDict()
         self._newest = ""  # the session of the newest frame
 
     def read(self, item: Item) -> list[Event]:
@@ -67,7 +72,7 @@ class LoomReader:
         return self._sessions[key]
 
     def _forget_sessions(self) -> None:
-        """Forget the oldest ended sessions, except their number of runs, which later ids need."""
+        """Forget the oldest ended sessions, but not yet their number of runs, which ids need."""
         if len(self._sessions) < _REMEMBERED:
             return
         ended = [
@@ -77,6 +82,8 @@ class LoomReader:
         ]
         for key in ended[: len(self._sessions) - _REMEMBERED // 2]:
             self._run_counts[key] = self._sessions.pop(key)[1].runs
+            if len(self._run_counts) > _COUNTED:
+                self._run_counts.popitem(last=False)
 
     def close(self) -> list[Event]:
         """Return the events of all waiting frames, and close every session."""

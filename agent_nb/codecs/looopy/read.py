@@ -5,9 +5,13 @@ Rules
   their path; `tool:name` in a path stands for no task.
 - A sub-agent's span is the id of the open call that runs it (`ToolEvents.caller`), if one does.
 - The end of a call ends the sub-agents that it runs.
+- Of the ended runs the newest `_REMEMBERED` are known: a late event of a subtask finds its run, and
+  a task that begins again gets another run id.
 """
 
 from __future__ import annotations
+
+from collections import OrderedDict
 
 from ...events import Event, Result
 from ..foreign_values import object_of, run_id, text_of
@@ -16,6 +20,8 @@ from ..losses import Losses
 from ..run_builder import UniqueSpans
 from .lines import NAME, Obj
 from .task import Task
+
+_REMEMBERED = 1024  # ended runs
 
 
 class LooopyReader:
@@ -28,6 +34,7 @@ class LooopyReader:
     def __init__(self, _losses: Losses) -> None:
         self._tasks: dict[tuple[str, str], Task] = {}  # by run and key
         self._runs: dict[str, int] = {}  # how often each run has begun
+        self._ended: OrderedDict[str, None] = OrderedDict()  # runs of these, the newest last
         self._run_ids: dict[str, str] = {}  # our id of each run that is open
         self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, its parent's key
         self._agent_names: dict[str, str] = {}  # subtask -> its agent, from `subtask-created`
@@ -111,6 +118,7 @@ class LooopyReader:
     def _run_id(self, task: str, obj: Obj) -> str:
         """Return the id of a task's current run; after its end a task may begin another run."""
         if task not in self._run_ids:
+            self._ended.pop(task, None)
             count = self._runs[task] = self._runs.get(task, 0) + 1
             base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
             self._run_ids[task] = base if count == 1 or not task else f"{base}#{count}"
@@ -121,7 +129,17 @@ class LooopyReader:
         if not key:
             self._run_ids.pop(run, None)
             self._spans.pop(run, None)
+            self._ended[run] = None
+            if len(self._ended) > _REMEMBERED:
+                self._forget(self._ended.popitem(last=False)[0])
         return self._tasks.pop((run, key))
+
+    def _forget(self, run: str) -> None:
+        """Forget an ended run and its subtasks."""
+        del self._runs[run]
+        for subtask in [t for t, (outer, _) in self._subtasks.items() if outer == run]:
+            del self._subtasks[subtask]
+            self._agent_names.pop(subtask, None)
 
     def _close_subtasks(self, run: str, call: str = "") -> list[Event]:
         """Close the subtasks of a run that ends, or of a `call` of it that ends."""

@@ -33,10 +33,12 @@ class LooopyWriter:
             run = self._runs[event.run] = RunWriter(
                 self._losses, event.run, self._options.conversation
             )
-        objects = run.write(event)
+        items = [self._item(obj) for obj in run.write(event)]
         if type(event) is End and not event.span:
             del self._runs[event.run]
-        return [self._item(obj) for obj in objects]
+            if not self._options.conversation:
+                self._ids.pop(event.run, None)
+        return items
 
     def close(self) -> list[Item]:
         """Return the `content-complete` of each text whose turn has not ended."""

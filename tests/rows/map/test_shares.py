@@ -56,11 +56,20 @@ def test_workers_that_stay_keep_their_order_and_changes_are_counted():
 def test_a_worker_in_place_of_a_lost_one_waits_until_requests_are_old():
     made = shares(4, 60, workers="ab")
     made.update("ac", 10.0)
-    assert table(made) == {"a": (2, 30), "c": (2, 0)}
+    assert table(made) == {"a": (4, 30), "c": (0, 0)}
     made.update("ac", 10.0 + WINDOW - 0.1)
     assert made["c"].rpm == 0
     made.update("ac", 10.0 + WINDOW)
-    assert made["c"].rpm == 30
+    assert table(made) == {"a": (2, 30), "c": (2, 30)}
+
+
+def test_no_worker_gets_more_rows_than_its_share():
+    made = shares(4, 60, workers="a")
+    assert [made.take() for _ in range(4)] == ["a"] * 4
+    made.update("ab", 1.0)
+    made.update("ab", 1.0 + WINDOW)
+    made.give_back("a")
+    assert [made.take() for _ in range(3)] == ["b", "b", ""]
 
 
 @given(

@@ -3,8 +3,9 @@
 Why: a limit counts over the whole map, and workers do not know of each other.
 
 Rules
-- Shares are even; the first workers get the remainder. A worker whose share is 0 gets no rows. The
-  next row goes to the worker with most free places for rows.
+- Shares are even; the first workers get the remainder. Rows are split over the workers that may
+  send requests now. The next row goes to the worker with most free places, and waits if there is
+  none.
 - A reduced share of requests per minute becomes free for another worker only after `WINDOW`
   seconds, because the first worker may have used it just before. So a worker that replaces a lost
   one waits, and the sum of the shares never exceeds the limit.
@@ -45,10 +46,8 @@ class Shares:
 
     def take(self) -> str:
         """Return the worker for the next row and count that row; "" if none may ask now."""
-        usable = (
-            n for n, share in self._now.items() if share.rows and (share.rpm or not self._rpm)
-        )
-        name = max(usable, key=lambda n: self._now[n].rows - self._load[n], default="")
+        free = {name: share.rows - self._load[name] for name, share in self._now.items()}
+        name = max((n for n in free if free[n] > 0), key=free.__getitem__, default="")
         self._load[name] += bool(name)
         return name
 
@@ -64,8 +63,9 @@ class Shares:
             *(n for n in present if n not in self._now),
         ]
         rates = self._grant_rates(names, _split(self._rpm, len(names)), now)
-        rows = _split(self._rows, len(names))
-        fresh = {name: Share(*each) for name, *each in zip(names, rows, rates, strict=True)}
+        asking = [name for name, rpm in zip(names, rates, strict=True) if rpm or not self._rpm]
+        rows = dict(zip(asking, _split(self._rows, len(asking)), strict=True))
+        fresh = {n: Share(rows.get(n, 0), rpm) for n, rpm in zip(names, rates, strict=True)}
         if fresh == self._now:
             return
         for name, share in self._now.items():
