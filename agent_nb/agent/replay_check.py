@@ -47,6 +47,8 @@ from .tape import Tape
 AGENT_PARTS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
 CODE = ("code", "source")
 TOOL_PARTS = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
+# the name, among the masked differences, of what an ordinary replay overlooks
+WITHOUT_PLACE = "recorded without its place"
 # how much is compared, the most first
 LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
@@ -155,7 +157,11 @@ class ReplayCheck:
     ) -> bool:
         sides = self._find_sides()
         if sides is None:
-            return normalize_value(recorded) == normalize_value(content)
+            same = normalize_value(recorded) == normalize_value(content)
+            if same and recorded != content:
+                pair = (WITHOUT_PLACE, str(recorded), str(content))
+                self._masked.append(masks.shorten_pair(pair))
+            return same
         verdict = self._compare_results(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
             code_measures = self._measures(tool, result)

@@ -16,11 +16,13 @@ from .terminal import print_complaint, print_lines, show_json, write_output
 # the columns of `events` in a terminal: few enough for its width
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
 # the default format of a table, by the suffix of its file
-FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
+FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "xlsx"}
 
 
 def print_events(arguments: Arguments) -> int:
-    """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
+    """print the events of the newest run of each cell, as a table, CSV, JSON, Parquet or, in
+    a file .xlsx, a spreadsheet
+    """
     from ..notebook import read_runs
     from ..rows import Runs
     from . import tables

@@ -1,10 +1,11 @@
-"""Formats runs as a table, for the command `events`: text for a terminal, CSV, JSON or Parquet.
+"""Formats runs as a table, for the command `events`: text, CSV, JSON, Parquet or a spreadsheet.
 
 Rule: only the text table is shortened, to fit a terminal; the other formats keep every value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,20 @@ from ..errors import UsageError
 from ..rows import Runs
 from ..view import show_output
 from ..wire import fit_text
+from .terminal import write_checked
 
 if TYPE_CHECKING:
     from ..events import EventFrame
 
 
 WIDEST = 60  # characters of a cell in a text table; a longer text is cut
+
+
+# forms that are bytes: their name, the library that they need, and what writes them
+_FILES: dict[str, tuple[str, str, Callable[[EventFrame, Path], Any]]] = {
+    "parquet": ("Parquet", "pyarrow", lambda table, path: table.to_parquet(path)),
+    "xlsx": ("A spreadsheet", "openpyxl", lambda table, path: table.to_excel(path, index=False)),
+}
 
 
 def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
@@ -55,18 +64,20 @@ def _cell_text(value: Any) -> str:
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
-    """Return a frame as text (`form`: csv, json or table), or write it to `path` (parquet).
+    """Return a frame as text (`form`: csv, json or table), or write it to `path` (parquet, xlsx).
 
-    Raises UsageError if Parquet has no file to go into or pyarrow is missing.
+    Raises UsageError if a file in that form has no path or cannot be written, or its library is
+    missing.
     """
-    if form == "parquet":
+    if form in _FILES:
+        what, library, write = _FILES[form]
         if path is None:
-            raise UsageError("Parquet goes into a file: -o FILE.parquet")
+            raise UsageError(f"{what} goes into a file: -o FILE.{form}")
         try:
-            table.to_parquet(path)
+            write_checked(lambda: write(table, path), path)
         except ImportError:
             raise UsageError(
-                "Parquet needs pyarrow. Install it with: pip install pyarrow"
+                f"{what} needs {library}. Install it with: pip install {library}"
             ) from None
         return ""
     if form == "csv":

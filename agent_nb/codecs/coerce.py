@@ -186,7 +186,9 @@ def _draw_frame(text: str, event: Any, number: Any) -> bytes:
     )
     kind = (
         f"event: {event}\n"
-        if isinstance(event, str) and event not in ("", "message") and not re.search(r"[\r\n]", event)
+        if isinstance(event, str)
+        and event not in ("", "message")
+        and not re.search(r"[\r\n]", event)
         else ""
     )
     data = "".join(f"data: {line}\n" for line in text.split("\n"))

@@ -318,6 +318,43 @@ def test_a_line_that_a_shell_prints_is_the_same(what):
     assert not compare_results(*IN_A_SHELL[what], RECORDED, NOW).same
 
 
+@pytest.mark.parametrize("case", SAME)
+def test_each_difference_that_does_not_count_is_listed_once(case):
+    old, new = SAME[case]
+    listed = compare_results(old, new, RECORDED, NOW).masked
+    equal = old == new or not isinstance(old, str)
+    assert equal or listed
+    assert len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "listed"),
+    [
+        ("\x1b[31mred\x1b[0m", "red", [("colour", "\x1b[31m", ""), ("colour", "\x1b[0m", "")]),
+        ("a  \nb", "a\nb", [("blanks", "  ", "")]),
+        ("a\n", "a", [("blanks", "\n", "")]),
+        ("1 %\r2 %\nend", "2 %\nend", [("overwritten text", "1 %\r2 %", "")]),
+        ("{'a', 'b'}", "{'b', 'a'}", [("order of a set", "", "{'b', 'a'}")]),
+        (
+            TRACE.format('  File "/x/lib.py", line 3, in f\n    g()\n', "", "a"),
+            TRACE.format("", "", "a"),
+            [("traceback", 'File "/x/lib.py", line 3, in f\n    g()\n', "")],
+        ),
+        (["at 21:33:46"] * 2, ["at 06:01:03"] * 2, [("clock", "21:33:46", "06:01:03")]),
+    ],
+)
+def test_what_changed_the_comparison_is_listed(old, new, listed):
+    assert compare_results(old, new, RECORDED, NOW) == Verdict(True, tuple(listed))
+
+
+def test_a_long_masked_text_is_listed_from_where_it_differs():
+    old, new = (f"{'x' * 5000}{end}{'y' * 5000}" for end in "ab")
+    rule = Rule("x+.y+")
+    ((_, one, other),) = compare_results(old, new, RECORDED, NOW, rules=[rule]).masked
+    assert (one[:25], other[:25]) == (f"…{'x' * 20}ayyy", f"…{'x' * 20}byyy")
+    assert max(len(one), len(other)) <= 202
+
+
 def test_what_was_masked_is_listed_in_pairs():
     verdict = compare_results("a 21:33:46 <A at 0x1>", "a 06:01:03 <A at 0x1>", RECORDED, NOW)
     assert verdict.masked == (("clock", "21:33:46", "06:01:03"),)

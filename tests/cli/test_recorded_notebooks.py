@@ -454,6 +454,18 @@ class TestReading:
         )
         assert list(pd.read_parquet(tmp_path / "e.parquet")["name"]) == ["python"]
 
+    @pytest.mark.extra
+    def test_events_as_a_spreadsheet_hold_no_formula(self, notebook, tmp_path, capsys):
+        openpyxl = pytest.importorskip("openpyxl")
+        text = notebook.read_text(encoding="utf-8").replace("It is 42.", "=1+1 is 42.")
+        notebook.write_text(text, encoding="utf-8")
+        assert main(["events", str(notebook), "-o", str(tmp_path / "e.xlsx")]) == 0
+        cells = [c for row in openpyxl.load_workbook(tmp_path / "e.xlsx").active for c in row]
+        assert not [cell.coordinate for cell in cells if cell.data_type == "f"]
+        assert "'=1+1 is 42." in {cell.value for cell in cells}
+        assert main(["events", str(notebook), "-o", str(tmp_path / "no" / "e.xlsx")]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+
     def test_events_of_chosen_columns(self, notebook, capsys):
         assert main(["events", str(notebook), "--columns", "type,text"]) == 0
         assert "It is 42." in capsys.readouterr().out

@@ -103,7 +103,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_variables_cells_and_files_are_offered_in_the_prompt(offered, loaded, folder, monkeypatch):
     loaded.run_cell("import re, reprlib\nreviews = 1\nrows = 2")
-    monkeypatch.setattr(names, "ran_cells_of", lambda shell: [RanCell(count=3), RanCell(count=7)])
+    monkeypatch.setattr(names, "readable_cells", lambda *_: [RanCell(count=7), RanCell(count=3)])
     found = offered("%%agent -m x\nWhat is in @re")
     assert list(found) == ["reviews", "regions/", "report.md"]
     assert found["report.md"] == "%%agent -m x\nWhat is in @report.md"

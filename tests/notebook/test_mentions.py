@@ -16,6 +16,7 @@ from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.cell.staleness import list_cell_states
 from agent_nb.notebook.commands.output import make_agent
+from agent_nb.notebook.completion.names import cell_numbers
 from agent_nb.notebook.mentions import find_begun, find_written
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
 from agent_nb.record.signing import sign_record, user_key
@@ -198,6 +199,15 @@ def test_a_cell_kept_from_models_is_not_meant(notebook):
     model = Asked(["ok"])
     notebook.cell("Why is @cell:1 so?", LINE, model=model)
     assert model.prompt() == "Why is @cell:1 so?"
+
+
+def test_a_cell_whose_saved_tag_keeps_it_from_models_is_not_offered(notebook):
+    notebook.plain("x = 'private'", "a")
+    notebook.plain("y = 1", "b")
+    session = notebook.shell.magics_manager.registry["AgentMagics"].session
+    assert cell_numbers(session, "") == ["cell:2", "cell:1"]
+    notebook.save(("a", "x = 'private'", "agent-exclude"), ("b", "y = 1"))
+    assert cell_numbers(session, "") == ["cell:2"]
 
 
 def test_the_next_day_a_number_means_the_recorded_cell(notebook):

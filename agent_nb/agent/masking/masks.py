@@ -16,7 +16,8 @@ Rules
   of their own run, or made-up names of temporary files, or alike durations where these are
   tolerated (`Measures`). If one text has more pieces than the other, they differ.
 - Values in JSON are compared one by one; 1 and 1.0 are the same.
-- `Verdict.masked` lists the pairs that differed and did not count.
+- `Verdict.masked` lists each pair that differed and did not count once: also colours, blanks,
+  overwritten text, frames of tracebacks and the order of a set.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar
 
@@ -37,6 +39,8 @@ from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, PathPiece
 
 LONGEST_SET = 20_000  # characters
+_LONGEST_SHOWN = 200  # characters of a text in `Verdict.masked`
+_BLANKS = re.compile(r"(?<![ \t])[ \t]+(?=\n|\Z)")  # at the end of a line
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # {…} without braces inside; `_sort_set` decides whether it is a set
 _SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
@@ -160,7 +164,17 @@ def compare_results(
     """
     comparison = _Comparison(before, now, rules, measures)
     same = comparison.same_values(recorded, fresh)
-    return Verdict(same, tuple(comparison.masked) if same else ())
+    return Verdict(same, tuple(map(shorten_pair, dict.fromkeys(comparison.masked))) if same else ())
+
+
+def shorten_pair(pair: tuple[str, str, str]) -> tuple[str, str, str]:
+    """Return an entry of `Verdict.masked` with texts that fit into a report."""
+    rule, old, new = pair
+    start = 0
+    if max(len(old), len(new)) > _LONGEST_SHOWN:  # show where they begin to differ
+        same = (a == b for a, b in zip(old, new, strict=False))
+        start = max(next((n for n, equal in enumerate(same) if not equal), 0) - 20, 0)
+    return rule, _excerpt(old, start), _excerpt(new, start)
 
 
 class _Comparison:
@@ -216,14 +230,21 @@ class _Comparison:
     def _mask(self, text: str) -> tuple[str, list[Masked]]:
         """Return a text masked without regard to the other side, and what the rules replaced."""
         masked: list[Masked] = []
-        text = Console.render_screen(text) if "\r" in text else text
-        text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
+        if "\r" in text:
+            masked += [("overwritten text", line) for line in text.split("\n") if "\r" in line]
+            text = Console.render_screen(text)
+        text = _replace("colour", _ANSI, "", text, masked)
+        text = _replace("blanks", _BLANKS, "", text, masked)
         for rule in self._project_rules:
-            text = _apply_rule(rule, text, masked)
-        text = _TRACEBACK.sub(_mask_traceback, text)
+            text = _replace(*rule, text, masked)
+        text = _TRACEBACK.sub(partial(_mask_traceback, masked), text)
         for rule in self._rules:
-            text = _apply_rule(rule, text, masked)
-        return folders.hide_home(_SET.sub(_sort_set, text)).strip(), masked
+            text = _replace(*rule, text, masked)
+        text = _replace("order of a set", _SET, _sort_set, text, masked)
+        hidden = folders.hide_home(text)
+        stripped = hidden.strip()
+        masked += [("blanks", end) for end in hidden.split(stripped, 1) if stripped and end]
+        return stripped, masked
 
     def _compare_pieces(self, old: str, new: str) -> bool:
         """Return whether two masked texts differ only in pieces that may differ."""
@@ -333,13 +354,27 @@ def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tu
         )
 
 
-def _apply_rule(rule: tuple[str, re.Pattern[str], str], text: str, masked: list[Masked]) -> str:
+def _excerpt(text: str, start: int) -> str:
+    if start == 0 and len(text) <= _LONGEST_SHOWN:
+        return text
+    part = text[start : start + _LONGEST_SHOWN]
+    return f"{'…' * bool(start)}{part}{'…' * (start + _LONGEST_SHOWN < len(text))}"
+
+
+def _replace(
+    name: str,
+    pattern: re.Pattern[str],
+    replacement: str | Callable[[re.Match[str]], str],
+    text: str,
+    masked: list[Masked],
+) -> str:
     """Return a text after a rule; add what it replaced to `masked`."""
-    name, pattern, replacement = rule
 
     def replace(match: re.Match[str]) -> str:
-        masked.append((name, match[0]))
-        return match.expand(replacement)
+        new = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
+        if new != match[0]:
+            masked.append((name, match[0]))
+        return new
 
     return pattern.sub(replace, text)
 
@@ -353,8 +388,10 @@ def _sort_set(match: re.Match[str]) -> str:
     return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else match[0]
 
 
-def _mask_traceback(match: re.Match[str]) -> str:
+def _mask_traceback(masked: list[Masked], match: re.Match[str]) -> str:
     """Return a traceback with the cell's frames only, without marks and line numbers."""
-    cell_frames = "".join(f for f in _FRAME_START.split(match["frames"]) if _OWN_FRAME.match(f))
-    unmarked = _MARK_LINE.sub("", cell_frames)
-    return "Traceback\n" + _NUMBERED_LINE.sub(r"  \1", unmarked)
+    frames = _FRAME_START.split(match["frames"])
+    masked += [("traceback", frame) for frame in frames if frame and not _OWN_FRAME.match(frame)]
+    cell_frames = "".join(frame for frame in frames if _OWN_FRAME.match(frame))
+    unmarked = _replace("traceback", _MARK_LINE, "", cell_frames, masked)
+    return "Traceback\n" + _replace("traceback", _NUMBERED_LINE, r"  \1", unmarked, masked)

@@ -37,8 +37,9 @@ from ...tools import (
     text_entries,
     user_variables,
 )
+from ..cell.context_cells import readable_cells
 from ..cell.offered_cells import list_offers
-from ..cell.ran_cells import ran_cells_of
+from ..identity import Cell
 from ..mentions import CELL, is_path
 from ..option_table import DEFAULT_CONVERSATION, NO_TOOLS
 
@@ -161,8 +162,8 @@ def described_names(session: Session, prefix: str) -> list[str]:
 
 def cell_numbers(session: Session, prefix: str) -> list[str]:
     """Return `cell:N` for each cell that ran here and may be sent, the newest first."""
-    sendable = [cell for cell in ran_cells_of(session.shell) if not cell.excluded]
-    return [f"{CELL}{cell.count}" for cell in reversed(sendable)]
+    readable = readable_cells(session.shell, Cell(key=""), session.library.file(ask=False))
+    return [f"{CELL}{cell.count}" for cell in readable]
 
 
 def readable_files(session: Session, prefix: str) -> Iterator[str]:

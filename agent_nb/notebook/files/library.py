@@ -91,9 +91,9 @@ class Library:
         self._warned = self._warned or bool(text)
         return text
 
-    def file(self, options: RunnerOptions = NO_OPTIONS) -> NotebookFile:
-        """Return what the notebook's file holds; `options` came with the running cell."""
-        path = self.finder.path(options, ask=True)
+    def file(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = True) -> NotebookFile:
+        """Return what the notebook's file holds; `options`, `ask`: see `NotebookFinder.path`."""
+        path = self.finder.path(options, ask=ask)
         if path is None:
             return NO_FILE
         try:
