@@ -1,6 +1,7 @@
 """The command line `jupyter agent-nb`: one file for each group of commands. Read `main` first.
 
-Order: parameters, run_summary, shared, tables, terminal
+Order: parameters, run_summary, shared, terminal
+< tables
 < convert, doctor, git, records, report, run, serve, signing, trusting
 < main
 """
