@@ -34,7 +34,7 @@ def find_hidden(text: str) -> str:
 
 
 def escape_hidden(text: str, form: Literal["text", "line", "json", "code points"] = "text") -> str:
-    r"""Return `text` with hidden characters escaped; CRLF becomes LF, except in JSON.
+    """Return `text` with hidden characters escaped; CRLF becomes LF, except in JSON.
 
     - "text": for a terminal, as `\\x1b` and the like; "line": the same with line ends escaped
     - "code points": as ⟨U+202E⟩

@@ -1,7 +1,8 @@
 """Data as static HTML: JSON values, tables and diffs.
 
-Rule: JSON is bounded here (`ENTRIES`, `DEPTH`). Tables and diffs are bounded by the cards; here
-they scroll, in a box that the keyboard reaches.
+Rules
+- JSON is bounded here (`ENTRIES`, `DEPTH`), tables and diffs by the cards.
+- Tables and diffs scroll, in a box that the keyboard reaches.
 """
 
 from __future__ import annotations
@@ -113,12 +114,12 @@ def table(node: nodes.Table) -> str:
     inner = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
-    height = "" if _short(node) else theme.HEIGHT
+    height = "" if _fits(node) else theme.HEIGHT
     edge = theme.EDGE if wide and not node.cut else ""
     return f"<div{style('overflow:auto', height, edge)}{stop}>{inner}</div>{note}"
 
 
-def _short(node: nodes.Table) -> bool:
+def _fits(node: nodes.Table) -> bool:
     """Return whether a table is short enough to be shown whole; a long one scrolls."""
     letters = sum(len(cell) for row in node.rows for cell in row)
     return len(node.rows) <= LINES and letters <= 2 * LINES * LETTERS

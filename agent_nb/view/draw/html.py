@@ -6,8 +6,7 @@ strips styles), nbconvert, print.
 Rules
 - No script, style element, svg, form control, id or remote address; every text is escaped once.
 - The page is readable without styles: words carry the state, colours only repeat it.
-- One function per node type (data in `data`, runs of text in `markup`); the live widgets use the
-  same functions for everything static.
+- The live widgets use the same functions for everything static.
 - Formulas stay TeX, which front ends typeset; with `typeset` they become MathML, for a page that is
   opened without a front end.
 """

@@ -1,8 +1,8 @@
 """Nodes → markdown, for front ends, converters and diffs that read it.
 
-Why so careful: `text/markdown` may be rendered with raw HTML enabled, in a trusted page. So every
-character of a model or tool that could begin a tag, a link or an image is disarmed, in a way that
-holds in every markdown parser, even if parsers disagree on which parts of the text are code.
+Why so careful: a trusted page may render `text/markdown` with raw HTML. So every character of a
+model or tool that could begin a tag, a link or an image is disarmed, in a way that holds in every
+markdown parser.
 
 Rules
 - No HTML is written. Code is in fences longer than any run of backticks in it.

@@ -61,10 +61,7 @@ def _code(node: nodes.T) -> str:
 
 
 def tab_stop(content: str, *, wrap: bool = False) -> str:
-    """Return the tabindex of a text that scrolls, "" for one that fits.
-
-    With it the keyboard can scroll the text.
-    """
+    """Return the tabindex with which the keyboard scrolls a text, "" for one that fits."""
     lines = content.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
     return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""

@@ -1,7 +1,5 @@
 """The run as streaming text, for terminals and consoles, which cannot redraw.
 
-Why: `ipython` and `jupyter console` show neither widgets nor updates of a display.
-
 How: each paint prints what is new in the cards, in their order. The cards after an open card wait
 for its end, so that the lines of two tools at once are not mixed.
 
@@ -74,7 +72,7 @@ class TextPainter:
             card = view.cards[self._at]
             if isinstance(card, NoteCard) and card is view.cards[-1] and now is not None:
                 break  # the next event may still be added to it
-            self._card(card, replayed=bool(view.badge))
+            self._print_card(card, replayed=bool(view.badge))
             if not card.done:
                 break
             self._at, self._letters, self._marks = self._at + 1, 0, 0
@@ -85,7 +83,7 @@ class TextPainter:
             before != (self._letters, self._marks, self._at, len(self._printed), self._begun)
         )
 
-    def _card(self, card: Card, *, replayed: bool) -> None:
+    def _print_card(self, card: Card, *, replayed: bool) -> None:
         """Print what is new in a card; `replayed`: no question was asked in this terminal."""
         if isinstance(card, UserCard | PlanCard):
             return  # the prompt is in the cell above; a plan is printed when it is complete
@@ -100,14 +98,14 @@ class TextPainter:
         elif isinstance(card, MapCard):
             self._map(card)
         elif card.done:
-            self._whole(card)
+            self._print_whole(card)
 
     def _answer(self, card: RespondCard) -> None:
         if not card.done and not card.text.begins():
             return  # white space says nothing yet; what follows it may be JSON
         if card.typed or card.is_json_code:
             if card.done and (node := draw(card, self._context)) is not None:
-                self._once("node", text.draw(node), "answer")
+                self._print_once("node", text.draw(node), "answer")
             return
         if len(card.text):
             self._begin_kind("answer")
@@ -131,49 +129,49 @@ class TextPainter:
         if self._context.thoughts == "hide":
             return
         if self._context.thoughts == "show":
-            self._once("head", "Thinking:")
+            self._print_once("head", "Thinking:")
             self._print_growing(card.text, INDENT, card.done)
         elif card.done:
-            self._whole(card)
+            self._print_whole(card)
 
-    def _whole(self, card: Card) -> None:
+    def _print_whole(self, card: Card) -> None:
         """Print a card that is done, as it looks on a page."""
         node = draw(card, self._context)
         if node is not None:
-            self._once("node", text.draw(node))
+            self._print_once("node", text.draw(node))
 
     def _retry(self, card: RetryCard) -> None:
         """Print a line for each wait, and one for all of them at the end."""
         for number, (why, pause) in enumerate(card.failures, 2):
-            self._once(f"try {number}", text.draw(retry.row(why, number, pause)))
+            self._print_once(f"try {number}", text.draw(retry.row(why, number, pause)))
         if card.done:
-            self._whole(card)
+            self._print_whole(card)
 
     def _map(self, card: MapCard) -> None:
         """Print the plan, a line at each quarter, and the outcome."""
-        self._once("plan", text.draw(map_card.plan(card)))
+        self._print_once("plan", text.draw(map_card.plan(card)))
         for counts in card.quarters[self._marks :]:
             self._line(f"{INDENT}{map_card.pace(card, counts, over=False)}")
         self._marks = len(card.quarters)
         if card.done:
-            self._whole(card)
+            self._print_whole(card)
 
     def _call(self, card: CallCard, *, replayed: bool) -> None:
         """Print a call: line, arguments, output with the marks of its bar, result."""
         if card.status == "writing":
             return
-        self._once(
+        self._print_once(
             "call",
             f"{icon(card.name)} {visible.show_hidden(f'{card.name}  {describe_call(card.name, card.args).text}')}".rstrip(),
         )
         if card.asked is not None:
-            self._once("ask", f"{INDENT}? waiting for an answer")
+            self._print_once("ask", f"{INDENT}? waiting for an answer")
         # a question at the keyboard has printed the arguments already
         if card.status not in {"queued", "waiting"} and not (
             _answered(card) == "stdin" and not replayed
         ):
             lines = text.lines(Fold((), called_with(card), open=True))
-            self._once(
+            self._print_once(
                 "code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
             )
         for mark in card.marks[self._marks :]:
@@ -189,7 +187,7 @@ class TextPainter:
                 for t in chip(card.status, format_duration(card.duration) if card.duration else "")
             )
             body = text.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
-            self._once("result", "\n".join([*body, INDENT + status]))
+            self._print_once("result", "\n".join([*body, INDENT + status]))
 
     def _output(self, card: CallCard, end: int) -> None:
         """Print the new output of a call, up to its first `end` characters."""
@@ -227,7 +225,7 @@ class TextPainter:
         for line in new.splitlines(keepends=True):
             self._out(line if self._midline else indent + line)
 
-    def _once(self, part: str, line: str, kind: str = "step") -> None:
+    def _print_once(self, part: str, line: str, kind: str = "step") -> None:
         """Print a part of the card, unless it is printed already."""
         if part not in self._printed:
             self._printed.add(part)

@@ -3,11 +3,9 @@
 Why our own: libraries for terminals redraw a text that still grows, and let its escape sequences
 through.
 
-How: a line is written as soon as no later text can change it. The open end of a paragraph, list or
-block of code is drawn up to the last place where no emphasis, code or link is open; its last line
-waits. A table waits for its last row, which decides the widths.
-
 Rules
+- A line is written as soon as no later text can change it: the open end up to the last place where
+  no emphasis, code or link is open, without its last line. A table waits for its last row.
 - Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
 - Each line ends its own styles, so that whatever is printed next is not coloured.
 - Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
@@ -94,10 +92,10 @@ class MarkdownWriter:
     def _take(self, *, final: bool) -> Iterator[str]:
         for segment in self._splitter.finished(final=final):
             lines = self._draw(segment)
-            yield from self._new(lines, first=segment.first)
+            yield from self._select_new(lines, first=segment.first)
             self._written = 0 if segment.last else max(0, self._written - len(lines))
 
-    def _new(self, lines: Sequence[str], *, first: bool) -> list[str]:
+    def _select_new(self, lines: Sequence[str], *, first: bool) -> list[str]:
         """Return the lines that were not returned yet, after an empty line between blocks."""
         new = list(lines[self._written :])
         if not new:
@@ -109,13 +107,13 @@ class MarkdownWriter:
     def _open_lines(self) -> list[str]:
         """Return the new lines of the open end that no later text can change."""
         tail = self._splitter.tail()
-        source = _settled(tail.source)
+        source = _cut_open_marks(tail.source)
         if not source:
             return []
         lines = self._draw(msgspec.structs.replace(tail, source=source))
         if not _is_fence(source) or not self._terminal.styled:
             lines = lines[:-1]  # it may get another word, or is the end of the code
-        new = self._new(lines, first=tail.first)
+        new = self._select_new(lines, first=tail.first)
         self._written = max(self._written, len(lines))
         return new
 
@@ -137,7 +135,7 @@ def _is_fence(source: str) -> bool:
     return source.lstrip(" ").startswith(("```", "~~~"))
 
 
-def _settled(source: str) -> str:
+def _cut_open_marks(source: str) -> str:
     """Return the longest beginning of an open block that leaves no mark open, or ""."""
     if _is_fence(source):
         return source[: source.rfind("\n") + 1]
@@ -242,10 +240,10 @@ class _Drawer:
         if kind == "hardbreak":
             return [("\n", style)]
         if kind == "code_inline":
-            return self._marked("code", [(visible.show_hidden(node.content), "code")], style)
+            return self._add_marks("code", [(visible.show_hidden(node.content), "code")], style)
         if kind in ("strong", "em", "s"):
             inner_style = ";".join(filter(None, (style, STYLES[kind])))
-            return self._marked(kind, self._inline(node, inner_style), style)
+            return self._add_marks(kind, self._inline(node, inner_style), style)
         if kind == "image":
             alt = visible.show_prose(node.content) or "image"
             return [(f"[{alt}]", style), *_address(str(node.attrs.get("src", "")), alt)]
@@ -255,7 +253,7 @@ class _Drawer:
             return [*label, *_address(str(node.attrs.get("href", "")), text)]
         return self._inline(node, style)
 
-    def _marked(self, kind: str, runs: list[Run], style: str) -> list[Run]:
+    def _add_marks(self, kind: str, runs: list[Run], style: str) -> list[Run]:
         if self._styled:
             return [(t, STYLES["code"] if s == "code" else s) for t, s in runs]
         return [(MARKS[kind], style), *runs, (MARKS[kind], style)]
@@ -270,12 +268,12 @@ class _Drawer:
             if word == [("\n", "")]:
                 lines, used, space = [*lines, ""], 0, ""
                 continue
-            taken = cell_width("".join(text for text, _ in word))
-            if used and used + 1 + taken > width:
+            columns = cell_width("".join(text for text, _ in word))
+            if used and used + 1 + columns > width:
                 lines, used, space = [*lines, ""], 0, ""
-            if taken <= width:
+            if columns <= width:
                 lines[-1] += space + "".join(self._style(*piece) for piece in word)
-                used += len(space) + taken
+                used += len(space) + columns
             else:
                 used = self._cut(lines, word, width)
             space = " "

@@ -1,7 +1,7 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
 Rules
-- No colours, and no fixed width: the terminal wraps.
+- The text has no colours and no fixed width: the terminal wraps.
 - A step is one line, with its body indented below and bounded; a thought is one line.
 - Hostile characters are made visible (see `visible`).
 """

@@ -23,7 +23,7 @@ def each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
 def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
     """Return the part of a drawer's table that does not depend on its format.
 
-    `pieces` draws what is inside a node; buttons and editors of the live view are left out.
+    `pieces` draws the children of a node; buttons and editors of the live view are left out.
     """
 
     def child(node: nodes.Step | nodes.Section) -> list[str]:

@@ -3,13 +3,13 @@
 Rules
 - Styles are inline (`theme`), because a saved notebook has no style sheet of ours.
 - Formulas are `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on separate lines, `\\begin{…}…\\end{…}`.
-  They stay as they are, each in its own tag, for the front end to typeset, or are collected in the
-  renderer's environment (`FORMULAS`). One that could leave its box (see `tex`) is shown as code, as
-  are all where nothing typesets them (`UNSET`).
+- A formula stays as it is, in a tag of its own, for the front end to typeset, or is collected in
+  the renderer's environment (`FORMULAS`).
+- A formula that could leave its box (see `tex`) is shown as code, as are all where nothing typesets
+  them (`UNSET`).
 - Any other character that could begin a formula is alone in a tag, so that no front end typesets
   the text between two prices.
-- Images only from `data:`; a remote one becomes a link, since reading an answer must not send
-  requests.
+- Images only from `data:`; a remote one becomes a link, since reading must not send requests.
 - The HTML made here is not sanitised yet; `stream` does that.
 """
 
@@ -103,14 +103,14 @@ def tokens_html(
             if child.type == "link_open":
                 child.attrSet("style", theme.link())
     if tokens and not (first and last):
-        _page(tokens[0], first=first, last=last)
+        _remove_edges(tokens[0], first=first, last=last)
     if tokens and number is not None and tokens[0].type == "ordered_list_open":
         tokens[0].attrSet("start", str(number))
     md = parser()
     return str(md.renderer.render(tokens, md.options, env))
 
 
-def _page(token: Token, *, first: bool, last: bool) -> None:
+def _remove_edges(token: Token, *, first: bool, last: bool) -> None:
     """Remove the edges between the pages of a block from its first token."""
     if token.type == "fence":
         token.meta = {"first": first, "last": last}
@@ -180,9 +180,9 @@ def language_of(info: str) -> str:
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Match a formula on separate lines: from `$$`, `\\[` or `\\begin{…}` to its end.
 
-    A rule of markdown-it: it adds a token unless `silent`, and returns whether it matches. A blank
-    line before the end means that there is no formula, as does the end of the text, unless more of
-    it will come (`OPEN_END`). A formula never interrupts a paragraph.
+    A rule of markdown-it: it adds a token unless `silent`, and returns whether it matches. A
+    formula may not hold a blank line, must be closed unless more text will come (`OPEN_END`), and
+    never interrupts a paragraph.
     """
     begin = state.bMarks[start] + state.tShift[start]
     opening = _OPENS.match(state.src, begin, state.eMarks[start])
@@ -212,7 +212,7 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
     here = state.src[state.pos]
     if here not in "$\\":
         return False
-    end = _formula(state.src, state.pos, state.posMax)
+    end = _find_formula_end(state.src, state.pos, state.posMax)
     if not end and here == "\\":
         return False
     if not silent:
@@ -222,7 +222,7 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _formula(source: str, begin: int, stop: int) -> int:
+def _find_formula_end(source: str, begin: int, stop: int) -> int:
     """Return the end of the formula that begins at `begin`, or 0.
 
     The search is bounded, so that a line full of openers takes no more time than others.

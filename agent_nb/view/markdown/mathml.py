@@ -1,14 +1,12 @@
 """TeX → MathML (latex2mathml), for pages without a front end or a network to typeset formulas.
 
-Why MathML: browsers draw it without scripts or remote fonts, and it remains text that can be found
-and copied.
+Why MathML: browsers draw it without scripts or remote fonts, and it can be searched and copied.
 
 Rules
-- TeX comes from models and may be hostile, even if `tex` accepts it. The converter's output is not
-  trusted: only elements and attributes of an allow-list are written, every text is escaped, no
-  length is negative or large, nothing is coloured, linked or moved.
+- TeX comes from models and may be hostile, so the converter's output is not trusted: only elements
+  and attributes of an allow-list are written, and every text is escaped.
+- No length is negative or large; nothing is coloured, linked or moved.
 - A formula that is too long or cannot be converted is shown as code.
-- latex2mathml is imported when the first formula is converted.
 """
 
 from __future__ import annotations
@@ -83,14 +81,14 @@ class Formulas:
 
 def formula(source: str) -> str:
     """Return a formula, given with its delimiters, as MathML, or as code if that fails."""
-    tex, block = _inside(source.strip())
+    tex, block = _strip_delimiters(source.strip())
     if len(tex) <= LONGEST:
         with suppress(Exception):  # the converter may raise anything, also RecursionError
-            return _written(_convert(tex, block), 0)
+            return _write_element(_convert(tex, block), 0)
     return f"<code>{escape(visible.show_hidden(source))}</code>"
 
 
-def _inside(source: str) -> tuple[str, bool]:
+def _strip_delimiters(source: str) -> tuple[str, bool]:
     """Return the TeX between the delimiters, and whether it is a display formula."""
     for begin, end, block in _DELIMITERS:
         if (
@@ -111,7 +109,7 @@ def _convert(tex: str, block: bool) -> Element:
     return root
 
 
-def _written(element: Element, depth: int) -> str:
+def _write_element(element: Element, depth: int) -> str:
     """Return an element as text, reduced to the allow-lists. Raises ValueError if too deep."""
     if depth > DEEPEST:
         raise ValueError(depth)
@@ -119,15 +117,15 @@ def _written(element: Element, depth: int) -> str:
     attributes = (  # `_convert` set those of the root
         dict(element.attrib)
         if depth == 0
-        else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
+        else {k: v for k, v in element.attrib.items() if _is_allowed(tag, k, v)}
     )
     written = "".join(
         f' {name}="{escape(visible.show_hidden(value))}"' for name, value in attributes.items()
     )
-    inside = "".join(_written(child, depth + 1) for child in element)
+    inside = "".join(_write_element(child, depth + 1) for child in element)
     return f"<{tag}{written}>{escape(visible.show_hidden(unescape(element.text or '')))}{inside}</{tag}>"
 
 
-def _allowed(tag: str, name: str, value: str) -> bool:
+def _is_allowed(tag: str, name: str, value: str) -> bool:
     pattern = WIDTH if name == "width" and tag == "mspace" else ATTRIBUTES.get(name)
     return pattern is not None and pattern.fullmatch(value) is not None

@@ -1,15 +1,13 @@
 """Sanitise foreign HTML with nh3: displays of tools, and markdown after it was rendered.
 
-Why: output of models and tools may be hostile. Besides running scripts it may try to cover the page
-(a `position: fixed` copy of the approval card, a negative margin, a class of the host's dialogs) or
-to load something from outside.
+Why: besides running scripts, hostile output may cover the page (a `position: fixed` copy of the
+approval card, a negative margin, a class of the host's dialogs) or load something from outside.
 
 Rules
-- Tags, attributes, style properties and their values must be on allow-lists. These lack `class`,
+- Tags, attributes, style properties and their values must be on allow-lists, which lack `class`,
   `id` and `name`. Only the attributes `title` and `alt` may hold any text.
 - Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
   `data:`.
-- nh3 is imported when the first HTML is sanitised.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Growing markdown source → finished segments, each a source that can be rendered alone.
 
-How: the *open end* is the text that is not finished yet; its complete lines are parsed. Every
-top-level block but the last is finished, since CommonMark reads line by line and a later line can
-only change the last block; the last is finished too if an empty line ends its kind. Long lists,
-tables, code and paragraphs are cut into *pages* (at items, rows, lines), so that the open end stays
-short. A page repeats the *head* of its block: the header of the table, the opening fence.
+How: the complete lines of the *open end*, the text that is not finished yet, are parsed. Every
+top-level block but the last is finished, since a later line can only change the last block; the
+last is finished too if an empty line ends its kind. Long lists, tables, code and paragraphs are cut
+into *pages* (at items, rows, lines), which repeat the *head* of their block: the header of the
+table, the opening fence.
 
 Rules
 - The segments depend on the text alone, not on the pieces in which it arrives.
@@ -34,8 +34,8 @@ ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # kinds that
 class Segment(msgspec.Struct, frozen=True):
     """A finished block, or a page of one.
 
-    `first`, `last`: whether it begins, or ends, its block; `number`: the number of its first item,
-    in an ordered list that is cut; `tokens`: those of `source`, if it is parsed already.
+    `first`, `last`: whether it begins, or ends, its block. `number`: that of its first item, in an
+    ordered list that is cut. `tokens`: those of `source`, if it is parsed already.
     """
 
     source: str
@@ -74,8 +74,8 @@ class Block:
 class Open(msgspec.Struct, frozen=True):
     """The block that the open end continues.
 
-    `cut`: earlier pages of the block are finished, so `head` goes before the open end; `number`:
-    the number of its first item, in an ordered list.
+    `cut`: earlier pages of the block are finished, so `head` goes before the open end. `number`:
+    that of its first item, in an ordered list.
     """
 
     head: str = ""

@@ -1,7 +1,6 @@
 """Markdown that grows: finished parts are rendered once, only the open end is rendered again.
 
-Why: the time and messages of an answer of 20,000 tokens must grow with its length, not with its
-square.
+Why: the time and messages of an answer must grow with its length, not with its square.
 
 Rules
 - The finished parts (`frozen`) depend on the text alone, not on the pieces in which it arrives.
@@ -9,7 +8,7 @@ Rules
   place.
 - For display, the open end is completed (an open fence, half a table, an unclosed `**`); a frozen
   part is rendered from the text as it came.
-- Everything is sanitised here; the result may be put into a page unchanged.
+- All HTML is sanitised here; the result may be put into a page unchanged.
 """
 
 from __future__ import annotations
@@ -163,17 +162,17 @@ def sensible(source: str, *, caret: bool = False) -> str:
     head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
     if in_fence(source):
         return source
-    if (completed := _table(source)) or (completed := _display(source)):
+    if (completed := _complete_table(source)) or (completed := _close_display(source)):
         return completed
     if _UNDECIDED.match(line):
         return head
     start = head.rfind("\n\n") + 2 if "\n\n" in head else 0
-    closed = _closed(head[start:] + line)
+    closed = _close_marks(head[start:] + line)
     mark = CARET if caret and closed.strip() and "|" not in line else ""
     return head[:start] + closed + mark
 
 
-def _table(source: str) -> str:
+def _complete_table(source: str) -> str:
     """Return a source that ends in a new table, with its delimiter row completed; else ""."""
     lines = source.rstrip("\n").split("\n")
     last = len(lines) - 1
@@ -188,13 +187,13 @@ def _table(source: str) -> str:
         top = last
     else:
         return ""
-    header = _LONE.sub("", _formula(lines[top].strip()))
+    header = _LONE.sub("", _close_formula(lines[top].strip()))
     cells = max(1, header.strip("|").count("|") + 1)
     closed = header if header.endswith("|") and len(header) > 1 else header + " |"
     return "\n".join([*lines[:top], closed, "|" + "---|" * cells])
 
 
-def _display(source: str) -> str:
+def _close_display(source: str) -> str:
     """Return a source that ends in an open display formula, with the formula closed; else ""."""
     start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
     opened = _DISPLAY.match(source, start)
@@ -229,7 +228,7 @@ _TEX = re.compile(r"[\\^_{}=+<>]")
 _LONE = re.compile(r"(?<!\\)\\\Z")  # a backslash at the end may become anything
 
 
-def _formula(text: str) -> str:
+def _close_formula(text: str) -> str:
     """Return running text with its open formula closed, or hidden if it is still empty.
 
     A price and `$HOME` are text.
@@ -249,11 +248,11 @@ def _formula(text: str) -> str:
     )
 
 
-def _closed(text: str) -> str:
+def _close_marks(text: str) -> str:
     """Return running text with open code, formulas, emphasis and links closed."""
     if text.count("`") % 2:
         return text + "`"
-    text = _LONE.sub("", _formula(text))
+    text = _LONE.sub("", _close_formula(text))
     text = _LINK.sub(r"\1", text)
     text = _OPEN_TEXT.sub(r"\1", text)
     bare = _WHOLE.sub("", text)

@@ -1,11 +1,11 @@
 """Rendered markdown for the live view, with repeated inline styles moved into a style sheet.
 
-Why: a saved page needs its styles inline; a live answer is sent many times while it grows, and half
-of it would be styles.
+Why: a saved page needs its styles inline; in a live answer, sent many times, they would be half of
+the text.
 
 Rules
-- `compact` runs after the sanitiser. It removes whole style attributes that `html` wrote, and line
-  ends between blocks, each of which would be a text node in the browser; anything else stays.
+- `compact` runs after the sanitiser. It removes only style attributes that `html` wrote, and line
+  ends between blocks, each of which would be a text node in the browser.
 - An element without its style looks the same below `ROOT`, where `css` applies.
 """
 

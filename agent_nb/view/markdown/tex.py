@@ -1,17 +1,17 @@
 """Which TeX a front end may typeset: formulas that stay in their box.
 
 Why: TeX can move boxes (`\\raise`, `\\llap`, `\\kern`), claim that a box is smaller than what it
-draws (`\\smash`), or hide either behind a definition. So an answer could paint an approval over
-another cell. MathJax has a thousand commands and may get more, so this file lists the commands that
-mathematics needs, not the dangerous ones; a formula with any other command is shown as code.
+draws (`\\smash`), or hide either behind a definition: an answer could paint an approval over
+another cell.
 
 Rules
-- Every command of a formula must be in `NAMES` or `SIGNS`; some take only plain arguments
-  (`ARGUMENTS`): lengths are small and not negative, environments and colours known.
+- Every command must be in `NAMES` or `SIGNS`, which list what mathematics needs: MathJax may get
+  more dangerous ones. A formula with any other command is shown as code.
+- Some commands take only plain arguments (`ARGUMENTS`): lengths are small and not negative,
+  environments and colours known.
 - `\\!` moves symbols together by a sixth of an em; a formula may use it `TIGHT` times.
 - Braces are balanced, since a typesetter might read on after the formula, and nested at most
   `DEEPEST` deep.
-- Pure functions of a text, in time proportional to its length.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nodes → ipywidgets, changing only what changed.
 
-Why: the live view is redrawn many times a second; a widget that is replaced loses its scroll
-position, its focus and whether it was open, and every change is a message.
+Why: a replaced widget loses its scroll position, its focus and whether it was open, and every
+change is a message.
 
 Rules: only this package imports ipywidgets; one thread paints. Read `slots` first.
 """

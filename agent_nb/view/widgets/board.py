@@ -55,9 +55,9 @@ def style_sheet() -> str:
 class Board(Several):
     """A whole page as widgets; `root` is the widget to display, made with the board.
 
-    The style sheet hides what needs a kernel, and shows the node of `gone` instead, once the kernel
-    restarted or sent no `beat` for `theme.SILENCE` seconds. `press` gets each pressed
-    button, `watch` the number of views.
+    The style sheet shows the node of `gone` instead of what needs a kernel, once the kernel
+    restarted or sent no `beat` for `theme.SILENCE` seconds. `press` gets each pressed button,
+    `watch` the number of views.
     """
 
     # `jp-RenderedHTMLCommon`: the front end styles texts as it does in a static page

@@ -1,7 +1,8 @@
 """Widgets that take input: buttons, the header with its buttons, editors, the form of a question.
 
-Rules: a control stays the same widget while its label and state change. What it sends arrives also
-while the cell runs (`beside_cell`).
+Rules
+- A control stays the same widget while its label and state change.
+- Its messages arrive also while the cell runs (`beside_cell`).
 """
 
 from __future__ import annotations

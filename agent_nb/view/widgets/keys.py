@@ -5,14 +5,13 @@ focus (A inserts a cell, D D deletes this one).
 
 How: an HTML widget is not sanitised in a live view, so an image in it can add listeners to the form
 around it. While the form has the focus, a listener at the window gets each key before JupyterLab,
-and before the text areas, which pass no key on. The HTML is a constant, with no text from a model.
-Where a front end forbids such a handler, only these keys are lost: Tab, Space and Enter still reach
-and press every button.
+and before the text areas, which pass no key on. Where a front end forbids such a handler, Tab,
+Space and Enter still reach and press every button.
 
 Rules
+- The HTML is a constant, with no text from a model.
 - Letters act while a button of the form has the focus: not while a field has it, not with Shift,
-  Ctrl, Alt or Meta, not as repeats of a held key. A click beside the buttons gives no focus, so a
-  letter typed by habit answers nothing.
+  Ctrl, Alt or Meta, not as repeats of a held key. A click beside the buttons gives no focus.
 - A field sends its value when it loses the focus, so a key takes the focus away before it presses.
 - Only a press moves the focus: into the controls that it opened, or, after an answer, to the cell,
   so that a second press does not answer the next question.

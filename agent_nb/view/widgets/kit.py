@@ -5,7 +5,7 @@ a message too. One place counts the messages and shares the models.
 
 Rules
 - `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`.
-- `sent` counts the messages; code that makes a widget without the kit adds to it.
+- Code that makes a widget without the kit adds to `sent`, which counts the messages.
 - A removed widget is closed after the paint, since it is displayed until then.
 """
 
@@ -29,7 +29,7 @@ _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 class Kit:
     """Makes widgets and changes them, counting messages; owns the models that they share.
 
-    `press` takes the node of a pressed button; `slots`: node type → the slot that shows it;
+    `press` takes the node of a pressed button. `slots`: node type → the slot that shows it.
     `editors`: question → a function that reads its fields.
     """
 

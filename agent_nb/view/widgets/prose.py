@@ -1,15 +1,14 @@
 """A growing text as widgets, of which only the last is sent again.
 
-How: the last widget has the *recent* finished HTML and the open end. When the recent HTML is long,
-it stays there as a *part*, and a new widget follows. `FAN` parts are merged into one of the next
-level, so that a text of any length needs few widgets, and every letter is sent again only as often
-as there are levels.
+How: the last widget has the *recent* finished HTML and the open end. Long recent HTML stays there
+as a *part*, and a new widget follows. `FAN` parts are merged into one of the next level, so that a
+text of any length needs few widgets, and a letter is sent once per level.
 
 Rules
 - Merged parts go to the end of the box, because front ends recreate every child after the first
   changed one.
-- Text moves from one widget to another within one message where possible; between two messages it
-  would be seen twice, or not at all.
+- Text moves between widgets within one message where possible; between two messages it would be
+  seen twice, or not at all.
 - Parts with formulas are HTMLMath widgets, which typeset them. They are not merged, since that
   would typeset them again. In the last widget, formulas are shown as code.
 """

@@ -1,8 +1,8 @@
 """The outermost widget of a page, which reports how many views of it front ends show.
 
-The front end counts views in the trait `_view_count` as long as that is not None. Its count
-arrives by `set_state`; a browser page that opens asks for the whole state (`get_state`
-without a key). ipywidgets calls both only for messages of a front end.
+The front end counts views in the trait `_view_count` unless that is None, and sends the count by
+`set_state`. A browser page that opens asks for the whole state (`get_state` without a key).
+ipywidgets calls both only for messages of a front end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Slots: each holds the widgets of one node, and changes them when a new node takes its place.
 
-Why: a replaced widget loses its scroll position, its focus and whether it was open; a changed one
-keeps them.
-
 Rules
 - A *moving* node, whose widgets change or take input, has a slot of its own; its static neighbours
   share one HTML widget.

@@ -1,7 +1,9 @@
 """The steps of a run: panels, their rows, folds and bars.
 
-Rules: a step that stops moving becomes one HTML widget. A fold opens or closes only if `open`
-of its node differs from what it shows; a reader's choice reaches the node by `Presses.folds`.
+Rules
+- A step that stops moving becomes one HTML widget.
+- A fold opens or closes only if `open` of its node differs from what it shows; a reader's choice
+  reaches the node by `Presses.folds`.
 """
 
 from __future__ import annotations
