@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from .. import events
+from ..errors import Cancelled
 from ..events import EventLog, meaning
 from ..tools import Collector, Outcome, Update
 from ..wire import Console, Redaction, Redactor, replace_surrogates
@@ -116,6 +117,7 @@ class Batch:
     """One running batch, as a `tools.Report` that writes the log.
 
     `ended`: the outcomes so far, by call id. `spent` is called with the usage of sub-agents.
+    `find_stop_cause`: why the run was stopped; a call that a limit stopped says which.
     """
 
     def __init__(
@@ -124,6 +126,8 @@ class Batch:
         calls: Sequence[events.Call],
         redaction: Redaction,
         spent: Callable[[events.Counts], None] = lambda _: None,
+        *,
+        find_stop_cause: Callable[[], Cancelled] = Cancelled,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ended: dict[str, Outcome] = {}
@@ -132,6 +136,7 @@ class Batch:
         self._order = [c.call_id for c in calls]
         self._redaction = redaction
         self._spent = spent
+        self._find_stop_cause = find_stop_cause
         self._clock = clock
         self._outputs: dict[str, _CallOutput] = {}
         self._pictures: dict[str, list[dict[str, Any]]] = {}  # announced ones, by call id
@@ -216,6 +221,11 @@ class Batch:
         if (output := self._outputs.get(call_id)) is not None:
             output.end()
             self._log_output(call_id, output)
+        if outcome.status == "cancelled" and outcome.content == Outcome.STOPPED:
+            cause = self._find_stop_cause()
+            if cause.reason != "user" and cause.detail:
+                content = f"{cause.detail[0].upper()}{cause.detail[1:]}, before it was done."
+                outcome = msgspec.structs.replace(outcome, content=content)
         self.ended[call_id] = outcome
         if self._order[self._logged] != call_id:
             self._log.append(

@@ -88,7 +88,7 @@ class Loop:
         """Continue with `plan`: other tools, or another model."""
         self._plan = plan
         self._prompt = Prompt(plan, self._log, self._history)
-        self._calls = TurnCalls(plan, self._log, self._meter, self.cancel)
+        self._calls = TurnCalls(plan, self._log, self._meter, self.cancel, self._find_stop_cause)
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the run; the first reason counts."""
@@ -101,14 +101,13 @@ class Loop:
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
-        deadline = anyio.current_time() + seconds if seconds else float("inf")
-        self._scope.deadline = deadline
+        self._scope.deadline = anyio.current_time() + seconds if seconds else float("inf")
         try:
             with self._scope:
                 await self._begin()
                 status, reason = await self._run_turns()
             if self._scope.cancelled_caught:
-                status, reason = self._log_stop(self._find_stop_cause(deadline))
+                status, reason = self._log_stop(self._find_stop_cause())
         except Cancelled as stop:
             status, reason = self._log_stop(stop)
         except ModelError as fault:
@@ -155,10 +154,10 @@ class Loop:
         if (context := self._plan.context.event(self._plan.redaction)) is not None:
             self._log.append(context)
 
-    def _find_stop_cause(self, deadline: float) -> Cancelled:
+    def _find_stop_cause(self) -> Cancelled:
         """Return why the scope was cancelled: its deadline, or the reason given to `cancel`."""
         has_reason = self._stop_cause.reason != "user" or self._stop_cause.detail
-        if anyio.current_time() >= deadline and not has_reason:
+        if anyio.current_time() >= self._scope.deadline and not has_reason:
             return Cancelled(
                 "timeout", f"{Interrupt.AT_LIMIT}{self._plan.limits.seconds:g} seconds"
             )

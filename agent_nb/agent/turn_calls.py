@@ -28,19 +28,34 @@ FAILED = ("error", "timeout")
 
 
 class TurnCalls:
-    """Runs or ends the calls of each turn of one run; `stop` stops the run."""
+    """Runs or ends the calls of each turn of one run.
+
+    `stop` stops the run, `find_stop_cause` returns why it was stopped.
+    """
 
     def __init__(
-        self, plan: Plan, log: EventLog, meter: Meter, stop: Callable[[Cancelled], None]
+        self,
+        plan: Plan,
+        log: EventLog,
+        meter: Meter,
+        stop: Callable[[Cancelled], None],
+        find_stop_cause: Callable[[], Cancelled],
     ) -> None:
         self._plan = plan
         self._log = log
         self._meter = meter
         self._stop = stop
+        self._find_stop_cause = find_stop_cause
 
     async def execute(self, turn: Turn) -> None:
         """Run the batch of a turn. Raises Cancelled if it exceeds the limit of tool calls."""
-        batch = Batch(self._log, turn.calls, self._plan.redaction, self._count_subagent)
+        batch = Batch(
+            self._log,
+            turn.calls,
+            self._plan.redaction,
+            self._count_subagent,
+            find_stop_cause=self._find_stop_cause,
+        )
         calls_left = self._meter.calls_left()
         if calls_left is not None and len(turn.calls) > calls_left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
@@ -58,7 +73,7 @@ class TurnCalls:
                 await self._plan.runner.run(jobs, batch, remaining=self._meter.remaining)
                 group.cancel_scope.cancel()
         finally:
-            batch.end_all(Outcome("cancelled", "Stopped before it was done."))
+            batch.end_all(Outcome("cancelled", Outcome.STOPPED))
         if self._meter.total != before:
             self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
         for call in turn.calls:

@@ -67,6 +67,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     #: the content of a call that returned None
     NOTHING: ClassVar[str] = "(no value)"
+    #: the content of a stopped call that returned nothing
+    STOPPED: ClassVar[str] = "Stopped before it was done."
 
     status: Literal["ok", "error", "denied", "cancelled", "timeout"]
     content: Any = ""

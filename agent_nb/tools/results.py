@@ -212,10 +212,9 @@ def _bounded(value: Any, limit: int) -> Any:
 def convert_error(error: BaseException) -> Outcome:
     """Convert what a call raised to its outcome: a message, and a short traceback for people."""
     if isinstance(error, KeyboardInterrupt | Cancelled) or type(error).__name__ == "CancelledError":
-        return Outcome(
-            "cancelled",
-            f"Stopped: {message_of(error)}." if str(error) else "Stopped before it was done.",
-        )
+        # a `Cancelled` without a detail does not know what stopped the run
+        why = error.detail if isinstance(error, Cancelled) else str(error) and message_of(error)
+        return Outcome("cancelled", f"Stopped: {why}." if why else Outcome.STOPPED)
     if isinstance(error, SystemExit):
         return Outcome(
             "error", f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."

@@ -34,7 +34,7 @@ from .toolset import Toolset
 from .values import LIMIT, convert_to_json, message_of
 
 TIMEOUT = 120.0
-_STOPPED = Outcome("cancelled", "Stopped before it was done.")
+_STOPPED = Outcome("cancelled", Outcome.STOPPED)
 
 
 class ToolRunner:
@@ -226,9 +226,9 @@ def _stop_outcome(
     returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
 ) -> Outcome:
     """Return the outcome of a stopped call: what the tool still returned, if anything, and why."""
-    empty = (Outcome.NOTHING, _STOPPED.content)
+    empty = (Outcome.NOTHING, Outcome.STOPPED)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
-        return Outcome(status, why or _STOPPED.content)
+        return Outcome(status, why or Outcome.STOPPED)
     text = returned.content if isinstance(returned.content, str) else dumps(returned.content)
     return msgspec.structs.replace(
         returned, status=status, content=f"{text}\n[{why}]" if why else returned.content

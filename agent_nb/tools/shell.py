@@ -149,9 +149,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
     """Return the outcome of a command that has ended with `status`."""
     if cancelled:
-        return Outcome(
-            "cancelled", _ended(output, "[stopped]") if output else "Stopped before it was done."
-        )
+        return Outcome("cancelled", _ended(output, "[stopped]") if output else Outcome.STOPPED)
     if status:
         return Outcome(
             "ok",

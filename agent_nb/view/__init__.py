@@ -5,7 +5,8 @@ Read `nodes` first: what every card is made of. `state` folds events into the st
 
 Order: display, nodes, theme, views, visible
 < format, parts
-< call_line, state, values
+< call_line, state
+< values
 < fields
 < presses
 < folds, markdown, progress_words, renderer, typed_answer, waterfall

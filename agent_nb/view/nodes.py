@@ -33,6 +33,7 @@ class T(Node, frozen=True, eq=False):
     - `mono`: the text is code, coloured as `language` (a Pygments name) if that is set.
     - `label`: what screen readers say in place of the text; `hint`: the tooltip.
     - `now`: true only while the kernel lives, so the live view hides it when the kernel is gone.
+    - `cut`: it comes first on the right side of a row, and is cut where there is no room.
     """
 
     text: str
@@ -44,13 +45,14 @@ class T(Node, frozen=True, eq=False):
     now: bool = False
     hint: str = ""
     language: str = ""
+    cut: bool = False
 
 
 class Row(Node, frozen=True, eq=False):
     """One line with two sides.
 
-    `left` is cut with an ellipsis when there is no room, `right` never. `wrap`: `left` breaks
-    instead of being cut. `live`: screen readers announce its changes (`aria-live`).
+    When there is no room, `left` is cut with an ellipsis, of `right` only a `T.cut`. `wrap`: `left`
+    breaks instead of being cut. `live`: screen readers announce its changes (`aria-live`).
     """
 
     left: tuple[T, ...]
@@ -262,10 +264,14 @@ class Diff(Node, frozen=True, eq=False):
 
 
 class Html(Node, frozen=True, eq=False):
-    """HTML from a tool, not sanitised (the drawer does it); `text` is its plain form."""
+    """HTML from a tool, not sanitised (the drawer does it); `text` is its plain form.
+
+    `below`: it stands below a fold, in line with the body of the fold.
+    """
 
     html: str
     text: str = ""
+    below: bool = False
 
 
 class Button(Node, frozen=True, eq=False):

@@ -110,8 +110,11 @@ STEP = "padding:3px 10px"
 STEP_LINE = f"padding:3px 10px 3px {MARKER + 10}px"
 ROW = "display:flex;justify-content:space-between;align-items:baseline"
 ROWS = f"{ROW};flex-wrap:wrap"  # the right side goes below where the left one would be narrow
-LEFT = "min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+ENDS = "overflow:hidden;text-overflow:ellipsis"
+LEFT = f"min-width:0;{ENDS};white-space:nowrap"
 RIGHT = "white-space:nowrap"
+# a right side that has a text to cut; the left side keeps 40 % of the line
+RIGHT_CUT = f"display:flex;flex:none;max-width:60%;{RIGHT}"
 SUMMARY = f"cursor:pointer;list-style-position:outside;margin-left:{INDENT}"
 ROOM = "box-sizing:border-box;overflow:auto;display:flex;flex-direction:column-reverse"
 BODY = f"padding:2px 0 1px {INDENT}"
@@ -134,8 +137,8 @@ TABLE = f"border-collapse:collapse;margin:4px 0 0;font-size:{SMALL};border:0"
 CELL = f"padding:2px 10px 2px 0;border:0;border-bottom:{HAIR};text-align:left;vertical-align:top"
 SHORT = "white-space:nowrap"  # dates, numbers, names: a table scrolls
 # a table whose texts share the room that the other columns leave; in a narrow page it scrolls
-SHARED = "table-layout:fixed;width:100%;min-width:440px"
-CUT = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+SHARED = "table-layout:fixed;width:100%;min-width:340px"
+CUT = f"{ENDS};white-space:nowrap"
 # a wide block ends with an edge at the right, which shows that it scrolls
 EDGE = f"width:fit-content;max-width:100%;border-right:{LINE}"
 LONG = "min-width:150px"  # else the unbroken cells beside it squeeze it to one word a line

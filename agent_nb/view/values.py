@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..wire import Shown, size_words
+from .call_line import CODE, find_language
 from .format import clip_text, count_noun, join_parts
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 
@@ -111,6 +112,29 @@ def bounded(text: str, limit: int = LONGEST) -> str:
     half = limit // 2
     left_out = count_noun(len(text) - 2 * half, "character")
     return f"{text[:half]}\n… {left_out} left out here; the log has them …\n{text[-half:]}"
+
+
+def argument_nodes(tool: str, args: Mapping[str, Any]) -> tuple[Node, ...]:
+    """Return the arguments of a call: code and long texts in boxes, the others as a tree."""
+    long_texts = {k: v for k, v in args.items() if isinstance(v, str) and is_code_or_long(k, v)}
+    short_args = {k: v for k, v in args.items() if k not in long_texts}
+    parts: list[Node] = [Json(short_args)] if short_args else []
+    for key, text in long_texts.items():
+        if len(args) > 1:
+            parts.append(Row((T(key, tone="muted", mono=True),)))
+        language = find_language(tool, key, args)
+        parts.append(Code(bounded(text), language) if language else Pre(bounded(text)))
+    return tuple(parts)
+
+
+def is_code_or_long(key: str, text: str) -> bool:
+    """Return whether an argument is shown in a box of its own."""
+    return is_long(text) or key in CODE
+
+
+def is_long(text: str) -> bool:
+    """Return whether a text does not fit on one line."""
+    return "\n" in text or len(text) > 80
 
 
 def newest_text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import time
 
 import anyio
 import anyio.lowlevel
@@ -240,6 +241,20 @@ def test_the_limit_of_tool_calls_leaves_every_call_with_a_result():
 def test_the_time_limit_ends_a_model_that_never_answers():
     done = run([{"text": "late", "delay": 60}], limits={"seconds": 0.05})
     assert (done.status, done.log.of("interrupt")[0].reason) == ("limit", "timeout")
+
+
+def test_a_call_that_the_time_limit_stopped_says_so():
+    @tool
+    def dig() -> str:
+        "Dig, and report each metre."
+        while True:
+            time.sleep(0.01)
+            yield 0.5
+
+    done = run([calling("dig"), "over"], tools=[dig], limits={"seconds": 0.2})
+    (result,) = done.log.of("result")
+    assert result.status == "cancelled"
+    assert result.content == "Stopped at the limit of 0.2 seconds, before it was done."
 
 
 class Endless:

@@ -228,7 +228,8 @@ def test_a_tool_error_is_its_message_alone() -> None:
     ("error", "status", "said"),
     [
         (KeyboardInterrupt(), "cancelled", "Stopped before it was done."),
-        (Cancelled("user"), "cancelled", "stopped (user)"),
+        (Cancelled("user"), "cancelled", "Stopped before it was done."),
+        (Cancelled("user", "the cell has ended"), "cancelled", "Stopped: the cell has ended."),
         (SystemExit(3), "error", "SystemExit: 3"),
         (
             ExceptionGroup("two", [ValueError("a"), KeyError("b")]),

@@ -109,7 +109,7 @@ def test_the_header_says_status_model_source_turn_and_figures(begun):
 
 def figures(*metrics):
     view = RunView().extend(metrics)
-    return header.card(view, Context()).right[0].text
+    return "".join(run.text for run in header.card(view, Context()).right)
 
 
 def test_a_cost_with_an_estimate_is_about_and_one_with_a_gap_is_at_least():
@@ -700,3 +700,53 @@ def test_what_is_no_picture_is_words(attachment):
 def test_whatever_a_record_says_it_took_has_words_of_bounded_length(seconds):
     assert len(format_duration(seconds)) < 40
     assert len(clock(seconds)) < 40
+
+
+@pytest.mark.parametrize(
+    ("thought", "opens"),
+    [("One line.", False), ("One line. And more.", True), ("A `word` of code.", True)],
+)
+def test_a_thought_that_its_line_shows_whole_does_not_open(begun, thought, opens):
+    begun.think(thought, "t")
+    node = base.draw(RunView().extend(begun.log).cards[-1], Context())
+    assert isinstance(node, nodes.Fold) is opens
+    assert thought.partition(".")[0].replace("`", "") in draw(node)
+
+
+def test_only_a_long_gist_of_a_result_is_cut_in_a_narrow_page(begun):
+    begun.tool("k", "ask", {"of": "x"}, content="short")
+    assert theme.RIGHT_CUT not in make_bundle(begun.log)["text/html"]
+    begun.tool("l", "ask", {"of": "x"}, content="a result that takes most of a line")
+    drawn = make_bundle(begun.log)["text/html"]
+    assert f'{theme.ENDS}">a result that takes' in drawn
+    assert drawn.count(theme.RIGHT_CUT) == 1
+
+
+def test_the_table_at_the_end_of_code_is_in_line_with_the_body_of_its_call(begun):
+    shown = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
+    begun.tool("k", "python", {"code": "df"}, content="1", display=shown)
+    assert f"margin:4px 0 0 {theme.INDENT}" in make_bundle(begun.log)["text/html"]
+
+
+def test_a_question_shows_words_that_wrap_and_code_in_colour(begun):
+    args = {"to": "ada", "body": "Dear Ada,\nboth are wrong.", "code": "x = 1"}
+    begun.call("k", "send", args)
+    begun(e.Approval(call_id="k", stage="requested", args=args))
+    view = RunView().extend(begun.log)
+    drawn = html.draw_html(page(view, Context(live=True, can_click=True)))
+    boxes = re.findall(r'<pre style="([^"]*)"[^>]*>(.*?)</pre>', drawn, re.DOTALL)
+    assert [("white-space:pre-wrap" in css, "<span" in text) for css, text in boxes] == [
+        (True, False),
+        (False, True),
+    ]
+    assert boxes[0][1] == args["body"]
+
+
+def test_a_narrow_header_keeps_the_clock_and_drops_the_other_figures(begun):
+    begun(e.Metric(turn=2, total=e.Counts(input=1900, output=212)))
+    row = header.card(RunView().extend(begun.log), Context(now=begun.now + 14, live=True))
+    assert [(t.text, t.now) for t in row.right] == [("0:14", False), (" · 1.9k in · 212 out", True)]
+    assert [t.text.strip() for t in row.left if t.now] == ["turn 2 of 12"]
+    begun(e.End())
+    row = header.card(RunView().extend(begun.log), Context())
+    assert not any(t.now for t in (*row.left, *row.right))

@@ -125,3 +125,12 @@ def test_the_last_value_of_code_stands_in_the_open_as_in_any_cell():
         page = make_bundle(events)["text/html"]
         call_page = page[page.index("<details") : page.index("The end.")]
         assert (call_page.rindex("</details>") < call_page.index("seven")) is before
+
+
+def test_the_text_of_a_chart_is_not_shown_beside_the_chart():
+    code = "Figure({\n    'data': [{'x': (1, 2)}]\n})\n[figure 1: a Plotly chart]"
+    log = run(call("a", CHART))
+    log[-3] = msgspec.structs.replace(log[-3], content=code)
+    assert "Figure(" not in str(shows(make_parts(log)))
+    log[-3] = msgspec.structs.replace(log[-3], attachments=())
+    assert "Figure(" in str(shows(make_parts(log)))

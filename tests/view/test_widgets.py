@@ -134,7 +134,7 @@ def test_a_thought_is_open_until_what_follows_has_filled_its_height(painter, beg
 
 @pytest.mark.parametrize("opened", [True, False])
 def test_a_thought_stays_as_its_reader_left_it(painter, begun, opened):
-    begun.think("One.", "t")
+    begun.think("One. Two.", "t")
     begun(e.Respond(content="x" if opened else "x\n\ny\n\nz"))
     view = RunView().extend(begun.seen)
     painter.paint(view, 0.0)
@@ -152,7 +152,7 @@ def test_a_thought_stays_as_its_reader_left_it(painter, begun, opened):
     ("thoughts", "shown"), [("show", [True]), ("collapse", [False]), ("hide", [])]
 )
 def test_thoughts_are_shown_as_asked(acts, begun, thoughts, shown):
-    begun.think("One.", "t")
+    begun.think("One. Two.", "t")
     begun(e.Respond(content="An answer.\n\nOf some lines."))
     painter = WidgetPainter(acts, thoughts, lambda: True)
     painter.paint(RunView().extend(begun.seen), None)

@@ -17,7 +17,6 @@ from ..format import clip_text
 from ..nodes import (
     Button,
     Buttons,
-    Code,
     Diff,
     Editor,
     Form,
@@ -90,8 +89,9 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
             if looks_like_diff(preview)
             else Pre(values.bounded(preview))
         )
-        return (*_arguments(args, long_texts=False), shown)
-    return _arguments(args)
+        short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
+        return (*((Json(short),) if short else ()), shown)
+    return values.argument_nodes(state.name, args)
 
 
 def decided_change(state: CallCard) -> tuple[Node, ...]:
@@ -108,18 +108,6 @@ def decided_change(state: CallCard) -> tuple[Node, ...]:
     ):
         return ()
     return _change(state, question.args if question.args is not None else state.args)
-
-
-def _arguments(args: dict[str, Any], *, long_texts: bool = True) -> tuple[Node, ...]:
-    """Return the arguments: short ones as a tree, then `long_texts` as code."""
-    long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}
-    short = {k: v for k, v in args.items() if k not in long}
-    texts = (
-        tuple(Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items())
-        if long_texts
-        else ()
-    )
-    return (*((Json(short),) if short else ()), *texts)
 
 
 def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:

@@ -12,11 +12,13 @@ Rules
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+
+from msgspec.structs import replace
 
 from ...wire import Shown, without_captions
 from .. import values
-from ..call_line import CODE, describe_call, find_language
+from ..call_line import describe_call, find_language
 from ..format import (
     MOVING,
     chip,
@@ -27,7 +29,7 @@ from ..format import (
     join_parts,
     short,
 )
-from ..nodes import Bar, Code, Fold, Json, Node, Pre, Row, Stack, T, Tone
+from ..nodes import Bar, Code, Fold, Html, Json, Node, Pre, Row, Stack, T, Tone
 from ..parts import take_out
 from ..progress_words import progress_words
 from ..state.cards import CallCard, RespondCard
@@ -39,10 +41,13 @@ from .node import nested
 TAIL, LINES = 1600, 10  # characters and lines of output that are shown while the call runs
 WRITTEN, WRITTEN_LINES = 4000, 8  # the same, of an argument that is being written
 ONE_LINE = 84  # characters that fit on the line of a call
+SHORT = 16  # characters of a gist that a narrow line has room for
 TRACEBACK = "Traceback (most recent call last):"
 # statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
 CELLS = ("python",)  # tools whose code runs as a cell
+# a chart in code, as Plotly and Altair write it
+_CHART = re.compile(r"\A[\w.]*(?:Chart|Figure\w*)\(.*\)(?:\n|\Z)", re.DOTALL)
 IN_CELL = "[shown in the cell]\n"  # stands for a display without text
 
 
@@ -96,13 +101,9 @@ def _writing(state: CallCard) -> tuple[Node, ...]:
         return (Pre(last_lines(raw, WRITTEN_LINES)),) if raw and raw[0] not in '{"' else ()
     key, value = list(arguments.items())[-1]
     text = values.newest_text(value)
-    if not _is_long(key, text) or describe_call(state.name, {key: text}).whole:
+    if not values.is_code_or_long(key, text) or describe_call(state.name, {key: text}).whole:
         return ()
     return (Code(text[-WRITTEN:], find_language(state.name, key, arguments), last=WRITTEN_LINES),)
-
-
-def _is_long(key: str, text: str) -> bool:
-    return "\n" in text or len(text) > 80 or key in CODE
 
 
 def _progress(state: CallCard) -> tuple[Node, ...]:
@@ -148,18 +149,14 @@ def _closed(state: CallCard, context: Context) -> Node:
         if state.status == "ok"
         else ""
     )
-    duration = format_duration(state.duration) if state.duration else ""
-    right = (
-        *((T(short_result, tone="muted"), T("   ")) if short_result else ()),
-        *chip(state.status, duration),
-    )
     result = _result(state, context)
     repeated = answered or (short_result and short_text(result) == short_result)
     new_result = () if repeated else result
     output = () if beyond_output(state, context) is not None else _output(state)
     nested_runs, charts = take_out(nested(state, context))
     if shows_last_value(state):
-        new_result, pictures = (), (*pictures, *new_result)
+        below = (replace(n, below=True) if isinstance(n, Html) else n for n in new_result)
+        new_result, pictures = (), (*pictures, *below)
     body = (
         *called_with(state, short_result),
         *_decision(state),
@@ -168,13 +165,20 @@ def _closed(state: CallCard, context: Context) -> Node:
         *new_result,
     )
     fold = Fold(
-        (Row(_head(state), right),),
+        (Row(_head(state), _ended(state, short_result)),),
         body,
         open=not context.nested or state.status in FAILED,
         title=_title(state, short_result),
         gives_way=state.status not in FAILED,
     )
     return Stack((fold, *pictures, *charts)) if pictures or charts else fold
+
+
+def _ended(state: CallCard, short_result: str) -> tuple[T, ...]:
+    """Return the right side of an ended call's line: its result in short, status and time."""
+    about = T(short_result, tone="muted", cut=len(short_result) > SHORT)
+    duration = format_duration(state.duration) if state.duration else ""
+    return (*((about, T("   ")) if short_result else ()), *chip(state.status, duration))
 
 
 def shows_last_value(state: CallCard) -> bool:
@@ -225,22 +229,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     line = describe_call(state.name, state.args)
     if line.whole and len(line.text) + len(about) <= ONE_LINE:
         return ()
-    return written_arguments(state.name, state.args)
-
-
-def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return arguments for reading: long texts as code or text, the rest as a tree."""
-    long_texts = {k: v for k, v in args.items() if isinstance(v, str) and _is_long(k, v)}
-    short_args = {k: v for k, v in args.items() if k not in long_texts}
-    parts: list[Node] = [Json(short_args)] if short_args else []
-    for key, text in long_texts.items():
-        if len(args) > 1:
-            parts.append(Row((T(key, tone="muted", mono=True),)))
-        language = find_language(name, key, args)
-        parts.append(
-            Code(values.bounded(text), language) if language else Pre(values.bounded(text))
-        )
-    return tuple(parts)
+    return values.argument_nodes(state.name, state.args)
 
 
 def _decision(state: CallCard) -> tuple[Node, ...]:
@@ -294,7 +283,7 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
         return (installed,)
     if state.status == "ok":
         content = (
-            _without_captions(state, state.content)
+            _without_chart(state, _without_captions(state, state.content))
             if isinstance(state.content, str)
             else state.content
         )
@@ -305,6 +294,12 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
 def _without_captions(state: CallCard, text: str) -> str:
     """Return a text without the captions of pictures, if the pictures themselves are shown."""
     return without_captions(text).replace(IN_CELL, "") if state.attachments else text
+
+
+def _without_chart(state: CallCard, text: str) -> str:
+    """Return a result without the text that stands for a chart, if the chart itself is shown."""
+    shown = any(Shown(attachment).chart[0] for attachment in state.attachments)
+    return _CHART.sub("", text) if shown else text
 
 
 def _failure(state: CallCard) -> tuple[Node, ...]:

@@ -36,7 +36,7 @@ def card(state: RunView, context: Context) -> Node | None:
     reasoning = f"{format_count(total.reasoning)} reasoning" if total.reasoning else ""
     left = (
         T("ℹ", tone="muted", label="About this run"),
-        T(f"  {join_parts(first, pace, cached, written, reasoning)}".rstrip(), tone="muted"),
+        T(f"  {join_parts(first, pace, cached, written, reasoning) or 'details'}", tone="muted"),
     )
     run = f"run {state.run[:12]}" if state.run else ""
     size = T(join_parts(run, count_noun(state.events, "event")), tone="muted")

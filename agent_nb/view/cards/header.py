@@ -1,6 +1,9 @@
 """The first line of a run: status, model, turns, usage, and the Stop button.
 
-Rule: a page that is drawn once does not say "running", unless the run is known to go on (`alive`).
+Rules
+- A page that is drawn once does not say "running", unless the run is known to go on (`alive`).
+- What is true only while the run goes on (`T.now`), the status and the clock apart, is left out of
+  a narrow live view (`live.css`), so that the header is one line there as in the static page.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ LETTERS_PER_TOKEN = 4  # to estimate tokens that no metric has counted yet
 def card(state: RunView, context: Context) -> Node:
     """Return the header row of a run."""
     mark, tone, word = ENDED.get(state.status, ("●", "run", "running"))
-    if state.status in {"", "running"}:
+    if _runs(state):
         word, tone = phase(state)
         mark = "?" if tone == "wait" else mark
         if context.still:
@@ -52,7 +55,7 @@ def card(state: RunView, context: Context) -> Node:
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
     return Row(
         left,
-        (T(_figures(state, context), tone="muted"),),
+        _figures(state, context),
         live=True,
         wrap=True,
         buttons=_buttons(state, context),
@@ -102,34 +105,41 @@ def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")
     named = not source.startswith(CHOSEN)  # by the user, who knows the source
     instead = f"instead of {clip_text(state.instead_of, 80)}" if state.instead_of else ""
-    remarks = join_parts(
-        instead, "" if named else source, _turns(state), state.badge, state.left_out
+    turns = _turns(state)
+    remarks = filter(None, (instead, "" if named else source, turns, state.badge, state.left_out))
+    muted = (
+        T(f"{' · ' if n else '  '}{text}", tone="muted", now=text == turns and _runs(state))
+        for n, text in enumerate(remarks)
     )
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip_text(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
     asked_anew = state.changed and not state.badge  # a badge marks a replay, which asks no model
     why = clip_text(f"asked anew: {state.changed}", 120)
     changed = (T(f"  {why}", tone="wait"),) if asked_anew else ()
-    return (*model, *warned, *changed, *((T(f"  {remarks}", tone="muted"),) if remarks else ()))
+    return (*model, *warned, *changed, *muted)
 
 
 def _turns(state: RunView) -> str:
     """Return `turn 2 of 20` while the run goes on; at its end, the number of turns if several."""
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
-    if state.status not in {"", "running"}:
+    if not _runs(state):
         turns = count_noun(state.turn, "turn") if state.turn > 1 else ""
         forced = clip_text(state.forced, 40) if state.status != "limit" else ""
         return join_parts(turns, f"had to answer at the limit of {forced}" if forced else "")
     return f"turn {state.turn} of {most}" if state.turn and most else ""
 
 
-def _figures(state: RunView, context: Context) -> str:
+def _runs(state: RunView) -> bool:
+    return state.status in {"", "running"}
+
+
+def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     """Return time, tokens and cost; `≈`: with an estimate, `≥`: without the price of a request."""
-    clock_stands = context.now is None or state.recorded or state.status not in {"", "running"}
+    running = _runs(state)
+    clock_stands = context.now is None or state.recorded or not running
     end = state.ended_at if clock_stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
-    running = state.status in {"", "running"}
     # a clock that ticks while the run goes on, a duration after it, nothing for a run without times
     time = (
         clock(spent)
@@ -148,7 +158,9 @@ def _figures(state: RunView, context: Context) -> str:
     )
     cost_sign = "≥ " if state.usage.unpriced else approximate
     cost = f"{cost_sign}{format_money(total.cost)}" if total.cost else ""
-    return join_parts(time, read, wrote, cost)
+    figures = join_parts(read, wrote, cost)
+    gap = " · " if time and figures else ""
+    return (T(time, tone="muted"), T(f"{gap}{figures}", tone="muted", now=running and bool(gap)))
 
 
 def rounded(tokens: int) -> int:
@@ -159,7 +171,7 @@ def rounded(tokens: int) -> int:
 
 def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
     """Return the Stop button; one that cannot be pressed says what to do instead."""
-    if not context.live or state.status not in {"", "running"}:
+    if not context.live or not _runs(state):
         return ()
     if not context.can_click:
         return (

@@ -13,7 +13,10 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold; None if thoughts are hidden or it ended without content."""
+    """Return the thought as a fold, or as a line if the line shows all of it.
+
+    None if thoughts are hidden or it ended without content.
+    """
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     title = _title(state)
@@ -26,6 +29,8 @@ def card(state: ThinkCard, context: Context) -> Node | None:
             else ()
         ),
     )
+    if first_sentence and not state.attributes and _is_all(first_sentence, str(state.text)):
+        return Row(left, wrap=True)
     body = (
         *_attributes(state),
         *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
@@ -38,6 +43,11 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         gives_way=context.thoughts != "show",
         title=f"{title} — {first_sentence}" if first_sentence else title,
     )
+
+
+def _is_all(first_sentence: str, text: str) -> bool:
+    """Return whether the gist of a text leaves out nothing but its last period."""
+    return first_sentence == text.strip().rstrip(":.")
 
 
 def _title(state: ThinkCard) -> str:

@@ -56,7 +56,13 @@ def _line(node: nodes.Row) -> str:
         return f"<span{style('' if node.wrap else theme.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
     live = ' aria-live="polite"' if node.live else ""
     before = f"<span{live}{style(theme.WIDE_WORDS if node.wrap else theme.LEFT)}>{left}</span>"
-    return f"{before} <span{style(theme.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
+    cut = [t for t in node.right if t.cut]
+    right = "".join(run(t) for t in node.right if not t.cut)
+    if not cut:
+        return f"{before} <span{style(theme.RIGHT)}>{GAP}{right}</span>"
+    # in an element of its own the rest keeps its spaces
+    beside = f"{GAP}{''.join(map(run, cut))}<span>{right}</span>"
+    return f"{before} <span{style(theme.RIGHT_CUT)}>{beside}</span>"
 
 
 def _row_style(node: nodes.Row) -> str:
@@ -237,7 +243,8 @@ def html(node: nodes.Html) -> str:
     inner = redact_text(clean(node.html), collect_secrets()) or (
         f"<pre>{escape(visible.show_output(node.text))}</pre>" if node.text else ""
     )
-    return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0 0", theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
+    margin = f"margin:4px 0 0 {theme.INDENT}" if node.below else "margin:4px 0 0"
+    return f'<div{style("overflow:auto", "max-height:30em", margin, theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
 
 
 def nothing(node: Node) -> str:

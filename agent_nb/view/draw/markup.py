@@ -48,7 +48,8 @@ def run(node: nodes.T) -> str:
         ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
     )
     # HTML would collapse two spaces: an en space is as wide
-    css, content = style(ink, weight), text(node.text.replace("  ", "\u2002"))
+    ends = theme.ENDS if node.cut else ""
+    css, content = style(ink, weight, ends), text(node.text.replace("  ", "\u2002"))
     return f"<{tag}{css}>{content}</{tag}>" if css or tag != "span" else content
 
 

@@ -1,0 +1,55 @@
+"""Which cards are open while a run goes on, and as what a card ends that is folding then."""
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb.view.bundle import make_parts
+from agent_nb.view.cards.base import Context
+from agent_nb.view.folds import MOST
+from agent_nb.view.layout import Layout
+from agent_nb.view.state.fold import RunView
+
+THOUGHT = "".join(f"Line {n} of the thought.\n\n" for n in range(5))  # 9 lines
+ANSWER = "".join(f"Paragraph {n}.\n\n" for n in range(20))
+
+
+def folded_to(lines):
+    """Return the layout and the events of a run whose thought has folded to some lines."""
+    seen = [
+        e.RunStart(model="m", ts=1.0),
+        e.Think(content=THOUGHT, block="t", ts=2.0),
+    ]
+    layout, view, now = Layout(), RunView().extend(seen), 3.0
+    layout.page(view, Context(now=now))
+    view.apply(e.Delta(block="r", of="respond", text=ANSWER, ts=3.0))
+    while state_of(layout)[1] > lines:
+        now += 1.0
+        layout.page(view, Context(now=now))
+    seen += [e.Respond(content=ANSWER, block="r", ts=now), e.End(ts=now)]
+    return layout, view.extend(seen[-2:]), seen
+
+
+def state_of(layout):
+    (state,) = layout.folds.states.values()
+    return state
+
+
+@pytest.mark.parametrize(
+    ("lines", "ends"), [(12, (True, MOST)), (6, (True, MOST)), (3, (False, 3))]
+)
+def test_a_card_that_folds_at_the_end_opens_or_closes(lines, ends):
+    layout, view, _ = folded_to(lines)
+    assert state_of(layout) == (True, lines)
+    layout.page(view, Context())
+    assert state_of(layout) == ends
+    layout.page(view, Context())
+    assert state_of(layout) == ends
+
+
+@pytest.mark.parametrize("lines", [0.5, 2, 5])
+def test_a_saved_page_shows_no_card_half_folded(lines):
+    layout, view, seen = folded_to(lines)
+    layout.page(view, Context())
+    page = make_parts(seen, folds=layout.folds.states)[0]["text/html"]
+    assert f"max-height:{lines * 1.5:g}em" not in page
+    assert ("<details open" in page) is (lines > 3)
