@@ -1,7 +1,7 @@
 """Follow runs of other systems (`watch`) and of other processes (`attach`).
 
 Read `followed` first: it is the base of both. `attached_run` follows a run of this package in
-another process. `watched_run` follows a run of another system, which `importer` turns into logs.
+another process, `watched_run` a run of another system, which `importer` turns into logs.
 
 Order: follow, followed, importer, tokens
 < connect

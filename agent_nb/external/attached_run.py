@@ -3,8 +3,6 @@
     run = await agent_nb.attach("http://127.0.0.1:8123")   # in a cell: shows its cards
     async for event in agent_nb.attach(url, token): …
 
-Why a log: the run is then shown, recorded and analysed like any other.
-
 Rules
 - `remote_run` connects; `follow` orders the events and drops repeats.
 - Remote text is only shown and stored, never executed.
@@ -29,8 +27,7 @@ from .remote_run import RemoteRun
 
 
 class Attached(Followed):
-    """A remote run that is followed: iterate it for events (deltas included), await it for the
-    `Run`.
+    """A remote run that is followed: iterate it for events (deltas included), await it for the Run.
 
     `log` holds the events so far. `on_state` is called with each new state of the connection:
     `connecting`, `following`, `waiting` or `ended`.
@@ -103,8 +100,9 @@ class Attached(Followed):
             self.stoppable = await self._control.may_cancel()
 
     def _leave(self, by: str) -> None:
-        """Stop following. If a user stopped the cell (`by`), detach, so that `follow` finds out
-        whether the remote run can be stopped too.
+        """Stop following; if a user stopped the cell (`by`), detach.
+
+        After that, `follow` finds out whether the remote run can be stopped too.
         """
         if by:
             self.stop()
@@ -186,11 +184,10 @@ def attach(
     backoff: Backoff | None = None,
     on_state: Callable[[str], Any] = lambda _: None,
 ) -> Attached:
-    """Follow the run at `url` (a server's address: its newest run); iterate the result for events,
-    or await it for the `Run`.
+    """Follow the run at `url`; iterate the result for events, or await it for the `Run`.
 
-    `token`: as the server prints it, or `?token=` in the address; your own server on this machine
-    needs none here. `show`: show the cards when awaited (None: in a notebook). Raises UsageError if
-    `url` is not an http address.
+    `url`: a run's address, or a server's for its newest run. `token`: as the server prints it, or
+    `?token=` in the address; your own server on this machine needs none here. `show`: show the
+    cards when awaited (None: in a notebook). Raises UsageError if `url` is not an http address.
     """
     return Attached(parse_target(url, token), show=show, backoff=backoff, on_state=on_state)

@@ -3,16 +3,15 @@
 Rules
 - A refusal that no retry can change (wrong token, unknown format or compression) is a UsageError at
   once.
-- At most `ANSWER` bytes are read of a response that is not a stream; compressed responses are
-  decoded in pieces (`wire.compression`).
-- A server may accept a request and never answer. So an answer must begin within a time limit
-  (`open_response`), and a short answer must be complete within `REPLY` seconds.
+- At most `ANSWER` bytes are read of a response that is not a stream.
+- A response must begin within a time limit (`open_response`), and a short one must be complete
+  within `REPLY` seconds: a server may accept a request and never answer.
 - A loopback address is never reached through a proxy, and redirects are not followed, so that a
   token reaches no other host.
-- Each request has its own connection: on a shared one, httpx would read excess bytes of an answer
+- Each request has its own connection: on a shared one, httpx would read excess bytes of a response
   as the beginning of the next.
-- Without a token, `tokens` is searched for the token of the user's own server at that loopback
-  address; the token is sent to no other address.
+- Without a token, a loopback address gets the token of the user's own server there (`tokens`); no
+  other address does.
 """
 
 from __future__ import annotations
@@ -43,10 +42,11 @@ _FINAL = frozenset({400, 401, 403, 405, 406, 421, 422})
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """When to connect again, and when to give up; all in seconds.
 
-    The wait before a new connection is `first`, doubled each time up to `most`, less a random part.
-    `patience`: how long to retry without a new event; `door`: the same while no server has answered
-    yet. `torn`: how long to wait for missing events on one connection; `idle`: how long a
-    connection may be silent, without even a comment.
+    - `first`, `most`: the wait before a new connection is `first`, doubled each time up to `most`,
+      less a random part
+    - `patience`: how long to retry without a new event; `door`: the same before any server answered
+    - `torn`: how long to wait for missing events on one connection
+    - `idle`: how long a connection may be silent, without even a comment
     """
 
     first: float = 0.1
@@ -129,8 +129,8 @@ def parse_target(url: str, token: str = "") -> Target:
             f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
         )
     token = token or (parse_qs(parts.query).get("token") or [""])[0]
-    prefix, _, rest = parts.path.rstrip("/").rpartition("/runs/")
-    run = rest.partition("/")[0] if "/runs/" in parts.path else ""
+    prefix, _, run_path = parts.path.rstrip("/").rpartition("/runs/")
+    run = run_path.partition("/")[0] if "/runs/" in parts.path else ""
     path = prefix if run else parts.path.rstrip("/").removesuffix("/runs")
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if token:

@@ -13,8 +13,8 @@ Rules
   waits for those before it.
 - While events wait, `torn` is true: after a moment the caller reconnects from `last_id`, and the
   server sends the missing events again.
-- A delta has no `seq`; its frame id decides (see `events.position`). A delta is passed on only if
-  it is the next one. Others are dropped: the complete event of the block holds their text.
+- A delta has no `seq`; its frame id decides (see `events.position`). Only the next one is passed
+  on: the complete event of the block holds the text of all.
 - Events that the server no longer has (`gap`) become one error event; later events are renumbered
   to follow it.
 """
@@ -58,17 +58,17 @@ class Follower:
         if self.over:
             return []
         if frame.event == "gap":
-            return self._gap(frame.data)
+            return self._report_gap(frame.data)
         try:
             event = decode_event(frame.data)
         except (ValueError, RecursionError):
             self.malformed += 1
             return []
         if isinstance(event, Delta):
-            return self._delta(event, frame.id or "")
-        return self._stored(event) if event.seq else []
+            return self._take_delta(event, frame.id or "")
+        return self._take_stored(event) if event.seq else []
 
-    def _stored(self, event: Event) -> list[Event]:
+    def _take_stored(self, event: Event) -> list[Event]:
         """Return a numbered event and those that waited for it, if its turn has come."""
         if event.seq <= self._seq or event.seq in self._waiting:
             self.duplicates += 1
@@ -77,10 +77,10 @@ class Follower:
             self._waiting[event.seq] = event
         out: list[Event] = []
         while (due := self._waiting.pop(self._seq + 1, None)) is not None:
-            out.append(self._pass(due))
+            out.append(self._renumber(due))
         return out
 
-    def _pass(self, event: Event) -> Event:
+    def _renumber(self, event: Event) -> Event:
         """Return an event with our `seq`, and note it as the newest."""
         self._seq, self._delta_place, self._run = event.seq, (0, 0), event.run
         self.last_id = str(event.seq)
@@ -89,7 +89,7 @@ class Follower:
             msgspec.structs.replace(event, seq=event.seq + self._offset) if self._offset else event
         )
 
-    def _delta(self, event: Delta, number: str) -> list[Event]:
+    def _take_delta(self, event: Delta, number: str) -> list[Event]:
         """Return a delta if it is the next one; `number` is its frame id (`events.position`)."""
         position = Position.parse(number)
         if position is None:
@@ -105,7 +105,7 @@ class Follower:
         self.last_id = number
         return [event]
 
-    def _gap(self, text: str) -> list[Event]:
+    def _report_gap(self, text: str) -> list[Event]:
         """Return an error for the events that the server has lost; skip their numbers."""
         try:
             gap = msgspec.json.decode(text, type=_Gap)

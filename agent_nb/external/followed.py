@@ -1,7 +1,5 @@
 """The base of `watch` and `attach`: a run of another system or process that is followed here.
 
-Why one base: awaiting, showing the cards and stopping work the same for both.
-
 Rules
 - A notebook cell that awaits such a run shows its cards. If the user stops that cell, awaiting
   raises AgentStopped.

@@ -1,16 +1,16 @@
 """Read any stream over HTTP as bytes for its codec; resume a stream of server-sent events with ids.
 
 Rules
-- Of server-sent events with ids, only whole frames are passed on, up to the newest id. Frames after
-  it are held back, because a server that resumes at that id repeats them.
-- After a break such a stream is requested again with `Last-Event-ID`; the waits between attempts
-  grow until something new arrives. Reading ends when the caller has everything (`done`), when the
-  server says so (status 204), or with an error after `Backoff.patience` seconds without news.
+- Of server-sent events with ids, only whole frames are passed on, up to the newest id: a server
+  that resumes at that id repeats the frames after it.
+- After a break such a stream is requested again with `Last-Event-ID`, until the caller has
+  everything (`done`), the server says so (status 204), or `Backoff.patience` seconds bring nothing
+  new.
 - Such a request also has `?lastEventId=` in its address, for servers that read it there. If a
   server refuses that, it is left out from then on: a signed address must not change.
 - On a new connection a server may repeat all events, or all from some event on. Frames are dropped
-  as long as their id and content equal those of earlier frames in order. Within a connection
-  nothing is dropped, because ids need not be unique.
+  as long as their id and content equal those of earlier frames in order.
+- Within a connection no frame is dropped, because ids need not be unique.
 - Every other stream is passed on as it comes; a break is an error.
 """
 
@@ -119,7 +119,7 @@ class Frames:
 class _Repeats:
     """Recognises, at the beginning of a new connection, the frames that came on an earlier one.
 
-    `passed`: the hashes of those earlier frames. A repetition keeps their order. It begins at the
+    `passed`: the hashes of those earlier frames, whose order a repetition keeps. It begins at the
     first of them, at position `resume_at` (after the newest id), or wherever the connection's first
     frame with an id occurs. While several beginnings fit, all are tracked.
     """
@@ -224,8 +224,8 @@ class _Reader:
                 async for chunk in source:
                     if data := self._frames.feed(chunk) if is_sse else chunk:
                         yield data
-            if rest := self._frames.end_connection():
-                yield rest
+            if last_frames := self._frames.end_connection():
+                yield last_frames
 
     async def _accept(self, response: httpx.Response, *, again: bool) -> None:
         """Raise on a refusal: httpx.ReadError if the next request may succeed, else UsageError.

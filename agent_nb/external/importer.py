@@ -1,20 +1,15 @@
-"""Import a stream of any known format into event logs: number the events and add missing ends, but
-keep the stream's ids and times.
-
-Why apart from `watch`: this half does no I/O, so a file, a connection, an iterator and a test can
-all feed the same object.
+"""Import a stream of any known format into event logs, with the stream's ids and times. No I/O.
 
 Rules
 - Each run of the stream has its own log, which is made at the run's first event. Ids of runs, calls
   and nodes stay unchanged.
 - Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
   passed is `origin: user`.
-- Times are the stream's, and never go back. An event without a time gets the time of the event
-  before it. If no event has had a time yet, it gets the time of its arrival in a live stream, else
-  0 (unknown).
+- Times are the stream's, and never go back. An event without a time gets that of the event before
+  it. If no event has had one yet, it gets its time of arrival in a live stream, else 0 (unknown).
 - A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
   run, open blocks are incomplete, each call gets a result, and an error names the cause.
-- Secrets of this machine and keys of known form are redacted, as in everything that is recorded.
+- Secrets of this machine and keys of known form are redacted, as in every record.
 """
 
 from __future__ import annotations
@@ -87,15 +82,15 @@ class Imported:
 
         Raises UsageError.
         """
-        return [*self._take(self._stream.feed(item)), *self.tick()]
+        return [*self._log_all(self._stream.feed(item)), *self.tick()]
 
     def tick(self) -> list[Event]:
         """Return the events that were held back long enough; call it often in a live stream."""
-        return self._take(self._stream.tick(self._clock())) if self._live else []
+        return self._log_all(self._stream.tick(self._clock())) if self._live else []
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
         """End the stream and every run, because of a `fault` or because the viewer `stopped` it."""
-        out = self._take(self._stream.close())
+        out = self._log_all(self._stream.close())
         if self._settler is None:
             return out
         cause = (
@@ -105,7 +100,7 @@ class Imported:
             out += self._log(event)
         return out
 
-    def _take(self, events: Iterable[Event]) -> list[Event]:
+    def _log_all(self, events: Iterable[Event]) -> list[Event]:
         out: list[Event] = []
         for event in events:
             if self._settler is None:  # the codec is known by the first event
@@ -162,10 +157,10 @@ class _Run:
                 out.append(self._append(self._clean(user)))
         if isinstance(event, Delta):
             return [*out, *self._delta(event)]
-        out += self._rest_of_block(event)
+        out += self._flush_redactor(event)
         return [*out, self._append(msgspec.structs.replace(self._clean(event), origin="imported"))]
 
-    def _rest_of_block(self, event: Event) -> list[Event]:
+    def _flush_redactor(self, event: Event) -> list[Event]:
         """Return, as a delta, the text that the redactor of a closing block still holds."""
         block = getattr(event, "block", "")
         redactor = self._filters.pop(block, None)

@@ -1,7 +1,9 @@
 """Control a remote run through its server: stop it, answer its questions about calls.
 
-Rules: a refusal, or a server that does not answer, is a UsageError. It advises to look at the run
-before trying again, because a request without an answer may have had its effect.
+Rules
+- A refusal, or a server that does not answer, is a UsageError.
+- It advises to look at the run before trying again, because a request without an answer may have
+  had its effect.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Rules
   until a new event comes; after `Backoff.patience` seconds without one, reading gives up.
 - If the server does not know the run, it is asked again: it may have restarted and not have loaded
   the run yet.
-- A connection is closed if missing events do not come for `Backoff.torn` seconds, if a request gets
-  no answer for `Backoff.idle` seconds, or if an answer is silent for that long.
+- A connection is closed if missing events do not come for `Backoff.torn` seconds, or if the server
+  is silent for `Backoff.idle` seconds.
 """
 
 from __future__ import annotations

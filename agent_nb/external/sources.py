@@ -1,9 +1,8 @@
 """Read the items of any source as they come: an address, a path, a text, an open file, an iterator.
 
-Why: `watch` takes blocking and asynchronous sources alike, and must not block the event loop.
-
 Rules
-- Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
+- Blocking sources (files, pipes, generators) are read in a thread, so that the event loop goes on.
+  Stopping does not wait for them.
 - A file may be gzipped; its first bytes show whether it is.
 - `http_stream` reads an address, and resumes the stream if its events have ids.
 """
@@ -104,8 +103,8 @@ async def _read_file(path: Path, done: Callable[[], bool] | None) -> AsyncGenera
             if done is None or done():
                 break
             await anyio.sleep(PAUSE)
-        if rest := unzipped.close():
-            yield rest
+        if tail := unzipped.close():
+            yield tail
 
 
 class _CancellableOpen:

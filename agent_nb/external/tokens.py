@@ -86,7 +86,7 @@ def list_servers(where: Path | None = None) -> list[Note]:
         for path in sorted((where or folder()).glob("*.json")):
             with suppress(OSError, msgspec.DecodeError):
                 note = msgspec.json.decode(path.read_bytes(), type=Note)
-                notes += [note] if _alive(path, note.pid) else []
+                notes += [note] if _may_run(path, note.pid) else []
     return notes
 
 
@@ -111,7 +111,7 @@ def read_token(path: Path) -> str:
     return token
 
 
-def _alive(path: Path, pid: int) -> bool:
+def _may_run(path: Path, pid: int) -> bool:
     """Return whether the server of a note is running; without locks, whether it may be."""
     locked = is_locked(path)
     return path.exists() and pid > 0 if locked is None else locked

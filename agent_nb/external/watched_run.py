@@ -1,18 +1,14 @@
-"""Follow a run of another system while it goes on, from a file, an address, or a stream of objects,
-lines or bytes.
+"""Follow a run of another system: from a file, an address, or a stream of objects, lines or bytes.
 
     run = await agent_nb.watch("run.ndjson")   # in a cell: shows its cards
     async for event in agent_nb.watch(agent.stream()): …
 
-Why: cards, records and data frames need only events, so a run from elsewhere can be shown and
-analysed like one of ours.
-
 Rules
 - The source is read once, however many callers iterate or await; a late iteration gets the events
   so far first.
-- A source that cannot be opened, or has no known format, raises AgentError. If it breaks off later,
-  the log gets an error and the run is closed as interrupted; an exception of the caller's own
-  iterator is raised as well.
+- A source that cannot be opened, or has no known format, raises AgentError.
+- If it breaks off later, the log gets an error and the run is closed as interrupted; an exception
+  of the caller's own iterator is raised as well.
 - A stream over HTTP whose events have ids is resumed after a break (`http_stream`).
 """
 
@@ -223,14 +219,17 @@ def watch(
     show: bool | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> Watch:
-    """Follow a run of another system; iterate or await the result.
+    """Follow a run of another system; iterate the result for events, or await it for the `Run`.
 
-    `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async
-    or not, of bytes, lines, objects or events, or of dicts that are events of a known format
-    (`{"type": "respond", "content": "…"}`). `codec`: the name of its format (None: detected).
-    `prompt`: the user's message, for formats without it. `follow`: read on in a file that is being
-    written, until its run has ended. `show`: show the cards when awaited (None: in a notebook).
-    `secrets`: values to hide, by name (None: the known secrets). Raises UsageError on an unknown
-    codec.
+    - `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator,
+      async or not, of bytes, lines, objects or events, or of dicts that are events of a known
+      format (`{"type": "respond", "content": "…"}`)
+    - `codec`: the name of its format (None: detected)
+    - `prompt`: the user's message, for formats without it
+    - `follow`: read on in a file that is being written, until its run has ended
+    - `show`: show the cards when awaited (None: in a notebook)
+    - `secrets`: values to hide, by name (None: the known secrets)
+
+    Raises UsageError on an unknown codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)
