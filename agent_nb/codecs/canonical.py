@@ -69,8 +69,8 @@ class CanonicalDecoder:
         """Return the events of a last line that lacks its newline."""
         if self._unframer is not None:
             return self._convert_items(self._unframer.close())
-        rest, self._held, self._size = b"".join(self._held), [], 0
-        return self._decode_block(rest) if rest.strip() else []
+        last_line, self._held, self._size = b"".join(self._held), [], 0
+        return self._decode_block(last_line) if last_line.strip() else []
 
     def _begin(self, chunk: bytes) -> None:
         if not chunk:
@@ -167,13 +167,9 @@ def _score(item: Item) -> float:
     kind = obj.get("type")
     if not isinstance(kind, str) or kind not in TYPES:
         return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0
-    return (
-        1.0
-        if _ENVELOPE & obj.keys()
-        else 0.3
-        if obj.keys() <= set(TYPES[kind].__struct_fields__) | {"type"}
-        else 0.1
-    )
+    if _ENVELOPE & obj.keys():
+        return 1.0
+    return 0.3 if obj.keys() <= {"type", *TYPES[kind].__struct_fields__} else 0.1
 
 
 def _refuse_build(*_: Any) -> Any:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
 RAW = "#raw"  # event name of an item whose value is text to write unchanged (`[DONE]`)
-_SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
+_SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD = 8  # characters that suffice to tell the framings apart
 _UNSAFE = re.compile(r"[\r\n\0]")
@@ -61,11 +61,9 @@ class Unframer:
 
     def close(self) -> list[Item]:
         """End the stream: return the values that are left."""
-        rest = b""
-        if self._parser is None:
-            rest = self._begin(b"", last=True)
+        head = self._begin(b"", last=True) if self._parser is None else b""
         parser = self._parser
-        return [*parser.feed(rest), *parser.close()] if parser is not None else []
+        return [*parser.feed(head), *parser.close()] if parser is not None else []
 
     def _begin(self, chunk: bytes, *, last: bool) -> bytes:
         """Choose the parser once the head shows the framing, and return the bytes for it.
@@ -79,17 +77,11 @@ class Unframer:
             return b""
         if not head or (not last and head[:1] == b"[" and not head[1:].strip()):
             return b""
-        kind = (
-            "array"
-            if _ARRAY_START.match(head)
-            else "sse"
-            if _SSE_START.match(head[:_HEAD].decode("utf-8", "replace"))
-            else "ndjson"
-        )
-        self.framing = "sse" if kind == "sse" else "ndjson"
-        self._parser = _PARSERS[kind](self._losses)
-        data, self._held = head, b""
-        return data
+        self.framing = "sse" if _SSE_START.match(head[:_HEAD]) else "ndjson"
+        parser = _Array if _ARRAY_START.match(head) else _PARSERS[self.framing]
+        self._parser = parser(self._losses)
+        self._held = b""
+        return head
 
 
 class _Parser(ABC):
@@ -191,11 +183,7 @@ class _Array(_Parser):
             return [*lines.feed(data), *lines.close()]
 
 
-_PARSERS: dict[str, Callable[[Losses], _Parser]] = {
-    "ndjson": _Lines,
-    "sse": _Frames,
-    "array": _Array,
-}
+_PARSERS: dict[Framing, type[_Parser]] = {"ndjson": _Lines, "sse": _Frames}
 
 
 def frame_item(item: Item, framing: Framing) -> str:

@@ -37,15 +37,15 @@ class LineDecoder(Generic[Data]):
 
     def feed(self, data: Data) -> list[str]:
         """Return the lines that `data` completes."""
-        lines, rest = _split(data)
+        lines, beginning_of_line = _split(data)
         complete: list[str] = []
         for line in lines:
             complete_line = self._end_line(line)
             if complete_line is not None and self._fits(complete_line, len(complete_line)):
                 complete.append(_text(complete_line))
-        if rest and not self._skipping:
-            self._pieces.append(rest)
-            self._size += len(rest)
+        if beginning_of_line and not self._skipping:
+            self._pieces.append(beginning_of_line)
+            self._size += len(beginning_of_line)
             if self._size > self._limit:
                 beginning, size = _join(self._pieces), self._size
                 self._pieces, self._size, self._skipping = [], 0, True

@@ -35,8 +35,8 @@ def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, 
     """Return the columns of a table from tuples (name, kind, doc[, attribute of the row])."""
     return tuple(
         # without a fourth item, the attribute has the name of the column
-        Column(name, kind, {row: (*more, name)[0]}, table, doc=doc)  # type: ignore[arg-type]
-        for name, kind, doc, *more in columns
+        Column(name, kind, {row: (*attribute, name)[0]}, table, doc=doc)  # type: ignore[arg-type]
+        for name, kind, doc, *attribute in columns
     )
 
 

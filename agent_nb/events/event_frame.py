@@ -129,10 +129,10 @@ class EventFrame(pd.DataFrame):
             else []
         )
         # a style applies to every table of the page, so the class names the columns
-        left = "-".join(["agent-nb-left", *map(str, texts)])
+        css_class = "-".join(["agent-nb-left", *map(str, texts)])
         html = self._without_none().to_html(
             na_rep="",
-            classes=f"{SHOWN} {left}",
+            classes=f"{SHOWN} {css_class}",
             notebook=True,
             show_dimensions=option["show_dimensions"],
             max_cols=option["max_columns"],
@@ -140,7 +140,7 @@ class EventFrame(pd.DataFrame):
             formatters=self._formatters(),
         )
         # pandas writes this style element because of notebook=True
-        rules = [NOWRAP, *(LEFT.format(left, column, column + 1) for column in texts)]
+        rules = [NOWRAP, *(LEFT.format(css_class, column, column + 1) for column in texts)]
         return html.replace(
             "<style scoped>\n", "<style scoped>\n" + "".join(f"    {rule}\n" for rule in rules), 1
         )
@@ -158,11 +158,11 @@ class EventFrame(pd.DataFrame):
 
     def _without_none(self) -> pd.DataFrame:
         """Return a frame with NaN for None: pandas prints None, but `na_rep` for NaN."""
-        shown = self.copy(deep=False)
+        frame = self.copy(deep=False)
         for name in self.columns:
             if self[name].dtype == object:
-                shown[name] = self[name].where(self[name].notna(), float("nan"))
-        return shown
+                frame[name] = self[name].where(self[name].notna(), float("nan"))
+        return frame
 
     def _formatters(self) -> dict[Any, Any]:
         """Return functions that shorten how pandas writes times, durations and whole numbers."""

@@ -77,8 +77,8 @@ def event_from(obj: Any) -> Event:
     unknown = {k: v for k, v in obj.items() if k not in known}
     if unknown:
         extra = known.get("extra")  # the JSON has a field `extra`; only an object fits its type
-        merged = extra if isinstance(extra, dict) else {} if extra is None else {"extra": extra}
-        known["extra"] = {**merged, **unknown}
+        extra = {} if extra is None else extra
+        known["extra"] = {**(extra if isinstance(extra, dict) else {"extra": extra}), **unknown}
     try:
         return msgspec.convert(known, cls)
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a lone surrogate

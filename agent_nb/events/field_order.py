@@ -65,13 +65,13 @@ def _names(schema: Any, depth: int, *, required: bool = False) -> Iterator[str]:
     `required`: the required fields of each object come first.
     """
     if isinstance(schema, list):
-        for inner in schema if depth else ():
-            yield from _names(inner, depth - 1, required=required)
+        for subschema in schema if depth else ():
+            yield from _names(subschema, depth - 1, required=required)
     elif isinstance(schema, Mapping) and depth:
         first, members = schema.get("required"), schema.get("properties")
         if required and isinstance(first, list):
             yield from (name for name in first if isinstance(name, str))
         if isinstance(members, Mapping):
             yield from map(str, members)
-        for inner in schema.values():
-            yield from _names(inner, depth - 1, required=required)
+        for subschema in schema.values():
+            yield from _names(subschema, depth - 1, required=required)

@@ -57,9 +57,9 @@ def to_frame(
     which the run was recorded. Raises UsageError for unknown columns.
     """
     chosen = choose_columns(columns)
-    listed = events if isinstance(events, list) else list(events)
+    event_list = events if isinstance(events, list) else list(events)
     table = chosen[0].table if chosen else "events"
-    builder = _Builder(_ROWS[table](listed, places or {}), places or {})
+    builder = _Builder(_ROWS[table](event_list, places or {}), places or {})
     return EventFrame({c.name: builder.column(c) for c in chosen}, copy=False)
 
 
@@ -92,7 +92,7 @@ class _Builder:
         if len(self.types) == 1 and self.types[0] in column.of:
             return [(ALL, _values(column.of[self.types[0]], self.rows))]
         groups = [(self.group(t), column.of[t]) for t in self.types if t in column.of]
-        return [(where, _values(getter, rows)) for (where, rows), getter in groups]
+        return [(positions, _values(getter, rows)) for (positions, rows), getter in groups]
 
     def group(self, kind: type) -> tuple[Any, list[Any]]:
         """Return the positions and the rows of one type."""
@@ -109,8 +109,8 @@ class _Builder:
     def fill(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
         """Return an array with the values of the parts, and `empty` at all other positions."""
         array = np.full(len(self.rows), empty, dtype)
-        for where, values in parts:
-            array[where] = values
+        for positions, values in parts:
+            array[positions] = values
         return array
 
     @cached_property
@@ -168,9 +168,9 @@ def _number_distinct(values: list[Any]) -> tuple[Any, list[Any]]:
 def _category(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     codes = np.full(len(builder.rows), -1, np.int32)
     names: list[Any] = []
-    for where, values in parts:
+    for positions, values in parts:
         numbers, distinct = _number_distinct(values)
-        codes[where] = numbers + len(names)
+        codes[positions] = numbers + len(names)
         names += distinct
     return builder.categories(codes, names)
 
@@ -180,7 +180,9 @@ def _text(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _json(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return _text(builder, [(where, [as_json(v) for v in values]) for where, values in parts])
+    return _text(
+        builder, [(positions, [as_json(v) for v in values]) for positions, values in parts]
+    )
 
 
 def _object(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
@@ -189,11 +191,13 @@ def _object(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 def _count(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     values = np.zeros(len(builder.rows), np.int64)
-    for where, numbers in parts:
+    for positions, numbers in parts:
         try:
-            values[where] = np.fromiter(numbers, np.int64, len(numbers))
+            values[positions] = np.fromiter(numbers, np.int64, len(numbers))
         except (TypeError, OverflowError):  # foreign numbers beyond 64 bits
-            values[where] = [n if isinstance(n, int) and abs(n) <= _LARGEST else 0 for n in numbers]
+            values[positions] = [
+                n if isinstance(n, int) and abs(n) <= _LARGEST else 0 for n in numbers
+            ]
     return values
 
 

@@ -197,11 +197,11 @@ class EventLog(Sequence[Event]):
     @classmethod
     def of_events(cls, events: Iterable[Event]) -> EventLog:
         """Return a log of recorded events. Events without `seq` are numbered; gaps are closed."""
-        listed = list(events)
-        log = cls(listed[0].run if listed else "")
+        all_events = list(events)
+        log = cls(all_events[0].run if all_events else "")
         log._events = [
             event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
-            for seq, event in enumerate(listed, 1)
+            for seq, event in enumerate(all_events, 1)
         ]
         return log
 
@@ -231,13 +231,9 @@ class EventLog(Sequence[Event]):
 
 def block_text(event: Event) -> str:
     """Return the text that the deltas of a block event add up to ("" for other events)."""
-    return (
-        event.raw_args
-        if isinstance(event, Call)
-        else event.content
-        if isinstance(event, Think | Respond)
-        else ""
-    )
+    if isinstance(event, Call):
+        return event.raw_args
+    return event.content if isinstance(event, Think | Respond) else ""
 
 
 def event_deltas(event: Event, start: float) -> Iterator[Delta]:

@@ -30,7 +30,7 @@ def whole_output(counted: int, reasoning: int, *, whole: int, total: int = 0) ->
     named, `whole` the whole input. What these leave of `total` (0: unknown) are excluded thoughts,
     if `reasoning` is as many or 0 (not named).
     """
-    rest = total - whole - counted
-    if rest > 0 and reasoning in (0, rest):
-        return counted + rest, rest
+    excluded = total - whole - counted
+    if excluded > 0 and reasoning in (0, excluded):
+        return counted + excluded, excluded
     return counted, reasoning

@@ -58,9 +58,9 @@ class Followed(InProgress):
         try:
             await self.follow(screen)
         finally:
-            shown = screen.close() if screen is not None else None
+            seen = screen.close() if screen is not None else None
         if screen is not None and screen.stopped:
             raise AgentStopped(screen.stopped, self.run if self.logs else None)
         self._check()
         # `seen` keeps a cell that showed the cards from showing them again as its value
-        return self.run if shown is None else Run(self.run.log, seen=shown)
+        return self.run if seen is None else Run(self.run.log, seen=seen)

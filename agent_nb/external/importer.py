@@ -105,8 +105,8 @@ class Imported:
         for event in events:
             if self._settler is None:  # the codec is known by the first event
                 self._settler = self._stream.new_settler()
-            named = event if event.run else msgspec.structs.replace(event, run=self._unnamed)
-            for settled in self._settler.feed(named):
+            with_run = event if event.run else msgspec.structs.replace(event, run=self._unnamed)
+            for settled in self._settler.feed(with_run):
                 out += self._log(settled)
         return out
 

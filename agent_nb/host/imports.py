@@ -99,12 +99,12 @@ class Guard:
             return None
         places = self.places()
         if path is None:
-            spec, rest = self._search(name, target), places.rest
+            spec, refused = self._search(name, target), places.rest
         else:
             package = name.rpartition(".")[0]
-            rest = [p for p in path if places.strange(package, p)]
-            spec = PathFinder.find_spec(name, [p for p in path if p not in rest], target)
-        if spec is None and (hidden := PathFinder.find_spec(name, rest, target)) is not None:
+            refused = [p for p in path if places.strange(package, p)]
+            spec = PathFinder.find_spec(name, [p for p in path if p not in refused], target)
+        if spec is None and (hidden := PathFinder.find_spec(name, refused, target)) is not None:
             message = f"No module named {name!r} is installed; agent_nb does not import {_locate(hidden)} of the notebook's folder"
             raise ModuleNotFoundError(message, name=name)
         return spec
@@ -153,9 +153,9 @@ def is_projects(module: ModuleType) -> bool:
 
 def import_library(name: str) -> ModuleType | None:
     """Import and return the installed module `name`, or None. Raises what the module raises."""
-    known = sys.modules.get(name)
-    if known is not None:
-        return None if is_projects(known) else known
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return None if is_projects(loaded) else loaded
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as fault:
@@ -166,10 +166,10 @@ def import_library(name: str) -> ModuleType | None:
 
 def find_library(name: str) -> ModuleSpec | None:
     """Return the spec of the installed module `name`, or None, without importing it."""
-    known = sys.modules.get(name)
+    loaded = sys.modules.get(name)
     # ValueError: a module without a spec
     with suppress(ImportError, ValueError):
-        return importlib.util.find_spec(name) if known is None or not is_projects(known) else None
+        return importlib.util.find_spec(name) if loaded is None or not is_projects(loaded) else None
     return None
 
 
@@ -178,9 +178,9 @@ def verify() -> None:
     for name in NEEDED:
         module = sys.modules.get(name)
         if module is not None and is_projects(module):
-            where = getattr(module, "__file__", None) or name
+            location = getattr(module, "__file__", None) or name
             raise UsageError(
-                f"The module {name!r} of this process is {where}, not the library. Rename that file and restart the kernel."
+                f"The module {name!r} of this process is {location}, not the library. Rename that file and restart the kernel."
             )
 
 

@@ -17,10 +17,10 @@ def find_nearest(name: str, folder: Path | None = None) -> Path | None:
     None.
     """
     try:
-        here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
+        start, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
     except (OSError, RuntimeError):
         return None
-    folder_path, last = str(here), str(home)  # done for each cell: text is quicker than paths
+    folder_path, last = str(start), str(home)  # done for each cell: text is quicker than paths
     while True:
         if os.path.isfile(file := os.path.join(folder_path, name)):
             return Path(file)

@@ -112,12 +112,12 @@ class Offer(msgspec.Struct, frozen=True):
 
         Raises UsageError if that cannot be saved.
         """
-        here = (self.file, self.digest) in _allowed_here
+        was_allowed = (self.file, self.digest) in _allowed_here
         _allowed_here.discard((self.file, self.digest))
         permissions, folder = _load(), os.path.realpath(self.folder)
         before = permissions.folders.get(folder, Folder())
         if self.name not in before.servers:
-            return here
+            return was_allowed
         servers = {name: digest for name, digest in before.servers.items() if name != self.name}
         permissions.folders[folder] = msgspec.structs.replace(before, servers=servers)
         if not _save(permissions):
@@ -177,15 +177,15 @@ def revoke_folder(folder: str) -> bool:
     Raises UsageError if that cannot be saved.
     """
     real = os.path.realpath(folder)
-    here = {
+    allowed_now = {
         (file, digest)
         for file, digest in _allowed_here
         if os.path.realpath(os.path.dirname(file)) == real
     }
-    _allowed_here.difference_update(here)
+    _allowed_here.difference_update(allowed_now)
     permissions = _load()
     if permissions.folders.pop(real, None) is None:
-        return bool(here)
+        return bool(allowed_now)
     if not _save(permissions):
         raise UsageError(
             f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."

@@ -55,8 +55,10 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
         if isinstance(code, str):
             line = find_telling_line(code)
             whole = line == code.strip() and len(line) <= LONGEST and len(args) == 1
-            more = "" if line == code.strip() else " …"
-            return CallLine(clip_text(line, LONGEST) + more, find_language(name, key, args), whole)
+            ellipsis = "" if line == code.strip() else " …"
+            return CallLine(
+                clip_text(line, LONGEST) + ellipsis, find_language(name, key, args), whole
+            )
     described = list(_describe_values(args))
     text = ", ".join(value_text for value_text, _ in described)
     whole = all(whole for _, whole in described) and len(text) <= LONGEST
@@ -114,8 +116,8 @@ def _describe_value(value: Any, limit: int = VALUE) -> tuple[str, bool]:
     if isinstance(value, dict) and value:
         return f"{{{count_noun(len(value), 'field')}}}", False
     if isinstance(value, list) and value:
-        listed = _describe_list(value, limit)
-        return listed or f"[{count_noun(len(value), 'item')}]", bool(listed)
+        list_text = _describe_list(value, limit)
+        return list_text or f"[{count_noun(len(value), 'item')}]", bool(list_text)
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, default=str), True
     first = next((line.strip() for line in value[:8000].splitlines() if line.strip()), "")
@@ -129,5 +131,7 @@ def _describe_list(items: list[Any], limit: int) -> str:
     if len(items) > FEW or any(isinstance(item, dict | list) for item in items):
         return ""
     described = [_describe_value(item, limit) for item in items]
-    listed = f"[{', '.join(text for text, _ in described)}]"
-    return listed if len(listed) <= limit and all(complete for _, complete in described) else ""
+    list_text = f"[{', '.join(text for text, _ in described)}]"
+    return (
+        list_text if len(list_text) <= limit and all(complete for _, complete in described) else ""
+    )

@@ -91,8 +91,8 @@ def format_duration(seconds: float) -> str:
         return f"{round(seconds * 1000)} ms"
     if round(seconds) < MINUTE:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, left = divmod(round(seconds), MINUTE)
-    return f"{minutes} min {left} s" if left else f"{minutes} min"
+    minutes, odd_seconds = divmod(round(seconds), MINUTE)
+    return f"{minutes} min {odd_seconds} s" if odd_seconds else f"{minutes} min"
 
 
 def _clamp_seconds(seconds: float) -> float:
@@ -102,9 +102,9 @@ def _clamp_seconds(seconds: float) -> float:
 
 def clock(seconds: float) -> str:
     """Return whole seconds as `0:14` or `1:02:03`: a running clock that keeps its width."""
-    minutes, left = divmod(max(0, int(_clamp_seconds(seconds))), MINUTE)
+    minutes, odd_seconds = divmod(max(0, int(_clamp_seconds(seconds))), MINUTE)
     hours, minutes = divmod(minutes, MINUTE)
-    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+    return f"{hours}:{minutes:02}:{odd_seconds:02}" if hours else f"{minutes}:{odd_seconds:02}"
 
 
 def format_count(n: float) -> str:

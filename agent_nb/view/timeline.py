@@ -139,10 +139,12 @@ def _time(seconds: float) -> str:
 
 def _describe_sums(drawn: Iterable[TimeRow]) -> str:
     segments = [s for row in drawn for s in row.segments]
-    named = {
+    sums_by_name = {
         name: _sum_covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()
     }
-    sums = " · ".join(f"{name} {_time(seconds)}" for name, seconds in named.items() if seconds)
+    sums = " · ".join(
+        f"{name} {_time(seconds)}" for name, seconds in sums_by_name.items() if seconds
+    )
     return f": {sums}" if sums else ""
 
 

@@ -79,8 +79,12 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
         for k, v in list(large.items())[:COLUMNS]
         for node in (Row((T(clip_text(str(k), CELL), bold=True, mono=True),)), _draw_large(v))
     ]
-    more = len(large) - COLUMNS
-    return (*table, *below, *((_muted(f"… {count_noun(more, 'more field')}"),) if more > 0 else ()))
+    left_out_large = len(large) - COLUMNS
+    return (
+        *table,
+        *below,
+        *((_muted(f"… {count_noun(left_out_large, 'more field')}"),) if left_out_large > 0 else ()),
+    )
 
 
 def _needs_room(value: Any) -> bool:
@@ -96,16 +100,22 @@ def _draw_large(value: Any) -> Node:
 
 def _draw_table(value: list[Any], whole: str = "") -> Table:
     """Return a list as a table, one row for each item; `whole`: see `WHOLE`."""
-    shown = value[:ROWS]
+    shown_rows = value[:ROWS]
     left_out = [count_noun(len(value) - ROWS, "more row")] if len(value) > ROWS else []
     if not _are_objects(value):
-        return Table(("value",), tuple((_draw_cell(v),) for v in shown), _note(left_out, whole))
+        return Table(
+            ("value",), tuple((_draw_cell(v),) for v in shown_rows), _note(left_out, whole)
+        )
 
-    names = list(dict.fromkeys(str(key) for row in shown for key in row))
+    names = list(dict.fromkeys(str(key) for row in shown_rows for key in row))
     left_out += [count_noun(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
     columns = names[:COLUMNS]
-    rows = tuple(tuple(_draw_cell(row[c]) if c in row else "" for c in columns) for row in shown)
-    figures = tuple(n for n, c in enumerate(columns) if _are_numbers([row.get(c) for row in shown]))
+    rows = tuple(
+        tuple(_draw_cell(row[c]) if c in row else "" for c in columns) for row in shown_rows
+    )
+    figures = tuple(
+        n for n, c in enumerate(columns) if _are_numbers([row.get(c) for row in shown_rows])
+    )
     return Table(
         tuple(clip_text(c, CELL) for c in columns), rows, _note(left_out, whole), figures=figures
     )

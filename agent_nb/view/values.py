@@ -53,8 +53,8 @@ def display_nodes(data: Mapping[str, Any]) -> tuple[Node, ...]:
     ):
         # scripts do not run in an <img>
         return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
-    shown = {m: value for m, value in data.items() if m in DISPLAY_TYPES or m == "text/plain"}
-    return value_nodes(None, shown)
+    bundle = {m: value for m, value in data.items() if m in DISPLAY_TYPES or m == "text/plain"}
+    return value_nodes(None, bundle)
 
 
 def value_nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
@@ -240,12 +240,12 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     """
     nodes = [node for n, a in Shown.number_all(attachments) for node in _draw_attachment(n, a, of)]
     images = [node for node in nodes if isinstance(node, Image)]
-    more = tuple(images[OPEN_PICTURES:])
-    if not more:
+    folded = tuple(images[OPEN_PICTURES:])
+    if not folded:
         return tuple(nodes)
-    title = count_noun(len(more), "more picture")
-    fold = Fold((Row((T(title, tone="muted"),)),), more, title=title)
-    return (*(node for node in nodes if node not in more), fold)
+    title = count_noun(len(folded), "more picture")
+    fold = Fold((Row((T(title, tone="muted"),)),), folded, title=title)
+    return (*(node for node in nodes if node not in folded), fold)
 
 
 def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
@@ -300,10 +300,10 @@ def gist(
     """
     if pictures:
         return count_noun(pictures, "figure")
-    shown = display or {}
-    if any(mime in shown for mime in IMAGES):
+    bundle = display or {}
+    if any(mime in bundle for mime in IMAGES):
         return "image"
-    plain = shown.get("text/plain")
+    plain = bundle.get("text/plain")
     if isinstance(content, str):
         return _text_gist(content or (plain if isinstance(plain, str) else ""), limit)
     if isinstance(content, list):

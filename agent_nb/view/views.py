@@ -81,7 +81,7 @@ class Views:
         with self._lock:
             if not self._schedule or now - self._since < self._schedule[0][0]:
                 return ""
-            (_, act), *rest = self._schedule
-            self._since, self._schedule = now, tuple(rest)
-            self.lost = not rest
+            (_, act), *later_steps = self._schedule
+            self._since, self._schedule = now, tuple(later_steps)
+            self.lost = not later_steps
             return act

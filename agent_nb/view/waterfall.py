@@ -150,8 +150,10 @@ class _TimeRows:
         label = f"model, turn {self._turns.get(span, node.turn)}" + (
             f", attempt {attempt}" if attempt != 1 else ""
         )
-        shown = tuple(b for b in blocks if b.kind) or (segments[0],)
-        self._rows.append(TimeRow(label, shown, span.count("/"), "" if result == "ok" else result))
+        shown_blocks = tuple(b for b in blocks if b.kind) or (segments[0],)
+        self._rows.append(
+            TimeRow(label, shown_blocks, span.count("/"), "" if result == "ok" else result)
+        )
 
     def _add_block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
         """Add a block, from its first delta on, to the request that it belongs to."""

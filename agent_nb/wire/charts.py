@@ -200,16 +200,16 @@ def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
     if not depth:
         raise RecursionError
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, inner in items:
+    for key, member in items:
         if kind == PLOTLY:
-            if key in _LOADING and _loads(inner):
+            if key in _LOADING and _loads(member):
                 yield True
         elif key in ("values", "datasets"):  # data, in which an address is only a text
             continue
         elif key == "url":
             yield True
-        if isinstance(inner, dict | list):
-            yield from _find_addresses(kind, inner, depth - 1)
+        if isinstance(member, dict | list):
+            yield from _find_addresses(kind, member, depth - 1)
 
 
 def _loads(value: Any) -> bool:

@@ -106,8 +106,8 @@ def read_unzipped(chunks: Iterable[Any]) -> Iterator[Any]:
             yield from file.feed(bytes(chunk))
         else:
             yield chunk
-    if rest := file.close():
-        yield rest
+    if held := file.close():
+        yield held
 
 
 def decompress_body(

@@ -133,7 +133,7 @@ class Console:
 
     def _end(self) -> str:
         """End the open line; return the text it leaves, and remember a bar."""
-        left, line = self._final_text(), self._shown.strip()
+        text, line = self._final_text(), self._shown.strip()
         if self._is_over_bars:
             self._bars.append(line)
         else:
@@ -141,7 +141,7 @@ class Console:
         if self._redrawn and Console.read_progress(line)[0] is not None:
             self._last = line
         self._begin_line()
-        return left
+        return text
 
     @property
     def _is_over_bars(self) -> bool:

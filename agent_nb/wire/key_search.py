@@ -92,11 +92,11 @@ class KeySearch:
 
     def _find_value(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
         """Return the secret value that begins at `at`; undecided if the text ends within it."""
-        rest = len(text) - at
+        remaining = len(text) - at
         for value, name in self._values:
             if text.startswith(value, at):
                 return KeyMatch(at + len(value), f"[redacted {name}]")
-            if not final and rest < len(value) and value.startswith(text[at:]):
+            if not final and remaining < len(value) and value.startswith(text[at:]):
                 return _UNDECIDED
         return None
 

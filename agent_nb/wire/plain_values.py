@@ -20,11 +20,11 @@ _DATES = ("datetime64", "timedelta64")  # of NumPy; Python cannot express all of
 def plain_value(value: Any) -> Any:
     """Return `value` with built-in texts, numbers, dicts, lists and tuples."""
     if isinstance(value, Mapping):
-        return {plain_scalar(key): plain_value(inner) for key, inner in value.items()}
+        return {plain_scalar(key): plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain_value(inner) for inner in value]
+        return [plain_value(item) for item in value]
     if isinstance(value, tuple):
-        return tuple(plain_value(inner) for inner in value)
+        return tuple(plain_value(item) for item in value)
     return plain_scalar(value)
 
 

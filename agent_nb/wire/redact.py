@@ -136,16 +136,16 @@ def redact_value(
     todo: list[tuple[Any, Any]] = [(root, 0)]
     while todo:
         holder, key = todo.pop()
-        inner = holder[key]
-        if isinstance(inner, str):
-            holder[key] = inner if key in opaque or _media(inner) else clean(inner)
-        elif isinstance(inner, dict):
+        member = holder[key]
+        if isinstance(member, str):
+            holder[key] = member if key in opaque or _media(member) else clean(member)
+        elif isinstance(member, dict):
             copy = holder[key] = {
-                clean(k) if isinstance(k, str) else k: v for k, v in inner.items()
+                clean(k) if isinstance(k, str) else k: v for k, v in member.items()
             }
             todo.extend((copy, k) for k in copy)
-        elif isinstance(inner, list | tuple):
-            items = holder[key] = list(inner)
+        elif isinstance(member, list | tuple):
+            items = holder[key] = list(member)
             todo.extend((items, n) for n in range(len(items)))
     return root[0]
 

@@ -128,7 +128,7 @@ class SSEDecoder:
         """Return the frames of a chunk in which at least one ends."""
         blocks = (b"".join(self._pieces) + data).split(b"\n\n")
         self._pieces, self._size, self._newline = [], 0, False
-        rest = blocks.pop()
+        incomplete = blocks.pop()
         frames = []
         for block in blocks:
             if len(block) > self._limit:
@@ -138,8 +138,8 @@ class SSEDecoder:
             if frame is not None:
                 frames.append(frame)
         else:
-            if rest:
-                self._keep(rest)
+            if incomplete:
+                self._keep(incomplete)
         if self._fault is not None and not frames:
             raise self._take_fault()
         return frames

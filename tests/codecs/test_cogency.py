@@ -178,6 +178,16 @@ def test_a_batch_array_becomes_one_result_per_call_in_call_order(tool):
     assert cogency.lines(events) == lines
 
 
+@pytest.mark.parametrize("status", [["success"], {"ok": True}, None, 1, "ok"])
+def test_a_batch_entry_without_a_known_status_is_an_error(status, tool):
+    cogency = tool("cogency")
+    content = json.dumps([{"tool": "sh", "status": status, "content": "a"}])
+    line = {"type": "result", "content": content}
+    events = cogency.read([_text(line)])
+    assert [e.status for e in events if e.type == "result"] == ["error"]
+    assert cogency.lines(events) == [line]
+
+
 def test_each_user_message_begins_a_run_of_its_own(tool):
     events = tool("cogency").read(
         [

@@ -47,6 +47,11 @@ from .lines import (
 
 _INTERRUPTS = ("interrupt", "cancelled")
 _TEXTS: dict[str, type[Event]] = {"user": User, "respond": Respond}
+# status in an entry of a batch -> ours
+_BATCH_STATUS: dict[str, ResultStatus] = {
+    "success": "ok",
+    **{status: status for status in OUTCOMES if status != "ok"},
+}
 
 
 class CogencyReader:
@@ -139,13 +144,8 @@ class CogencyReader:
         name = text_of(body, "name")
         call_id, _ = self._calls.open_call(name)
         self._batch.append(call_id)
-        raw = (
-            arguments_of(args)[1]
-            if isinstance(args, dict)
-            else text_of(obj, "content")
-            if not body
-            else ""
-        )
+        raw = "" if body else text_of(obj, "content")
+        raw = arguments_of(args)[1] if isinstance(args, dict) else raw
         fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": object_of(args)}
         return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
@@ -200,21 +200,14 @@ class CogencyReader:
         results: list[Result] = []
         for entry in items:
             call_id, name, implicit = self._end_call(text_of(entry, "tool"), obj)
-            label, outcome = entry.get("status"), entry.get("outcome")
-            status = (
-                "ok"
-                if label == "success"
-                else label
-                if label in OUTCOMES and label != "ok"
-                else "error"
-            )
+            status, outcome = _BATCH_STATUS.get(text_of(entry, "status")), entry.get("outcome")
             display = {"text/plain": outcome} if isinstance(outcome, str) else None
             results.append(
                 self._run.derived(
                     Result,
                     call_id=call_id,
                     name=name,
-                    status=status,
+                    status=status or "error",
                     content=entry.get("content", ""),
                     display=display,
                     ts=time_of(obj),

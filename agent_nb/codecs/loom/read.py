@@ -99,8 +99,8 @@ def _split_frames(obj: Obj) -> list[Obj]:
     """Return the frames in one object of the wire."""
     if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
         return [
-            {**inner, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}}
-            for inner in _split_frames(obj["event"])
+            {**frame, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}}
+            for frame in _split_frames(obj["event"])
         ]
     if is_export(obj):
         return [from_export(obj)]

@@ -159,8 +159,8 @@ class Session:
             path = self._newest_node[1] if wire == self._newest_node[0] else wire
         else:
             path = self._nodes[-1][1] if self._nodes else ""
-        inner = len(self._nodes) > 1 and path in (span for _, span, _ in self._nodes[1:])
-        return {"path": path, "span": path} if inner else {"path": path}
+        is_nested = len(self._nodes) > 1 and path in (span for _, span, _ in self._nodes[1:])
+        return {"path": path, "span": path} if is_nested else {"path": path}
 
     # The run and its nodes.
 
@@ -243,9 +243,9 @@ class Session:
 
     def _answer_in_reply(self, reply: str) -> Event:
         """Return the reply's answer, or the rest of it, as far as it was not streamed."""
-        text, rest = self._answer.missing(reply)
+        text, continues = self._answer.missing(reply)
         return self._run.make(
-            Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text
+            Respond, {"derived": True, **({"rest": True} if continues else {})}, content=text
         )
 
     # Text.

@@ -30,15 +30,9 @@ def json_tree(node: nodes.Json) -> str:
 
 def _tree(value: Any, depth: int) -> str:
     """Return the members of a value as HTML; `depth`: how many levels below may open."""
-    pairs = (
-        list(value.items())
-        if isinstance(value, dict)
-        else list(enumerate(value))
-        if isinstance(value, list)
-        else None
-    )
-    if not pairs:
+    if not isinstance(value, dict | list) or not value:
         return _leaf(value)
+    pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
     lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
     if len(pairs) > ENTRIES:
         lines.append(f"<div{style(theme.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
@@ -60,13 +54,8 @@ def _entry(key: Any, item: Any, depth: int) -> str:
 
 
 def _leaf(value: Any) -> str:
-    family = (
-        "string"
-        if isinstance(value, str)
-        else "number"
-        if isinstance(value, int | float)
-        else "keyword"
-    )
+    family = "number" if isinstance(value, int | float) else "keyword"
+    family = "string" if isinstance(value, str) else family
     source = cut_end(json.dumps(value, ensure_ascii=False, default=str), 2000)
     return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(source)}</code>"
 
@@ -111,12 +100,12 @@ def table(node: nodes.Table) -> str:
         if node.note
         else ""
     )
-    inner = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table_html = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
     height = "" if _fits(node) else theme.HEIGHT
     edge = theme.EDGE if wide and not node.cut else ""
-    return f"<div{style('overflow:auto', height, edge)}{stop}>{inner}</div>{note}"
+    return f"<div{style('overflow:auto', height, edge)}{stop}>{table_html}</div>{note}"
 
 
 def _fits(node: nodes.Table) -> bool:

@@ -133,8 +133,8 @@ def section(node: nodes.Section) -> str:
 
 def page(node: nodes.Page) -> str:
     """Return a whole view."""
-    inner = "".join(section(s) for s in node.sections)
-    return f'<div {PAGE_CLASS} role="group" aria-label="{escape(visible.show_hidden(node.label))}"{style(theme.PAGE)}>{inner}</div>'
+    sections = "".join(section(s) for s in node.sections)
+    return f'<div {PAGE_CLASS} role="group" aria-label="{escape(visible.show_hidden(node.label))}"{style(theme.PAGE)}>{sections}</div>'
 
 
 def pre(node: nodes.Pre) -> str:
@@ -155,17 +155,17 @@ def code(node: nodes.Code) -> str:
     )
     source = source.rstrip("\n")
     select = theme.WHOLE if node.whole else ""
-    shown = highlight(hidden + source, node.language, begin=len(hidden))
-    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{tab_stop(source)}>{shown}</pre>"
+    highlighted = highlight(hidden + source, node.language, begin=len(hidden))
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{tab_stop(source)}>{highlighted}</pre>"
 
 
 def bar(node: nodes.Bar) -> str:
     """Return a progress bar with its words below."""
     share = max(0.0, min(1.0, node.fraction or 0.0)) * 100
     role = f'role="progressbar" aria-label="{text(node.name)}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{share:.0f}"'
-    inner = f"<div{style('height:5px', f'width:{share:.1f}%', 'border-radius:3px', theme.fill(node.tone))}></div>"
+    filled = f"<div{style('height:5px', f'width:{share:.1f}%', 'border-radius:3px', theme.fill(node.tone))}></div>"
     track = style(theme.BAR, f"background-color:{theme.TRACK}")
-    return f"<div {role}{track}>{inner}</div>{bar_words(node)}"
+    return f"<div {role}{track}>{filled}</div>{bar_words(node)}"
 
 
 def bar_words(node: nodes.Bar) -> str:
@@ -180,12 +180,12 @@ def prose(node: nodes.Prose) -> str:
     if _typeset.get():
         from ..markdown.mathml import Formulas
 
-        inner = render(str(node.text), Formulas())
+        content = render(str(node.text), Formulas())
     elif isinstance(node.text, Text):
-        inner = stream_of(node.text, closed=not node.open).html(caret=node.open)
+        content = stream_of(node.text, closed=not node.open).html(caret=node.open)
     else:
-        inner = render(str(node.text))
-    return f"<div {MATH}{style(theme.THOUGHT if node.dim else theme.ANSWER, theme.ink('muted') if node.dim else '')}>{inner}</div>"
+        content = render(str(node.text))
+    return f"<div {MATH}{style(theme.THOUGHT if node.dim else theme.ANSWER, theme.ink('muted') if node.dim else '')}>{content}</div>"
 
 
 def tree(node: nodes.Tree) -> str:
@@ -218,11 +218,11 @@ def _figure(node: nodes.Branch) -> str:
     if node.share is None:
         return f" {run(nodes.T(node.figure, mono=True))}" if node.figure else ""
     width = f"width:{node.share * 100:.0f}%"
-    inner = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, theme.fill(node.tone))}></span>"
+    meter = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, theme.fill(node.tone))}></span>"
     figure = (
         f"<span{style(theme.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
     )
-    return f" <span{style(theme.METER)}>{inner}</span>{figure}"
+    return f" <span{style(theme.METER)}>{meter}</span>{figure}"
 
 
 def image(node: nodes.Image) -> str:
@@ -240,11 +240,11 @@ def html(node: nodes.Html) -> str:
     from ...wire import redact_text
     from ..markdown.sanitize import clean
 
-    inner = redact_text(clean(node.html), collect_secrets()) or (
+    content = redact_text(clean(node.html), collect_secrets()) or (
         f"<pre>{escape(visible.show_output(node.text))}</pre>" if node.text else ""
     )
     margin = f"margin:4px 0 0 {theme.INDENT}" if node.below else "margin:4px 0 0"
-    return f'<div{style("overflow:auto", "max-height:30em", margin, theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
+    return f'<div{style("overflow:auto", "max-height:30em", margin, theme.SMALL_TEXT)} tabindex="0">{content}</div>'
 
 
 def nothing(node: Node) -> str:

@@ -51,11 +51,11 @@ def fold(node: nodes.Fold) -> list[str]:
     most = CLOSED if node.folded else OPENED
     body = [
         line
-        for part in node.body
+        for child in node.body
         for line in (
-            each(lines, part.summary)
-            if isinstance(part, nodes.Fold) and part.folded
-            else lines(part)
+            each(lines, child.summary)
+            if isinstance(child, nodes.Fold) and child.folded
+            else lines(child)
         )
     ]
     return [*summary, *(INDENT + line for line in capped(body, most))]
@@ -63,16 +63,16 @@ def fold(node: nodes.Fold) -> list[str]:
 
 def capped(rows: list[str], most: int) -> list[str]:
     """Return the first `most` lines; if there are more, a line says how many."""
-    more = [f"… {count_noun(len(rows) - most, 'more line')}"] if len(rows) > most else []
-    return [*rows[:most], *more]
+    note = [f"… {count_noun(len(rows) - most, 'more line')}"] if len(rows) > most else []
+    return [*rows[:most], *note]
 
 
 def page(node: nodes.Page) -> list[str]:
     """Return the sections, with an empty line between."""
     out: list[str] = []
     for section in node.sections:
-        part = lines(section.child)
-        out.extend(["", *part] if out and part else part)
+        section_lines = lines(section.child)
+        out.extend(["", *section_lines] if out and section_lines else section_lines)
     return out
 
 
@@ -81,8 +81,8 @@ def _text(text: str) -> list[str]:
 
 
 def _short(line: str) -> str:
-    more = len(line) - LONGEST
-    return line if more <= 0 else f"{line[:LONGEST]} … {count_noun(more, 'more character')}"
+    excess = len(line) - LONGEST
+    return line if excess <= 0 else f"{line[:LONGEST]} … {count_noun(excess, 'more character')}"
 
 
 def bar(node: nodes.Bar) -> list[str]:
@@ -116,10 +116,10 @@ def branch(node: nodes.Branch) -> list[str]:
     out = row(nodes.Row(node.row.left, right))
     for number, item in enumerate(node.branches, 1):
         last = number == len(node.branches)
-        first, *rest = branch(item) or [""]
+        first, *following = branch(item) or [""]
         out += [
             ("└─ " if last else "├─ ") + first,
-            *(("   " if last else "│  ") + line for line in rest),
+            *(("   " if last else "│  ") + line for line in following),
         ]
     return out
 

@@ -225,6 +225,6 @@ def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) ->
 def line_of(data: Any, *, fresh: bool) -> str:
     """Return progress data as one bounded line of JSON; `fresh`: the line before has ended."""
     text = json.dumps(data, ensure_ascii=False, default=str)
-    more = len(text) - LINE
-    line = text if more <= 0 else f"{text[:LINE]}… {count_noun(more, 'more character')}"
+    excess = len(text) - LINE
+    line = text if excess <= 0 else f"{text[:LINE]}… {count_noun(excess, 'more character')}"
     return f"{'' if fresh else chr(10)}{line}\n"

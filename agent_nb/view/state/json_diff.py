@@ -54,11 +54,11 @@ def _fields(
     before: dict[str, Any], after: dict[str, Any], path: str, depth: int
 ) -> Iterator[Change]:
     for key, value in after.items():
-        where = _field(path, key)
+        field_path = _field(path, key)
         if key in before:
-            yield from _compare(before[key], value, where, depth)
+            yield from _compare(before[key], value, field_path, depth)
         else:
-            yield Change(where, MISSING, value)
+            yield Change(field_path, MISSING, value)
     for key, value in before.items():
         if key not in after:
             yield Change(_field(path, key), value, MISSING)
@@ -74,13 +74,13 @@ def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterat
     )
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     for i in range(max(len(old), len(new))):
-        where = f"{path}[{head + i}]"
+        item_path = f"{path}[{head + i}]"
         if i >= len(old):
-            yield Change(where, MISSING, new[i])
+            yield Change(item_path, MISSING, new[i])
         elif i >= len(new):
-            yield Change(where, old[i], MISSING)
+            yield Change(item_path, old[i], MISSING)
         else:
-            yield from _compare(old[i], new[i], where, depth)
+            yield from _compare(old[i], new[i], item_path, depth)
 
 
 def _field(path: str, key: Any) -> str:

@@ -126,8 +126,8 @@ def _expand(card: PlanCard, payload: Obj, _: float) -> bool:
 
 def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     """Score the candidates; the chosen one extends the path, the others are passed."""
-    listed = payload.get("scores")
-    scores = [read_number(s) for s in listed] if isinstance(listed, list) else []
+    raw_scores = payload.get("scores")
+    scores = [read_number(s) for s in raw_scores] if isinstance(raw_scores, list) else []
     index = read_number(payload.get("chosen"))
     if not scores and index is None:
         return False

@@ -32,5 +32,5 @@ class Usage:
 
     def note_price(self, event: Metric) -> None:
         """Note a request without a cost, of this run or of a span inside it."""
-        used = event.step.input or event.step.output
-        self.unpriced = self.unpriced or bool(used and event.step.cost is None)
+        tokens = event.step.input or event.step.output
+        self.unpriced = self.unpriced or bool(tokens and event.step.cost is None)

@@ -46,14 +46,14 @@ SHEET = Path(__file__).parent.parent / "live.css"
 def style_sheet() -> str:
     """Return the style sheet of the live view: `live.css` without comments, then markdown's."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
-    named = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
+    with_values = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
     lines = (n * STEP for n in range(1, round(MOST / STEP) + 1))
     rooms = (
         f".agent-nb .agent-nb-room-{round(n / STEP)}"
         f"{{{theme.height(n)}{';--agent-nb-closing:.5s' if n <= FEW else ''}}}"
         for n in lines
     )
-    return "\n".join((named, *rooms, css()))
+    return "\n".join((with_values, *rooms, css()))
 
 
 class Board(Several):
