@@ -155,8 +155,8 @@ def _count_prose(node: nodes.Prose) -> int:
 
 
 def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
-    shown = (isinstance(node, nodes.Code) and node.last) or SCROLLS
-    return 1 + min(shown, node.text[: MOST * LETTERS].rstrip().count("\n") + 1)
+    visible_lines = (isinstance(node, nodes.Code) and node.last) or SCROLLS
+    return 1 + min(visible_lines, node.text[: MOST * LETTERS].rstrip().count("\n") + 1)
 
 
 def _count_fold(node: Fold) -> int:

@@ -48,8 +48,8 @@ def card(state: CallCard, context: Context) -> Node | None:
     args = state.asked.args if state.asked.args is not None else state.args
     # part of the form, which keeps its place on the page while the user works in it
     editing = context.opened.get(_about(state)) == "edit"
-    shown = _edit(state, args, context) if editing else _change(state, args)
-    return Stack((*_warning(state), Form((*shown, *(() if editing else _answer(state, context))))))
+    body = _edit(state, args, context) if editing else _change(state, args)
+    return Stack((*_warning(state), Form((*body, *(() if editing else _answer(state, context))))))
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
@@ -84,13 +84,13 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return what the call would do: its arguments, with a preview in place of long texts."""
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
-        shown: Node = (
+        drawn: Node = (
             Diff(values.bounded(preview))
             if looks_like_diff(preview)
             else Pre(values.bounded(preview))
         )
         short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
-        return (*((Json(short),) if short else ()), shown)
+        return (*((Json(short),) if short else ()), drawn)
     return values.argument_nodes(state.name, args)
 
 
@@ -185,7 +185,7 @@ def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node
     call = _call(state)
     about = _about(state)
     faults = context.faults.get(about, {})
-    shown = fields.make_fields(args, context.schemas.get(about, {}))
+    editable = fields.make_fields(args, context.schemas.get(about, {}))
     buttons = (
         Button(
             "submit",
@@ -197,7 +197,7 @@ def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node
         ),
         Button("back", "Back", call, hint=_key("Escape")),
     )
-    editor = Editor(about, fields.with_faults(shown, faults), faults.get(fields.CALL, ""))
+    editor = Editor(about, fields.with_faults(editable, faults), faults.get(fields.CALL, ""))
     return (editor, Buttons(_pressed(buttons, context)))
 
 
@@ -226,12 +226,12 @@ def decision_line(state: CallCard) -> Node | None:
     if decision is None or (state.asked is None and decision.decision == "allow"):
         return None
     verb = "approved" if decision.decision == "allow" else "denied"
-    what = SCOPE.get(decision.scope, SCOPE["once"])
+    scope = SCOPE.get(decision.scope, SCOPE["once"])
     who = BY.get(decision.by, decision.by)
     edited = state.asked is not None and decision.args not in (None, state.asked.args)
     if edited and decision.decision == "allow":
-        what += " with edited arguments"
-    sentence = f"{who} {verb} {what}" if who else f"{verb.capitalize()}: {what}"
+        scope += " with edited arguments"
+    sentence = f"{who} {verb} {scope}" if who else f"{verb.capitalize()}: {scope}"
     # the result of a denied call gives its reason
     repeated = isinstance(state.content, str) and decision.reason in state.content
     reason = f": {decision.reason}" if decision.reason not in ("", NO) and not repeated else ""

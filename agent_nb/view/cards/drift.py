@@ -26,9 +26,9 @@ def _draw_difference(payload: Any) -> Node:
     """Return a heading, and below it a table of the lines that differ, if any does."""
     fields = payload if isinstance(payload, dict) else {}
     name = clip_text(str(fields.get("name") or "a tool"), 60)
-    how = clip_text(str(fields.get("how") or ""), 200)
+    difference = clip_text(str(fields.get("how") or ""), 200)
     sentence = (
-        f" returned something else than in the record{f': {how}' if how else ''};"
+        f" returned something else than in the record{f': {difference}' if difference else ''};"
         " from here on the model was asked again."
     )
     head = Row(

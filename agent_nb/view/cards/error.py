@@ -76,14 +76,14 @@ def card(state: ErrorCard, context: Context) -> Node:
     if state.code == "provider" and _REFUSAL(state.message):
         title, tone, next_step = REFUSED
     failed = tone == "bad"
-    first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
+    first, _, details = bounded(state.message.strip(), 4000).partition("\n")
     marks = (
         (T("✕", tone=tone, bold=True), T(f" {title}", bold=True))
         if failed
         else (T(f"! {title}", tone=tone, bold=True),)
     )
     head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
-    more = (Pre(rest),) if rest.strip() else ()
+    detail_lines = (Pre(details),) if details.strip() else ()
     next_line = (Row((T(next_step, tone="muted"),)),) if next_step else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
     raw = (
@@ -91,7 +91,7 @@ def card(state: ErrorCard, context: Context) -> Node:
         if state.raw
         else ()
     )
-    parts = (head, *more, *next_line, *raw)
+    parts = (head, *detail_lines, *next_line, *raw)
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)
 
 

@@ -40,6 +40,6 @@ def card(state: RunView, context: Context) -> Node | None:
     )
     run = f"run {state.run[:12]}" if state.run else ""
     size = T(join_parts(run, count_noun(state.events, "event")), tone="muted")
-    where = "_map.frame" if state.maps.here else "_agent.to_frame()"
-    details = Row((size,), (T(where, tone="muted", mono=True),))
+    variable = "_map.frame" if state.maps.here else "_agent.to_frame()"
+    details = Row((size,), (T(variable, tone="muted", mono=True),))
     return Fold((Row(left),), (details,), title="About this run")

@@ -141,13 +141,8 @@ def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     end = state.ended_at if clock_stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     # a clock that ticks while the run goes on, a duration after it, nothing for a run without times
-    time = (
-        clock(spent)
-        if running and not context.still
-        else format_duration(spent)
-        if state.started and not running
-        else ""
-    )
+    time = format_duration(spent) if state.started and not running else ""
+    time = clock(spent) if running and not context.still else time
     total, approximate = state.usage.total, "≈ " if state.usage.estimated else ""
     streamed = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
     read = f"{approximate}{format_count(total.input)} in" if total.input else ""

@@ -54,6 +54,6 @@ def card(state: InterruptCard, context: Context) -> Node:
     option = next((OPTIONS[words] for words in OPTIONS if words in limit), "")
     if option and state.reason == "limit":
         advice = f"What came so far is kept; a higher limit is set with {option}."
-    rest = (T(f"  {detail}"),) if detail else ()
-    head = Row((T(f"■ {title}", tone="wait", bold=True), *rest), wrap=True)
+    detail_words = (T(f"  {detail}"),) if detail else ()
+    head = Row((T(f"■ {title}", tone="wait", bold=True), *detail_words), wrap=True)
     return Box((head, Row((T(advice, tone="muted"),), wrap=True)), tone="wait")

@@ -73,14 +73,14 @@ def plan(state: MapCard, *, guess: bool = True) -> Row:
 def outcome(state: MapCard) -> Row:
     """Return what became of the rows, in one line."""
     counts = state.counts
-    left = counts.total - counts.done
+    unasked = counts.total - counts.done
     rows = count_noun(counts.total, "row")
     size = _size(state)
     total = f"{rows} answered" if size == rows else f"{counts.total:,} answered ({size})"
     parts: list[T] = [T(f"{counts.ok:,} of {total}", bold=True)]
     parts += [T(f"  {counts.failed:,} failed", tone="bad")] if counts.failed else []
     parts += [T(f"  {counts.stopped:,} stopped", tone="wait")] if counts.stopped else []
-    parts += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
+    parts += [T(f"  {unasked:,} not asked", tone="wait")] if unasked > 0 else []
     reused = f"{counts.known:,} of them found, not asked again" if counts.known else ""
     tokens = f"{format_count(counts.tokens)} tokens" if counts.tokens else ""
     remarks = join_parts(reused, tokens, _price(counts.cost) if counts.cost else "")
@@ -202,9 +202,9 @@ def _failures(counts: MapCounts) -> tuple[Node, ...]:
 def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
     shown, counts = rows[-SHOWN:], state.counts
     shared = _common_beginning([line.prompt for line in shown])
-    left = counts.total - len(shown)
+    unshown = counts.total - len(shown)
     kind_of_rows = "a sample" if counts.sample else "the latest"
-    note = f"{kind_of_rows} of {_asked(state)}" if left > 0 else ""
+    note = f"{kind_of_rows} of {_asked(state)}" if unshown > 0 else ""
     columns = ("row", "prompt", "answer", "status", "time")
     return Table(
         columns, tuple(_row(line, shared) for line in shown), note, figures=(0, 4), cut=(1, 2)
@@ -218,7 +218,7 @@ def _common_beginning(prompts: list[str]) -> int:
     """
     least, most = min(prompts), max(prompts)  # in the order of text; the others are between them
     pairs = enumerate(zip(least, most, strict=False))
-    alike = next((n for n, (one, other) in pairs if one != other), len(least))
+    alike = next((n for n, letters in pairs if letters[0] != letters[1]), len(least))
     whole_words = least.rfind(" ", 0, alike) + 1
     return whole_words if len(prompts) >= FEW and whole_words >= WORTH else 0
 

@@ -21,15 +21,7 @@ def card(state: NodeCard, context: Context) -> Node | None:
 
     While it runs in the live view, its cards stand open below its line.
     """
-    status = (
-        "running"
-        if not state.done
-        else "left"
-        if state.left
-        else "ok"
-        if state.result in {"", "ok"}
-        else "error"
-    )
+    status = _status(state)
     if status == "ok" and not state.inside.cards:
         return None
     duration = format_duration(state.seconds) if state.done and state.seconds else ""
@@ -45,6 +37,14 @@ def card(state: NodeCard, context: Context) -> Node | None:
     panels, charts = take_out(panels)
     fold = Fold((row,), panels, open=status == "error", title=f"{state.name}: {status}")
     return Stack((fold, *charts)) if charts else fold
+
+
+def _status(state: NodeCard) -> str:
+    if not state.done:
+        return "running"
+    if state.left:
+        return "left"
+    return "ok" if state.result in {"", "ok"} else "error"
 
 
 def nested(call: CallCard, context: Context) -> tuple[Node, ...]:

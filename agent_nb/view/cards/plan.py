@@ -75,15 +75,9 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
     done, running, failed = (statuses.count(s) for s in ("ok", "running", "error"))
     going = f"{running} {'without result' if state.over else 'running'}" if running else ""
     progress = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
-    tone: Tone = (
-        "bad"
-        if failed
-        else "run"
-        if running and not state.over
-        else "ok"
-        if done and done == nodes
-        else "muted"
-    )
+    tone: Tone = "ok" if done and done == nodes else "muted"
+    tone = "run" if running and not state.over else tone
+    tone = "bad" if failed else tone
     return "Graph of thought", counts, (T(progress, tone=tone),)
 
 

@@ -17,8 +17,8 @@ def card(state: RetryCard, context: Context) -> Node:
     why, pause = state.failures[-1]
     if not state.done:
         now = state.since if context.now is None else context.now  # without a clock, the whole wait
-        rest = state.since + pause - now if state.since else 0.0
-        return row(why, len(state.failures) + 1, rest)
+        seconds_left = state.since + pause - now if state.since else 0.0
+        return row(why, len(state.failures) + 1, seconds_left)
     tries = f"waited {format_duration(state.waited)}, {count_noun(state.tries, 'try')}"
     outcome = Row(
         (T("↻ ", tone="muted", label="Retry"), T(clip_text(why, 300), tone="muted")),

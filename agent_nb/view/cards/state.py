@@ -48,8 +48,8 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
     if before is MISSING:
         return Fold((Row(left),), (payload_tree,), title=name)
     changed = changes(inner(before), inner(payload))
-    listed = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
-    more = (
+    diff = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
+    unlisted = (
         (Row((T(f"… {count_noun(len(changed) - LINES, 'more change')}", tone="muted"),)),)
         if len(changed) > LINES
         else ()
@@ -57,7 +57,7 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
     row = Row(left, (T(_counts(changed), tone="muted"),))
     full = Fold((Row((T("whole", tone="muted"),)),), (payload_tree,), title="whole")
     return Fold(
-        (row,), (*listed, *more, full), open=not alone and 0 < len(changed) <= FEW, title=name
+        (row,), (*diff, *unlisted, full), open=not alone and 0 < len(changed) <= FEW, title=name
     )
 
 

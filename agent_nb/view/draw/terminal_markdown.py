@@ -204,7 +204,7 @@ class _Drawer:
         return out
 
     def _table(self, node: SyntaxTreeNode, width: int) -> list[str]:
-        rows = [row for part in node.children for row in part.children]
+        rows = [row for section in node.children for row in section.children]
         cells = [
             [self._inline(c, STYLES["strong"] if n == 0 else "") for c in row.children]
             for n, row in enumerate(rows)
@@ -263,35 +263,35 @@ class _Drawer:
 
     def _wrap(self, runs: Sequence[Run], width: int) -> list[str]:
         """Return the lines of a paragraph; a word that is too long is cut."""
-        lines, used, space = [""], 0, ""
+        lines, column, space = [""], 0, ""
         for word in _words(runs):
             if word == [("\n", "")]:
-                lines, used, space = [*lines, ""], 0, ""
+                lines, column, space = [*lines, ""], 0, ""
                 continue
             columns = cell_width("".join(text for text, _ in word))
-            if used and used + 1 + columns > width:
-                lines, used, space = [*lines, ""], 0, ""
+            if column and column + 1 + columns > width:
+                lines, column, space = [*lines, ""], 0, ""
             if columns <= width:
                 lines[-1] += space + "".join(self._style(*piece) for piece in word)
-                used += len(space) + columns
+                column += len(space) + columns
             else:
-                used = self._cut(lines, word, width)
+                column = self._cut(lines, word, width)
             space = " "
         return [line for line in lines if line] if len(lines) > 1 else lines
 
     def _cut(self, lines: list[str], word: list[Run], width: int) -> int:
         """Add a word that is longer than a line to `lines`; return the columns of the last one."""
-        used = 0
+        column = 0
         for text, style in word:
             piece = ""
             for c in text:
-                if used + cell_width(c) > width:
+                if column + cell_width(c) > width:
                     lines[-1] += self._style(piece, style)
                     lines.append("")
-                    piece, used = "", 0
-                piece, used = piece + c, used + cell_width(c)
+                    piece, column = "", 0
+                piece, column = piece + c, column + cell_width(c)
             lines[-1] += self._style(piece, style)
-        return used
+        return column
 
 
 def _share_columns(rows: Sequence[Sequence[list[Run]]], width: int) -> list[int]:

@@ -197,8 +197,8 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         # on its first line, "$$" and "$$$" do not close themselves
         closed = text.endswith(close) and (line > start or len(text) > 3)
         line += 1
-    more = state.env.get(OPEN_END) and line >= len(state.bMarks) - 1
-    if silent or not (closed or more):
+    may_continue = state.env.get(OPEN_END) and line >= len(state.bMarks) - 1
+    if silent or not (closed or may_continue):
         return closed
     token = state.push("math_block", "", 0)
     token.content = state.getLines(start, line, state.tShift[start], False)
@@ -209,11 +209,11 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _math_inline(state: StateInline, silent: bool) -> bool:
     """Match a formula in a line, or a dollar that begins none (a rule of markdown-it)."""
-    here = state.src[state.pos]
-    if here not in "$\\":
+    char = state.src[state.pos]
+    if char not in "$\\":
         return False
     end = _find_formula_end(state.src, state.pos, state.posMax)
-    if not end and here == "\\":
+    if not end and char == "\\":
         return False
     if not silent:
         token = state.push("math_inline" if end else "text", "", 0)

@@ -117,10 +117,10 @@ class Splitter:
 
         The caller must exhaust the iterator.
         """
-        more = True
-        while more:
+        goes_on = True
+        while goes_on:
             out: list[Segment] = []
-            more = self._step(out, final)
+            goes_on = self._step(out, final)
             yield from out
 
     def tail(self) -> Segment:
@@ -170,22 +170,28 @@ class Splitter:
         self, block: Block, source: str, lines: list[int]
     ) -> tuple[list[Segment], list[tuple[int, Open]]]:
         """Return the pages of a block, and for all but the first its start and its `Open`."""
-        here = self.open if block.start == 0 else Open()
+        open_block = self.open if block.start == 0 else Open()
         units = block.units()
         cut_lines = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
         if not cut_lines:
             text = source[lines[block.start] : lines[block.end]]
             return [
-                Segment(text, not here.cut, True, here.number, None if here.cut else block.tokens)
+                Segment(
+                    text,
+                    not open_block.cut,
+                    True,
+                    open_block.number,
+                    None if open_block.cut else block.tokens,
+                )
             ], []
         head = _head(block, source, lines)
-        first = here.number if here.number is not None else _first_number(block)
+        first = open_block.number if open_block.number is not None else _first_number(block)
         pages, opens = [], []
         for begin, end in zip([block.start, *cut_lines], [*cut_lines, block.end], strict=True):
             opened = begin != block.start
             text = (head if opened else "") + source[lines[begin] : lines[end]]
             number = None if first is None else first + bisect_right(units, begin) - 1
-            pages.append(Segment(text, not (opened or here.cut), end == block.end, number))
+            pages.append(Segment(text, not (opened or open_block.cut), end == block.end, number))
             if opened:
                 opens.append((begin, Open(head, True, number)))
         return pages, opens

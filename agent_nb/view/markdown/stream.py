@@ -233,13 +233,17 @@ def _close_formula(text: str) -> str:
 
     A price and `$HOME` are text.
     """
-    rest = _WHOLE.sub(lambda m: " " * len(m.group()), text)
-    opened = _OPEN_FORMULA.search(rest)
+    masked = _WHOLE.sub(lambda m: " " * len(m.group()), text)
+    opened = _OPEN_FORMULA.search(masked)
     if opened is None:
         return text
     opener, start = opened[opened.lastgroup or 0], opened.end(opened.lastgroup or 0)
     formula = text[start:].rstrip("\\$ \n")
-    if opener == "$" and _WORDS.search(rest, start) and not _TEX.search(rest.rstrip("\\"), start):
+    if (
+        opener == "$"
+        and _WORDS.search(masked, start)
+        and not _TEX.search(masked.rstrip("\\"), start)
+    ):
         return text
     return (
         f"{text[: opened.start()]}{opener}{formula}{_CLOSE[opener]}"

@@ -175,8 +175,8 @@ class RunView:
 
         A request to the model, and a span whose beginning is missing, belong to the view around.
         """
-        if (known := self._views.get(event.span)) is not None:
-            return known
+        if (existing := self._views.get(event.span)) is not None:
+            return existing
         view = self._views.get(event.parent, self)
         if (
             isinstance(event, e.Node)

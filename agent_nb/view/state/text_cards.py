@@ -146,7 +146,7 @@ class TextCards:
         for card in self._cards.cards:
             if isinstance(card, RespondCard):
                 text = str(card.text)
-                for part in (text[: card.block_start], text[card.block_start :]):
-                    shown += "".join(part.split())
+                for piece in (text[: card.block_start], text[card.block_start :]):
+                    shown += "".join(piece.split())
                     edges.add(len(shown))
         return any(e + len(reply) in edges and shown.startswith(reply, e) for e in edges)
