@@ -1,6 +1,6 @@
 """The source of an agent cell: how it is recognised, split and hashed.
 
-Why in this room: records are matched to cells by their source, also where no kernel runs. Pure.
+Why in this room: records are matched to cells by their source, also where no kernel runs.
 """
 
 from __future__ import annotations

@@ -3,20 +3,14 @@
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
 Why in addition to the record's own signature (`signing`): that one is made with a secret that never
-leaves the maker's machine, so a colleague or CI cannot check it. Here a person signs after reading
-the record, and anyone with the public key can check that.
+leaves the maker's machine. Here a person signs after reading the record, and anyone can check that.
 
 Rules
-- A signature covers a fixed prefix, the hash of the record, the hash of the cell's source and a
-  digest of what the signer was shown (`RecordedCall.digest_all`), in the namespace of `signers`. It
-  does not cover a cell with another text.
-- Signatures of the first form do not cover what was shown. Older versions made them, which did not
-  list the calls of rows and sub-agents; they count only for records without such calls.
-- Anyone can write into a notebook: only a valid signature by a signer counts. Text that is not a
-  well-formed signature is dropped when the metadata are merged.
-- The signatures of one record stand in one text. A person's newer signature for the same source
-  replaces the older one.
-- Signing does not change the record.
+- A signature covers the record's hash, the cell's source and what the signer was shown.
+- The older first form does not cover what was shown, because it did not list calls of rows and
+  sub-agents: it counts only for records without such calls.
+- Anyone can write into a notebook: only a valid signature by a signer counts.
+- A person's newer signature for the same source replaces the older one.
 """
 
 from __future__ import annotations
@@ -93,21 +87,20 @@ class Signatures:
     def add(self, record: Record, source: str, key: PrivateKey) -> None:
         """Write a signature into the metadata; it replaces an older one by the same key.
 
-        `source`: the hash of the cell's text. Raises UsageError if the record's calls cannot be
-        listed.
+        `source`: the hash of the cell's text. Raises UsageError if calls cannot be listed.
         """
         record_hash = _stored_hash(record)
         shown, _ = RecordedCall.digest_all(record)
         known = self.merge(self._metadata)
         messages = [signed_message(record_hash, source, form) for form in (shown, "")]
         # of the signatures by this key, only one of this record and source is replaced
-        others = [
+        other_signatures = [
             text
             for text, signature in find_signatures(known.get(record_hash, ""))
             if signature.key != key.public
             or not any(verify_signature(signature, m, NAMESPACE) for m in messages)
         ]
-        armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *others][:MOST]
+        armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *other_signatures][:MOST]
         self._metadata[self.KEY] = dict(sorted({**known, record_hash: "".join(armored)}.items()))
 
     def signers_of(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:

@@ -1,18 +1,12 @@
 """Compare the markup (HTML, SVG, LaTeX …), the JSON and the charts of two displays.
 
 Why: if another cell of a table is highlighted, or a chart has another axis, the display differs,
-even if the model reads the same text. But libraries write new ids into each display; these are
-invisible and must not count.
+even if the model reads the same text. But libraries write new, invisible ids into each display.
 
 Rules
-- Ids are replaced by numbers in the order of their first use, in tags, styles, scripts and charts.
-  Ids are the values of `id`, UUIDs, and the names that Altair numbers. Text between tags is never
-  an id.
+- Ids become numbers in the order of their first use; text between tags is never an id.
 - The `config` of a Plotly chart does not count: it decides how people can use the chart.
-- Comments in markup, and the `<metadata>` of an SVG, are ignored.
 - Only MIME types that both displays have are compared; `uncompared_kinds` returns the others.
-- Text and pictures are compared elsewhere (`normalize`, `pictures`).
-- Pure.
 """
 
 from __future__ import annotations

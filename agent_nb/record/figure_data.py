@@ -4,14 +4,11 @@ Why not pixels alone: a changed digit of a title, or one outlier, changes fewer 
 version of a font does. Data differ only where the figure does, and a difference can be named.
 
 Rules
-- `tools.figure_artists` writes the data, this file reads them. They may come from strangers: data
-  that do not have the types below, or exceed `LARGEST` characters, do not count.
-- Texts are compared by the caller's function, which knows the masks; styles exactly.
-- Numbers are equal within a few millionths of the range of their array. The data hold short arrays
-  whole, and the count, the extremes and a hash of the rounded numbers of longer ones. If artists
-  would exceed `LARGEST`, the data hold the texts and one hash of each.
+- Data come from strangers: malformed ones, or more than `LARGEST` characters, do not count.
+- The caller's function compares texts, because it knows the masks; styles are compared exactly.
+- Numbers are equal within a few millionths of the range of their array.
+- Long arrays are stored as count, extremes and a hash of their rounded numbers.
 - Data of two versions of the library are not compared: defaults and locators change.
-- Pure; nothing in the data is evaluated.
 """
 
 from __future__ import annotations

@@ -4,14 +4,10 @@ Why digests of inputs and not of requests: a request contains our own instructio
 from release to release, and a record must survive that.
 
 Rules
-- Inputs are the prompt (with attachments), the requested model ("" if the environment chose it),
-  the names of the tools, the settings that matter (system text, sampling, a requested dialect) and
-  the conversation before. The JSON schema of the answer is an input only if there is one, so runs
-  without it keep the digests of older versions.
-- Of the conversation the prompts, calls and answers count; ids, times, tokens and tool output do
-  not.
+- Of the conversation before, prompts, calls and answers count; ids, times and tool output do not.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
 - The user's home folder does not count, so that a record matches on another machine.
+- The schema of an answer is an input only if there is one: other runs keep their older digests.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """`%agent forget`: runs that are removed from the notebook and stay removed.
 
 Why marks: until its page is loaded again, a front end sends the records that it once loaded with
-every save. Without a mark, a forgotten run would come back.
-
-Rules: the command leaves run ids in its output (`RunNumbers.FORGET`). Saving removes these runs
-everywhere, and keeps a mark of each in the metadata (`metadata.FORGOTTEN`). A mark is a digest of
-the id.
+every save. Without a mark (a digest of the run's id), a forgotten run would come back.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """The records inside a record: the record of a map holds the records of its rows.
 
-Why in this room: not only the map's replay needs them, but all code that lists what a record holds
-(`recorded_calls`).
+Why in this room: all code that lists what a record holds needs them (`recorded_calls`).
 
 Rules
-- The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`. What the
-  first events of all records have in common stands once, in `shared`. Reading restores it.
-- Reading copies the shared fields into each row, so a small file could grow to gigabytes. A map
-  records up to `LIMIT` bytes of rows, counted as if nothing were shared. Rows that would exceed
-  this by far are ignored.
+- The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`: what all
+  first events have in common stands once.
+- Reading copies `shared` into each row, so a small file could grow to gigabytes: rows that
+  exceed `LIMIT` by far are ignored.
 - Rows in an imported run do not count: the user signs its record, but its events come from others.
 """
 

@@ -5,9 +5,9 @@ one alike.
 
 Rules
 - All other code reads cells, outputs and sources through this file; its readers tolerate any JSON.
-- No Jupyter package is imported; a notebook is a plain dict.
-- Cells of files before nbformat 4.5, and of Colab, have no ids. Code that looks up cells by id
-  reads the notebook through `with_ids`; nothing writes these ids.
+- No Jupyter package is imported.
+- Cells of older files, and of Colab, have no ids: `with_ids` adds them for reading; nothing writes
+  them.
 """
 
 from __future__ import annotations
@@ -132,16 +132,16 @@ def with_ids(nb: Notebook) -> Notebook:
     listed = list_cells(nb)
     if all(cell_id(cell) for cell in listed):
         return nb
-    taken = {cell_id(cell) for cell in listed}
+    used_ids = {cell_id(cell) for cell in listed}
     numbered = enumerate(as_list(nb.get("cells")), 1)
-    return {**nb, "cells": [_with_id(cell, number, taken) for number, cell in numbered]}
+    return {**nb, "cells": [_with_id(cell, number, used_ids) for number, cell in numbered]}
 
 
-def _with_id(cell: Any, number: int, taken: Collection[str]) -> Any:
+def _with_id(cell: Any, number: int, used_ids: Collection[str]) -> Any:
     if not isinstance(cell, dict) or cell_id(cell):
         return cell
     name = numbered_id(number)
-    while name in taken:
+    while name in used_ids:
         name += "-"
     return {**cell, "id": name}
 

@@ -1,20 +1,15 @@
 """The journal of a run in progress, which survives a killed kernel and a closed page.
 
 Why: the record reaches the notebook only if the run ends, its page is open and the notebook is then
-saved. A journal keeps the run until then. It is an NDJSON file in the user's state folder
+saved. Until then the run stands in an NDJSON file of the user's state folder
 (`START-RUN.ndjson`): a header line, then every event as it happens, deltas included.
 
 Rules
-- A `Journal` subscribes to an `EventLog`. Each event is handed to the operating system before the
-  call returns, so a killed kernel loses nothing that was logged. No buffer, no thread.
-- A folder that cannot be written, or a full disk, ends the journal but never the run; `warning`
-  says what is lost and what to do.
-- The writer holds a lock on its file: a file without a lock belongs to no living process. A file
-  gets its final name only once it is locked. Before, another process could remove it as
-  unlocked, or take its lock for a moment to test it. On a system without locks, a file that was
-  written within the last `QUIET` seconds is in use.
-- Only the user can read journals. Old ones, and the oldest beyond a total size, are removed, unless
-  a process writes them.
+- The operating system has each event before the call returns: no buffer, no thread.
+- A full disk or a folder that cannot be written ends the journal, never the run.
+- The writer locks its file: a file without a lock belongs to no living process.
+- A file gets its final name only once it is locked, or another process could remove it.
+- Without locks (Windows), a file written within the last `QUIET` seconds is in use.
 """
 
 from __future__ import annotations
@@ -54,10 +49,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Journal:
     """Writes one run's events to a file of its own: a subscriber for `EventLog.subscribe`.
 
-    The constructor opens and locks the file and, with `clean`, removes old journals. It raises
-    nothing: if the file cannot be made, `path` is None or its header is incomplete, and `warn` is
-    called. `where`: the folder (default: `folder()`). `warn` receives the text of `warning` when
-    the journal ends early.
+    The constructor opens and locks the file in the folder `where` (default: `folder()`) and, with
+    `clean`, removes old journals. It raises nothing: if the journal fails, then or later, `warn`
+    receives the text of `warning`, and `path` is None if there is no file.
     """
 
     def __init__(

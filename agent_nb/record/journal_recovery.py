@@ -71,10 +71,7 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def read_events(path: Path) -> list[Event]:
-        """Return the events of a journal, as far as they were written. Raises OSError.
-
-        A block that was still being written becomes an incomplete block.
-        """
+        """Return the events of a journal without the end that `recover` adds. Raises OSError."""
         return fold_deltas(read_journal(path)[1])
 
 

@@ -4,7 +4,6 @@ Why: a cell may have several records, old, changed or with other inputs; only on
 may stand for its run.
 
 Rules
-- A run is found by the digests of its inputs (`fingerprint.Digests`).
 - A record whose content does not match its hash never counts.
 - The code of tools does not count: a run is found even if a tool has changed since.
 """

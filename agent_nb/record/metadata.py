@@ -3,13 +3,11 @@
     {"version": 1, "runs": {cell id: [record, …]}, "payloads": {key: value}, "signatures": {…},
      "gone": {cell id: saves}, "forgotten": [mark, …]}
 
-Why payloads apart: records of one notebook share large values, such as pictures, and each value
-is stored once.
+Why payloads apart: records of one notebook share large values, such as pictures.
 
 Rules
-- Reading raises nothing. Records are returned whole, with their payloads (`Payloads.attach`).
+- Reading raises nothing; `ours`, the metadata, may be any JSON value.
 - Fields that this version does not know are kept.
-- The parameter `ours` is the value of `nb.metadata["agent_nb"]`; it may be any JSON value.
 """
 
 from __future__ import annotations

@@ -3,11 +3,8 @@
 Why here: the drift of a replay and the comparison of two runs must agree on what "different" means.
 
 Rules
-- Ignored: overwritten lines and progress bars (`wire.Console`), colour codes, hexadecimal addresses
-  (0x7f…), the folders of absolute paths, cell numbers (In[3]), clock times, seconds and minutes
-  with fractions, durations in milliseconds or less, white space at line ends and around the text.
+- Ignored: what `wire.Console` overwrites, and what the patterns below replace.
 - Everything else counts: plain numbers, and whole seconds too (`12 s`, `12:30:01`).
-- JSON values are compared as canonical text, so that 1 and 1.0 are the same.
 """
 
 from __future__ import annotations

@@ -1,20 +1,14 @@
-"""Move records from outputs into the notebook's metadata, and keep them with their cells.
+"""The recorded runs of a notebook: moved from outputs into its metadata, and kept with their cells.
 
-Why: "clear outputs" deletes records in outputs, and there they fill a diff. In the metadata they
-stay with their cell. `NotebookRuns.lift` moves them on every save: the hook of the Jupyter server,
-our runner and `jupyter agent-nb pack` call it.
+Why: "clear outputs" deletes records in outputs, and there they fill a diff. Every save calls
+`NotebookRuns.lift`: the hook of the Jupyter server, our runner and `jupyter agent-nb pack`.
 
 Rules
-- `lift` is idempotent. It does not touch a notebook without records, or with metadata that a newer
-  version wrote.
-- Records of the file on disk are kept (`previous`): a front end's stale copy must not erase a run.
-  Each cell keeps its newest three executions; no record displaces one that this user has signed
-  (`ranking`).
-- The runs of a deleted cell survive one save, because an undo may bring the cell back; the second
-  save drops them. A front end that still sends them does not restore them without their cell.
-- A pasted cell refers to a run and gets a copy of it. `split_merge` handles cells that were split,
-  merged or renumbered, `forgotten` the runs that the user deleted.
-- Signatures by other people (`countersign`) stay as long as the record that they sign.
+- `lift` is idempotent and leaves metadata of a newer version alone.
+- Records in the file on disk (`previous`) are kept: a stale front end must not erase a run.
+- No record displaces one that this user has signed (`ranking`).
+- The runs of a deleted cell survive one save, because an undo may bring the cell back.
+- A pasted cell refers to a run and gets a copy of it.
 """
 
 from __future__ import annotations
@@ -180,9 +174,8 @@ class NotebookRuns:
     def remove_widgets(self, going_on: Callable[[str], bool] = lambda run: False) -> int:
         """Remove our widgets, which a fresh kernel does not know; return how many.
 
-        These are buttons and the live views of runs. The static form of a run stays. While a run is
-        `going_on`, its live view stays too, in an output of its own below the static form: a page
-        that is opened then shows both.
+        The static form of a run stays. While a run is `going_on`, its live view stays too, in an
+        output of its own below: a page that is opened then shows both.
         """
         count = 0
         for cell, output in list(all_outputs(self._nb)):

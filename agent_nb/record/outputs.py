@@ -3,9 +3,7 @@
 Why: a front end saves what its outputs hold and knows nothing of our metadata, so a new record
 reaches the file in an output.
 
-Rules
-- A record in an output counts only where our publisher put it (`read_published_record`).
-- An output whose record has moved into the metadata keeps a reference to it (`write_references`).
+Rule: a record in an output counts only where our publisher put it (`read_published_record`).
 """
 
 from __future__ import annotations
@@ -58,9 +56,8 @@ class RunNumbers(dict[str, Any]):
 def read_published_record(output: Any) -> dict[str, Any] | None:
     """Return the record that an output carries, None if our publisher did not put one there.
 
-    Our publisher writes a display whose metadata hold the record's id, as `record` or `run`.
-    No display of a cell or a tool does that by chance. A forged one gains nothing, because its
-    record is not signed.
+    Our publisher's display names the record's id in its metadata. No other display does that by
+    chance; a forged one gains nothing, because its record is not signed.
     """
     output = as_dict(output)
     record = as_dict(output.get("data")).get(RECORD_MIME)

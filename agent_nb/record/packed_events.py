@@ -3,12 +3,8 @@
 Why: records are read in diffs and shared, so they omit what reading can restore.
 
 Rules
-- `seq` is stored only if it is not the position in the record, and `run` only if it is not the
-  record's id. When read, `seq` is always the position.
-- `args` that are exactly the JSON of `raw_args` are stored as `{"$raw": true}`; long `chunks` are
-  compressed; a picture is a payload, so that it is stored once; `packing` packs all other values.
-- Unpacking raises nothing. Malformed chunks are dropped, malformed arguments become {}, nan and
-  infinite fields get their defaults, and a time beyond `LATEST` becomes 0.
+- When read, `seq` is always the position in the record.
+- Unpacking raises nothing: malformed or infinite values get a default (`LATEST` limits times).
 """
 
 from __future__ import annotations
@@ -154,8 +150,7 @@ def _in_order_of(value: Any, like: Any) -> Any:
 def _refit_chunks(event: Think | Respond | Call) -> Event:
     """Return the event with `chunks` whose lengths add up to the length of its text.
 
-    They may not add up, because the text contains the reader's home folder instead of the writer's.
-    Then the last chunks are shortened, or the last one is lengthened.
+    They may not, because the reader's home folder stands in the text instead of the writer's.
     """
     text = block_text(event)
     try:

@@ -7,16 +7,12 @@ it must not name the writer's home folder. A large value that occurs twice is st
     {"$float": "nan"}              nan, inf or -inf
     {"$payload": "<sha256>"}       a value kept in `payloads`, such as a picture
     {"$literal": {…}}              an object that would otherwise look like one of these
-    ⌂~                             the home folder (⌂\\ with doubled backslashes, ⌂= the sign
-                            itself)
+    ⌂~                             the home folder, of the reader when it is unpacked
+    ⌂\\ ⌂=                          the home folder with doubled backslashes; the sign itself
 
 Rules
-- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and values
-  that are not JSON become text.
-- The home folder in a text becomes the home folder of the reader.
-- Hashes are made of the text of `encode_canonical`: sorted keys, no spaces, numbers as above.
-- A hostile value neither raises nor takes unlimited memory: a text stands for a value that is too
-  deep, too large or missing.
+- `unpack` undoes `pack`, except for integral floats, -0.0 and values that are not JSON.
+- A hostile value neither raises nor takes unlimited memory: a text stands in its place.
 """
 
 from __future__ import annotations
@@ -48,10 +44,9 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
 
 
 def hash_text(text: str, like: str = EXACT) -> str:
-    """Return the SHA-256 of a text in the scheme of the hash `like`.
+    """Return the SHA-256 of a text in the scheme of the hash `like`: with or without `EXACT`.
 
-    If `like` begins with `EXACT`, so does the result. In the older scheme, without `EXACT`, each
-    lone surrogate counts as a question mark.
+    Without `EXACT`, the older scheme, a lone surrogate counts as a question mark.
     """
     mark, errors = (EXACT, "surrogatepass") if like.startswith(EXACT) else ("", "replace")
     return mark + hashlib.sha256(text.encode("utf-8", errors)).hexdigest()
@@ -110,11 +105,8 @@ def home_at(path: str) -> Home:
 class Payloads(dict[str, Any]):
     """Packed values by their keys. Each value is hashed once, however many readers check it.
 
-    A whole record contains the payloads it needs (`attach`). In a notebook's metadata, records are
-    stored without them (`detach`), and one mapping holds the payloads of all. A record is made
-    whole where its file or output is read; functions of whole records need no second argument.
-
-    `checked` maps a key to whether its value has the right hash; selections (`only`) share it.
+    A whole record contains the payloads it needs (`attach`). The records in a notebook's metadata
+    are stored without them (`detach`) and share one mapping.
     """
 
     def __init__(
@@ -147,7 +139,7 @@ class Payloads(dict[str, Any]):
 
     @classmethod
     def attach(cls, record: Mapping[str, Any], beside: Any = None) -> dict[str, Any]:
-        """Return a record that contains the payloads it needs, as far as they are known.
+        """Return the whole record, with those of its payloads that are known.
 
         A payload inside the record takes precedence over one `beside` it.
         """
@@ -314,8 +306,8 @@ class Unpacker:
         if isinstance(value, list):
             return [self._unpack(v, depth - 1) for v in value]
         if len(value) == 1 and next(iter(value)) in _UNPACK:
-            mark, inner = next(iter(value.items()))
-            return _UNPACK[mark](self, inner, depth - 1)
+            mark, content = next(iter(value.items()))
+            return _UNPACK[mark](self, content, depth - 1)
         return self.literal(value, depth)
 
     def literal(self, value: Any, depth: int) -> Any:

@@ -3,17 +3,11 @@
 Why: a figure that is drawn again is rarely the same file, byte for byte.
 
 Rules
-- Charts and tables are compared by their JSON or HTML (`displays`), not by the picture beside it.
-- Equal files look the same. If both figures carry data of what they show (`figure_data`), and the
-  same version of a library drew them, these data are compared; if the data are incomplete, the
-  pixels are compared too.
-- Otherwise two figures look the same if their sizes are equal, and at most one pixel of a hundred
-  differs by more than 16 of 255 in red, green, blue or opacity. Other pictures must also look the
-  same in each tile of 16 × 16 pixels; there a pixel may have any value between its neighbours,
-  because drawing smooths edges.
-- Pictures come from strangers: only the `FORMATS` are opened, and only up to `LARGEST` pixels. All
-  others look the same only if they are equal files.
-- Pillow is optional; without it, pictures are not compared, and the result says so.
+- Figures with data (`figure_data`) of one library version are compared by their data, and by
+  pixels if the data are incomplete; all others by pixels (`_compare_opened`, `_describe_tile`).
+- Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.
+- Pictures come from strangers: only `FORMATS` are opened, and only up to `LARGEST` pixels.
+- Pillow is optional; without it the result says that pictures were not compared.
 """
 
 from __future__ import annotations

@@ -4,13 +4,10 @@ Why one place: anyone who can write into a notebook can write any time into a re
 record must neither come before the user's own records nor displace them.
 
 Rules
-- The user's own records (`signing.is_own_record`), and in `jupyter agent-nb test` those of signers,
-  come before others, whatever times they name. Within each group the newest start comes first.
-- A start that is not a time, or lies in the future, counts as the oldest; `TOLERANCE` allows for
-  clocks that differ.
-- A cell keeps its newest `CellRecords.EXECUTIONS` executions, each with all its runs; a record that
-  names no execution counts as one. Records of others never displace the user's, but their newest
-  execution is always kept: a colleague may just have recorded it.
+- The user's own records, and those of signers in a test, come first, whatever times they name.
+- A start that is not a time, or lies in the future, counts as the oldest.
+- Records of others never displace the user's, but their newest execution is always kept: a
+  colleague may just have recorded it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
 """A run as a JSON object: a record is made from events, and read back into events.
 
-Why: a run must outlive its kernel, and be read, compared and replayed on another machine. A record
-in a cell's output contains its payloads; the records in the notebook's metadata share theirs, which
-stand beside them (`metadata`, `packing.Payloads`).
+Why: a run must outlive its kernel, and be read, compared and replayed on another machine.
 
 Rules
-- `hash` covers every field except `hash`, `signature` and `payloads`. It still protects the
-  payloads, because the events refer to each by its SHA-256. A hash is compared in the scheme it was
-  made with (`packing.hash_text`), so that the hashes of older records stay valid.
-- A record never changes after it was made. Records of other versions are read as far as possible;
-  reading raises nothing.
-- A run without `end` is closed as interrupted when it is read: every call has one result, and `end`
-  is the last event.
-- This file reads no clock and no other file: times come from the events or the caller, the home
-  folder's path from the caller or the environment.
+- `hash` covers every field except `OUTSIDE`. It still protects the payloads, because the events
+  refer to each by its SHA-256.
+- A hash is compared in the scheme it was made with, so that hashes of older records stay valid.
+- A record never changes after it was made.
+- Reading raises nothing and takes records of other versions as far as possible.
+- This file reads no clock and no file: the caller passes times that no event has.
 """
 
 from __future__ import annotations
@@ -44,17 +39,18 @@ Record = Mapping[str, Any]
 
 
 class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The fields of a record. `events` are packed events, `started` is in epoch seconds, and `cut`
-    lists what the size limit removed.
+    """The fields of a record.
 
-    `cell` is the id of the cell that made the run, `source` the SHA-256 of that cell's text and
-    `occurrence` the cell's number among cells of equal text; `conversation` and `fresh` say where
-    the run belongs. `execution` is the id of the execution of the cell that began the run. If
-    Python code began it, `ordinal` is its number among the runs of this execution, from 1, and
-    `call` names the tool call that began it, as `run/call`. `row` is the key of the row of a map
-    that the run answers (`row_store`). `beside` holds what that row needed in addition to this run:
-    the seconds that it `waited` for a slot, the number of runs that broke off before (`broken`),
-    and what these used (`input`, `written`, `cost`).
+    cell, source, occurrence: id of the cell, SHA-256 of its text, number among equal texts.
+    conversation, fresh: where the run belongs.
+    execution: the id of the execution of the cell that began the run.
+    ordinal: the number of a run that Python code began, among those of its execution, from 1.
+    call: the tool call that began the run, as `run/call`.
+    row: the key of the row of a map that the run answers.
+    beside: what that row needed besides this run: seconds that it `waited` for a slot, `broken`
+        runs before it, and what these used (`input`, `written`, `cost`).
+    started: epoch seconds.
+    events: packed events. cut: what the size limit removed.
     """
 
     format: int = FORMAT
@@ -147,8 +143,7 @@ def record_hash(record: Record) -> str:
 def hash_and_text(record: Record) -> tuple[str, str]:
     """Return the content hash of a record and the canonical text that is hashed.
 
-    Its scheme is the one of the hash in the record, else the newest. Both are "" for a record that
-    is not JSON.
+    The scheme is that of the record's own hash, else the newest. Both are "" if it is not JSON.
     """
     stated = record.get("hash")
     scheme = stated.removeprefix(SCHEME) if isinstance(stated, str) and stated else EXACT

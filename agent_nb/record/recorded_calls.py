@@ -1,16 +1,13 @@
-"""List all calls that a record can run again: by the run, its sub-agents and the records inside it.
+"""All calls that a record can run again: by the run, its sub-agents and the records inside it.
 
 Why one place: a signature must allow exactly the calls that were listed before it was made. All
-code that lists, counts, trusts or replays recorded calls uses this file
-(`tests/test_architecture.py` asserts that).
+code that lists, counts, trusts or replays recorded calls uses this file.
 
 Rules
-- A call can run again if it began, and ended `ok` or with an error. It runs with the arguments that
-  were approved, else with the model's.
-- The log of an agent contains the calls of its sub-agents. Rows of maps have records of their own,
-  which may contain further ones; they are always read in the order of their keys.
-- A record that contains more than `MOST` records, or more than `DEEPEST` levels of them, is refused
-  (UsageError), because what cannot be listed must not be signed.
+- A call that can run again began, and ended `ok` or with an error.
+- It runs with the arguments that were approved, else with the model's.
+- Records of rows may contain further ones; they are always read in the order of their keys.
+- A record beyond `MOST` or `DEEPEST` is refused: what cannot be listed must not be signed.
 """
 
 from __future__ import annotations
@@ -66,7 +63,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
         `home`: see `events_of`. Raises UsageError if there are too many.
         """
         logs = LogCalls.read_all(log, home)
-        return [call for inner in logs for call in inner.list_repeatable()]
+        return [call for log_calls in logs for call in log_calls.list_repeatable()]
 
     @staticmethod
     def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:

@@ -3,10 +3,7 @@
 Why in addition to digests (`fingerprint`): a digest finds a record, but a user whose record no
 longer matches wants to read what changed.
 
-Rules
-- A difference shows the old and the new value: a text as a unified diff, an attachment by its type
-  and size. For the conversation it names the first turn that differs.
-- Older records lack some values; a missing value is not compared. Pure.
+Rule: older records lack some values; a missing value is not compared.
 """
 
 from __future__ import annotations
@@ -57,11 +54,10 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return turns_of(self.history)
 
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
-        """Return these inputs with the recorded figures as their own, if they look the same.
+        """Return these inputs with the recorded figures as their own, None if they look different.
 
-        None if they look different or cannot be compared. Why: drawn again, a figure is rarely the
-        same file (`pictures`). Only attachments with a name are figures of the prompt; the others
-        stay. The recorded prompt is taken too if the prompts differ only in sizes of figures.
+        Why: a figure that is drawn again is rarely the same file (`pictures`). Only attachments
+        with a name are figures. The recorded prompt is taken too if only sizes of figures differ.
         """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         if len(user.attachments) != len(self.attachments):

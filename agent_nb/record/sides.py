@@ -2,10 +2,7 @@
 
 Why here: the card of a drift and the message on stderr must show the same rows.
 
-Rules
-- At most `AROUND` equal lines stand before and after a difference, and `LONGEST` rows in all. A
-  mark stands for omitted rows.
-- Different texts always have a row that differs, even if they differ only in line ends. Pure.
+Rule: different texts always have a row that differs, even if they differ only in line ends.
 """
 
 from __future__ import annotations

@@ -6,14 +6,10 @@ Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a
 `ssh-keygen -Y verify` reads the same one.
 
 Rules
-- The user's list is in the user's configuration folder. A list in a notebook's folder or repository
-  counts only if the user names it on a command line.
+- A list in a notebook's folder or repository counts only if the user names it on a command line.
 - Each command reads the list again, so a removed signer no longer counts.
-- `!name` among the names of a line excludes that name; a line that names only such names does not
-  count.
-- A line for other namespaces, for a certificate authority, outside its dates, or with a key that
-  is not Ed25519 does not count, and the reason is shown. A line that cannot be parsed is an error,
-  because it would be unclear whether it counts.
+- A line that does not count shows its reason (`_describe_problem`).
+- A line that cannot be parsed is an error, because it would be unclear whether it counts.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
 class Signer(msgspec.Struct, frozen=True):
-    """A line of a list: names (comma-separated) and a public key as OpenSSH encodes it.
+    """One line of a list: names (comma-separated) and a public key as OpenSSH encodes it.
 
     `problem` says why the line does not count, "" if it counts. `key` may be b"" then.
     """

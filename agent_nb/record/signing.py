@@ -1,18 +1,13 @@
 """Who made a record: signed with the user's Jupyter notebook secret.
 
-Why this secret: Jupyter uses it to decide whether a notebook's outputs are trusted. It exists once
-per user and never leaves the machine. A replay runs code of a record again only if this user made
-the record, or allows that.
+Why this secret: it exists once per user and never leaves the machine; Jupyter trusts outputs by
+it. A replay runs code of a record again only if this user made the record, or allows that.
 
 Rules
 - HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
-- `is_own_record` decides whether a record is the user's: the signature, the hash and the payloads
-  must all be right. It takes whole records (`Payloads.attach`). The other functions check a
-  part: `names_signer` the signature of the stored hash, `signed_by` the signature of the
-  computed hash, `hash_fits` that both hashes are equal, `is_intact` also the payloads.
-- Only `user_key` and `key_problem` use the disk; they make the secret if it is missing, as Jupyter
-  does. If that fails, `user_key` returns b"".
+- Only `is_own_record` decides whether a record is the user's; the other functions check a part.
+- Whoever asks for the secret makes it if it is missing, as Jupyter does.
 """
 
 from __future__ import annotations

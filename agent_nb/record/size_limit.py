@@ -3,12 +3,9 @@
 Why: a notebook with a record of many megabytes opens, saves and merges slowly.
 
 Rules
-- Fields are cut in the order of `ORDER`, each from its largest value to its smallest: progress and
-  tool output first, the words of the model and the user last. If that is not enough, whole events
-  are removed in the order of `DROPPED`. Start, prompts, answers and end of the run always stay.
-- A cut is visible in place ("[… bytes cut from the record]") and listed in the record's `cut`.
-- Works on packed events in place. A record with cuts is valid; calls with cut arguments never run
-  again.
+- Start, prompts, answers and end of a run always stay; calls with cut arguments never run again.
+- A cut is visible in place and listed in the record's `cut`; the record stays valid.
+- Works on packed events in place.
 """
 
 from __future__ import annotations

@@ -5,16 +5,12 @@ magic, gets a new id. Merging makes a new cell without outputs. nbstripout (with
 renumbers all cells from 0. By id alone, a record would belong to the wrong cell or to none.
 
 Rules
-- Only an agent cell without runs inherits runs. Split: from the first cell with runs among the
-  other code cells below it, if the recorded prompt begins with the text of the agent cell. Merged:
-  from a deleted cell, if the text of the agent cell begins with the lines of the recorded prompt.
-- A cell that is not an agent cell gives up the runs that the agent cell above it has
-  (`find_leaving_runs`).
-- Renumbered: if no record under the id of a cell has the cell's text, but records under another id
-  do, whose own cell has another text or is gone, the cell gets these records (`reassign_runs`). Of
-  several such ids the lowest number counts, then the one whose runs started first. Otherwise the
-  cell keeps its records.
-- Pure: nothing is changed in place.
+- Only an agent cell without runs inherits runs.
+- Split: it takes them from the first cell with runs among the other code cells below it, if the
+  recorded prompt begins with its text.
+- Merged: it takes them from a deleted cell, if its text begins with the recorded prompt.
+- Renumbered: a cell takes the records of its text from an id whose cell has another or is gone.
+- A cell that is not an agent cell gives up runs that the agent cell above it has.
 """
 
 from __future__ import annotations

@@ -4,12 +4,9 @@ Why this format: people have such keys and know how to keep, share and revoke th
 check a signature without our code.
 
 Rules
-- Only Ed25519, only version 1 of the format, only the requested namespace; extra bytes before,
-  between or after the fields are an error.
-- Several signatures may follow one another in one text, like certificates in a PEM file; other text
-  is skipped.
-- Reading a format raises UsageError; checking a signature raises only MissingExtra. cryptography
-  (extra `sign`) is imported only here, when a key is read or a signature checked.
+- Only Ed25519, version 1 of the format and the requested namespace; extra bytes are an error.
+- Reading a format raises UsageError; checking a signature raises only MissingExtra.
+- cryptography (extra `sign`) is imported only here, when a key or a signature needs it.
 """
 
 from __future__ import annotations

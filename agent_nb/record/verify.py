@@ -3,9 +3,7 @@
 Why apart from reading: readers take any record as far as possible; here a user learns what they had
 to skip, and whether the record was changed.
 
-Rules
-- Nothing raises, whatever the input; an empty list means that no problem was found.
-- A record with a wrong shape is reported, but can still be read (`record.events_of`).
+Rule: nothing raises, whatever the input.
 """
 
 from __future__ import annotations
