@@ -29,6 +29,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "latency": ("--rounds", "3"),
     "map": ("--concurrency", "1", "100", "--rounds", "2"),
     "memory": ("--tokens", "200000"),
+    "notebook": ("--rounds", "1"),
     "parse": ("--quick",),
     "pipeline": (),
     "record": ("frame", "replay"),

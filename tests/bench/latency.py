@@ -1,10 +1,11 @@
-"""How soon things are seen in a real JupyterLab: the card after Enter, the first words of the
-model, the end; and a flood of progress.
+"""How soon things are seen in a real JupyterLab: the card after Enter, beside what a plain cell
+prints; the first words of the model, the end; and a flood of progress.
 
     python tests/bench/latency.py [--rounds 7]
 
 The page's clock and the kernel's are one machine's. "Painted" is after the frame in which the text
-stands in the document. The flood is a tool that reports 10,000 times in a second: what counts is
+stands in the document. Other work on the machine (`load`) only adds to a figure, so the best of the
+rounds is printed too. The flood is a tool that reports 10,000 times in a second: what counts is
 the messages that reach the browser in any second, that the record has the whole output, and how
 long after the run's end its static view is painted.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import os
 import statistics
 import tempfile
 import time
@@ -103,12 +105,23 @@ def once(notebook: Any) -> tuple[float, float]:
     return painted["scripted"] - pressed, painted["FIRST"] - 1000 * first
 
 
+def print_once(notebook: Any) -> float:
+    """Run a plain cell; return the ms from Enter to what it prints."""
+    painted, pressed, _ = run(notebook, "print('a plain', 'cell')", ["a plain cell"])
+    return painted["a plain cell"] - pressed
+
+
 def soon(notebook: Any, rounds: int) -> None:
-    """Measure Enter → card and first part → paint."""
-    cards, parts = zip(*(once(notebook) for _ in range(rounds)), strict=True)
-    for name, found in (("Enter to card", cards), ("first part to paint", parts)):
+    """Measure Enter → card, first part → paint, and Enter → the output of a plain cell."""
+    cards, parts, plain = zip(
+        *((*once(notebook), print_once(notebook)) for _ in range(rounds)), strict=True
+    )
+    load = os.getloadavg()[0]
+    figures = {"Enter to card": cards, "first part to paint": parts, "Enter to plain output": plain}
+    for name, found in figures.items():
         print(
-            f"{name:24} median {statistics.median(found):6.0f} ms   worst {max(found):6.0f} ms   of {rounds}",
+            f"{name:24} median {statistics.median(found):6.0f} ms   best {min(found):6.0f} ms   "
+            f"worst {max(found):6.0f} ms   of {rounds}   load {load:.1f}",
             flush=True,
         )
 
