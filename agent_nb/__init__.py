@@ -1,5 +1,4 @@
-"""agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and
-records the run in the notebook.
+"""agent_nb: an `%%agent` cell magic that drives an LLM agent and records its run in the notebook.
 
 Rules
 - This file holds the public names and the two hooks that IPython calls, nothing else.

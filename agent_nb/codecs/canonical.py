@@ -1,8 +1,7 @@
-"""The events themselves, one JSON object a line (or SSE frame): the format of records, journals and
-our server.
+"""The events themselves, one JSON object a line (or SSE frame): the format of records and journals.
 
-Every kind and field is written, unknown ones and live deltas included. Files leave deltas out,
-because complete events hold them as `chunks`.
+Our server sends it too. Every kind and field is written, unknown ones and live deltas included.
+Files leave deltas out, because complete events hold them as `chunks`.
 
 Why its own decoder and encoder: every recorded run passes through them, so they decode a whole
 block of lines in one call.

@@ -204,7 +204,6 @@ def _prepare_events(stream: ForeignStream, target: str, events: Iterator[Event])
 
 
 def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
-    """Write texts; return how many."""
     end = "\n" if encoder.framing == "ndjson" else ""
     for text in texts:
         writer.write(text + end)

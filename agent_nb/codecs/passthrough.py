@@ -1,5 +1,4 @@
-"""Keep the difference between a foreign object and the one that we would write, so that a run read
-from a format can be written to it again unchanged.
+"""Keep the difference between a foreign object and ours, so that a run is written back unchanged.
 
 The note, `extra[codec]`, keeps what an event's fields do not hold: unknown fields, an envelope,
 null for absent. Its form is `{"fields": {...}, "absent": [...]}`, both optional.

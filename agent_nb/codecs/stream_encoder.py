@@ -1,5 +1,4 @@
-"""The encoder of most codecs: it counts what the format cannot carry, and frames what its writer
-returns.
+"""The encoder of most codecs: counts what the format cannot carry, and frames the writer's objects.
 
 Rules
 - An event that was read from this format loses nothing, since its note restores it.

@@ -84,9 +84,7 @@ class _Builder:
         return _KINDS[column.kind](self, self.parts(column))
 
     def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
-        """Return (positions, values) of a column for each row type; the positions `ALL` mean every
-        row.
-        """
+        """Return (positions, values) of a column for each row type; `ALL` means every row."""
         if Event in column.of:
             return [(ALL, _values(column.of[Event], self.rows))]
         if len(self.types) == 1 and self.types[0] in column.of:

@@ -146,8 +146,9 @@ class Started(Event, frozen=True, tag="started"):
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """News from a running tool: one of `text` (output), `fraction` (0 to 1) or `data` (any JSON),
-    with an optional `message`.
+    """News from a running tool: `text` (output), `fraction` (0 to 1) or `data` (any JSON).
+
+    Only one of them is set, with an optional `message`.
     """
 
     type: ClassVar[str] = "progress"

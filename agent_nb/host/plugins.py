@@ -119,7 +119,6 @@ def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[
 
 
 def _find_package(room: str, name: str) -> str:
-    """Return the name of the package that installed a plug-in, or ""."""
     entry = next((e for e in _list_entries(room) if e.name == name), None)
     return getattr(getattr(entry, "dist", None), "name", None) or ""
 

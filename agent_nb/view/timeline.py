@@ -133,7 +133,6 @@ def _seconds(row: TimeRow) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Return a time as `12 ms` or `1.8 s`."""
     return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 

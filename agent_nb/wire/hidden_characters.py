@@ -1,5 +1,6 @@
-"""Find, escape or remove characters that a reader does not see: controls, lone surrogates, and
-those that hide, reverse or erase others.
+"""Find, escape or remove characters that a reader does not see.
+
+They are controls, lone surrogates, and those that hide, reverse or erase others.
 
 Why: what is shown to a person must be what runs. The view makes them visible, the command line
 escapes them and tools refuse them.

@@ -1,5 +1,4 @@
-"""What a key is: the forms of providers' keys, the variables whose values are secret, and the ways
-in which formats write a value.
+"""What a key is: forms of providers' keys, variables with secret values, how values are written.
 
 Rules
 - A variable is secret if the last word of its name is in `WORDS` and its value is long enough;

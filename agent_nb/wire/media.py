@@ -37,11 +37,10 @@ def media_type(data: bytes) -> str:
 
 
 def clean_attachment(value: Any) -> dict[str, str] | None:
-    """Return the picture in `value` as an attachment (`media_type`, base64 `data`), without its
-    text.
+    """Return the picture in `value` as an attachment, without its text.
 
     `value` may come from anywhere; its `data` are bytes or base64. Returns None unless they are a
-    PNG, JPEG, GIF or WebP.
+    PNG, JPEG, GIF or WebP. An attachment has `media_type` and base64 `data`.
     """
     data = value.get("data") if isinstance(value, Mapping) else None
     try:

@@ -165,9 +165,7 @@ class Redaction(Unpicklable):
         return redact_value(value, self._secrets)
 
     def payload(self, value: Any) -> Any:
-        """Return a provider's own object redacted, without the fields that the provider signed or
-        encrypted.
-        """
+        """Return a provider's object redacted, except the fields that it signed or encrypted."""
         return redact_value(value, self._secrets, opaque=OPAQUE)
 
     def fields(self, fields: Mapping[str, Any], payloads: Container[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Decode server-sent events: bytes, cut into chunks anywhere, become frames (WHATWG HTML,
-"Server-sent events", interpretation of an event stream).
+"""Decode server-sent events: bytes, cut into chunks anywhere, become frames.
+
+The standard is WHATWG HTML, "Server-sent events", interpretation of an event stream.
 
 Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
 U+2028, or copy their buffer once per chunk.
@@ -117,7 +118,6 @@ class SSEDecoder:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _keep(self, data: bytes) -> None:
-        """Keep a piece of a frame that is not complete."""
         self._pieces.append(data)
         self._size += len(data)
         self._newline = data[-1:] == b"\n"

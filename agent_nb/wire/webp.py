@@ -1,5 +1,4 @@
-"""Remove the text from a WebP: XMP, unknown chunks, and Exif data except the orientation (why:
-`media`).
+"""Remove the text from a WebP: XMP, unknown chunks, and Exif data except the orientation.
 
 Rules
 - The chunks that are drawn stay as they are, byte for byte; those of a frame likewise.

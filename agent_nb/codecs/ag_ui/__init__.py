@@ -1,5 +1,4 @@
-"""The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com), which CopilotKit
-and other front ends show.
+"""The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com).
 
 Rules
 - An AG-UI run becomes a run, its `threadId` the conversation.

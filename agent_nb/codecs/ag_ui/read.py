@@ -294,6 +294,5 @@ class AgUiReader:
 
 
 def _envelope(obj: Obj) -> Obj:
-    """Return the time and span of a line."""
     span = text_of(obj, "subagentRunId")
     return {"ts": read_epoch(obj.get("timestamp")), **({"span": span} if span else {})}

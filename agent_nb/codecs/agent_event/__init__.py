@@ -1,5 +1,4 @@
-"""AgentEvent over SSE: thought, tool_call, tool_progress, tool_result, stream, final, error (seed
-003, whose sections each § below names).
+"""AgentEvent over SSE: thoughts, calls, streamed text, final, error (seed 003: see each §).
 
 The reader also takes ToolEvents in their own spelling (`progress`, `result`), tool arguments as
 JSON text or object, and later fields of the same system (`callId`, `at`, `start`, `cancelled`).

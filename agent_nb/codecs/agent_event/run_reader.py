@@ -1,5 +1,4 @@
-"""Read the events of one AgentEvent run (seed 003 § 3.1, § 4, § 5), which `read` has found for
-each.
+"""Turn the events of one AgentEvent run into ours (seed 003 § 3.1, § 4, § 5).
 
 Rules
 - `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.

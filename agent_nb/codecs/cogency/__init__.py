@@ -1,8 +1,8 @@
-"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event
-Stream; seed 001 § Parser Events).
+"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp.
 
-The reader takes every shape that results have had in Cogency: a payload for each call, stored JSON
-text, plain text, and an array for a batch of calls.
+Seed 000 § Event Stream and seed 001 § Parser Events specify it. The reader takes every shape that
+results have had in Cogency: a payload for each call, stored JSON text, plain text, and an array for
+a batch of calls.
 
 Rules
 - `content` holds no delimiters; the content of a call is the JSON text of its name and args.

@@ -1,5 +1,4 @@
-"""The frames of Loom, an agent framework whose runs consist of nodes (seed 002, whose sections each
-§ below names).
+"""The frames of Loom, an agent framework whose runs consist of nodes (seed 002: see each §).
 
 A frame is an envelope (session, node run, sequence) around one of 24 event types; the reply ends a
 run. The reader takes frames with the envelope, legacy frames without it, the single-key form (§ 6),
@@ -47,7 +46,6 @@ _COMMON_TYPES = frozenset(
 
 
 def _score(item: Item) -> float:
-    """Return how likely an object is Loom's, from 0 to 1."""
     obj = item.obj
     if is_export(obj) or ("reply" in obj and is_whole_run(obj)):
         return 1.0

@@ -1,5 +1,4 @@
-"""Match `tool_call_chunk` frames to calls: each holds a piece of a call's arguments, often without
-the call's id.
+"""Match `tool_call_chunk` frames to calls; each holds a piece of a call's arguments.
 
 Rules
 - A piece with an id belongs to that call.

@@ -33,7 +33,6 @@ _KIND_PREFIXES = (
 
 
 def _score(item: Item) -> float:
-    """Return how likely an object is Looopy's, from 0 to 1."""
     kind = item.obj.get("kind")
     kind = kind if isinstance(kind, str) else item.event
     if kind.startswith(_KIND_PREFIXES):

@@ -142,7 +142,6 @@ class Task:
         return out
 
     def _envelope(self, obj: Obj) -> Obj:
-        """Return time, path and span of an event."""
         path = obj.get("path")
         text = "/".join(p for p in path if isinstance(p, str)) if isinstance(path, list) else ""
         return {"ts": self._ts, "path": text, "span": self.span}

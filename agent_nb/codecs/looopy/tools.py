@@ -83,7 +83,6 @@ class ToolEvents:
         return self._run.implicit_call(match, wire_id, **location, name=name, args=args)
 
     def _first_start(self, call_id: str) -> bool:
-        """Return whether a call starts for the first time."""
         if call_id in self._started_calls:
             return False
         self._started_calls[call_id] = None

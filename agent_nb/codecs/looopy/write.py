@@ -45,9 +45,7 @@ class LooopyWriter:
         return [self._item(obj) for run in self._runs.values() for obj in run.close()]
 
     def _item(self, noted: Obj) -> Item:
-        """Frame an object in the chosen form, or an imported one as its notes describe its
-        frame.
-        """
+        """Frame an object in the chosen form, or an imported one as its notes describe."""
         obj = {k: v for k, v in noted.items() if not k.startswith("#")}
         if noted.get("#own"):
             return self._framed(obj)

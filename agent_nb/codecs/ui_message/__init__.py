@@ -1,5 +1,4 @@
-"""The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol), which `useChat` and
-other front ends show.
+"""The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol), for `useChat`.
 
 Rules
 - A message is a run. Text, reasoning and tool input are blocks with start, deltas and end, and may

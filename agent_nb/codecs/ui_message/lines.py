@@ -1,5 +1,4 @@
-"""Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to its JSON
-object.
+"""Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to its object.
 
 The reader draws its events too, to note how each original chunk differs (see `passthrough`). It
 also reads a tool's progress back from a preliminary output here.

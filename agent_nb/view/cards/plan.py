@@ -164,7 +164,6 @@ def _waiting(thought: Thought) -> tuple[Branch, ...]:
 
 
 def _thoughts(root: Thought) -> list[Thought]:
-    """Return all thoughts below a root."""
     thoughts, todo = [], list(root.children)
     while todo:
         thought = todo.pop()

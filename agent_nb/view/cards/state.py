@@ -92,7 +92,6 @@ def _counts(listed: list[Change]) -> str:
 
 
 def _line(change: Change) -> str:
-    """Return a change as lines of a diff."""
     lines = (
         (sign, value)
         for sign, value in (("-", change.before), ("+", change.after))

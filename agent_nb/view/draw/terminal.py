@@ -201,7 +201,6 @@ class TextPainter:
             self._letters = end
 
     def _print_growing(self, text: Text, indent: str, done: bool) -> None:
-        """Print the new end of a growing text."""
         self._replaces(text)
         if len(text) > self._letters:
             self._grow(visible.show_prose(text.tail(len(text) - self._letters)), indent)

@@ -228,7 +228,6 @@ class _Drawer:
         ]
 
     def _inline(self, node: SyntaxTreeNode, style: str) -> list[Run]:
-        """Return the runs of a node's text."""
         return [run for child in node.children for run in self._runs(child, style)]
 
     def _runs(self, node: SyntaxTreeNode, style: str) -> list[Run]:

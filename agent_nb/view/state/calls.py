@@ -90,9 +90,7 @@ class Calls:
         self._cards.touch(card)
 
     def end_early(self, event: Delta) -> None:
-        """Take the status of the call `block`, which has ended; its result follows in call
-        order.
-        """
+        """Take the status of a call that has ended (`block`); its result follows in call order."""
         card = self._calls.get(event.block)
         if card is not None and card.open:
             card.status, card.early = "finished", event.text

@@ -186,7 +186,6 @@ class GrowingObject:
         self._expected = "comma" if self._open else "nothing"
 
     def _put(self, value: Any) -> None:
-        """Put a value into the innermost container."""
         container = self._open[-1]
         if isinstance(container, dict):
             container[self._keys[-1]] = value
