@@ -4,17 +4,13 @@ Why two: buttons are better where clicks arrive while the cell runs; `input()` w
 end with a keyboard.
 
 Rules
-- On the keyboard, text of models and tools is shown as plain printable text: no key, no control
-  sequence, nothing that reorders the line.
-- Only a clear yes allows. The end of the input and three unclear answers deny; an interrupt stops
-  the run.
-- Each button has an answer on the keyboard: `e` edits arguments, for example. Text after a no is
-  the reason of the denial.
-- An approval source returns None if it can reach no user; the approval gate then reports how to
-  allow the call.
-- Once front ends count the views of the card, questions stay off the keyboard: after a reload or a
-  rerun no page shows the prompt of `input()`, which then blocks the main thread. A question that no
-  user can see any more is denied, and its run ends (`unseen`).
+- On the keyboard, text of models and tools is plain and printable: nothing may reorder the line.
+- Only a clear yes allows; the end of the input denies; an interrupt stops the run.
+- Each button has an answer on the keyboard.
+- An approval source returns None if it can reach no user.
+- Once front ends count the views of the card, questions stay off the keyboard: after a reload no
+  page shows the prompt of `input()`, which then blocks the main thread.
+- A question that no user can see any more is denied, and its run ends (`unseen`).
 """
 
 from __future__ import annotations
@@ -59,8 +55,8 @@ def ask_by_input(
 ) -> ApprovalSource:
     """Return an approval source that uses `input()` on the main thread of `host`, if `allowed`.
 
-    `caught_up` returns whether the view shows every event. The question waits for that, at most
-    PATIENCE seconds, so that it appears below the call it is about.
+    It waits PATIENCE seconds at most until the view is `caught_up`, so that the question appears
+    below its call.
     """
 
     async def ask(question: Question) -> Decision | None:

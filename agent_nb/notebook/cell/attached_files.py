@@ -3,12 +3,11 @@
 Why: users point a prompt at a file without writing the code that reads it.
 
 Rules
-- A name means a variable, else a file. A file is a table by its ending, a picture by its first
-  bytes or its ending, else a text; any other file is an error.
-- A frame is called like its file, or `NAME` in `--attach NAME=FILE`; each of several sheets adds
-  its own name. The model reads a description of the frame, as of a variable that the prompt names.
-- A variable of the user is never replaced: the error says how to rename the frame. A name that an
-  earlier `--attach` loaded is loaded again, with a warning if it holds another value by then.
+- A name means a variable, else a file.
+- A file is a table by its ending, a picture by its first bytes or ending, else a text, or an error.
+- A frame is called like its file, or `NAME` in `--attach NAME=FILE`; sheets add their names.
+- A variable of the user is never replaced; a frame of an earlier `--attach` is, with a warning if
+  the name holds another value by then.
 - The record holds the digest of a file, not its content.
 """
 

@@ -6,11 +6,8 @@ Rules
 - Only a run that the cell itself awaits is shown, not one inside a tool, on another thread or event
   loop, or in code whose output is captured for a model.
 - Stopping such a cell stops the run, with cards or without; a second stop abandons it.
-- When the awaited run ends, its cards become the static page with the record, once. In that cell
-  the run then displays itself as one line, in later cells as cards again.
-- If the agent has no approval source, questions are asked by buttons where clicks arrive, else on
-  the keyboard.
-- The run's tools work in the kernel, as those of `%%agent` do; its agent uses the cell's own loop.
+- The ended run displays itself as one line in its cell, in later cells as cards again.
+- The run's tools work in the kernel, but its agent uses the cell's own loop.
 """
 
 from __future__ import annotations

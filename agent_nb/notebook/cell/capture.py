@@ -1,21 +1,16 @@
 """Capture the output of code that a tool runs on the main thread, and of tqdm bars in any tool.
 
 Why: the output of code that a model runs belongs in the card of its call, not below it, and its
-traceback must not fail the cell. Printed text becomes the tool's progress; the value of the last
-expression and errors become its result.
+traceback must not fail the cell.
 
 Rules
-- A job is one run of a tool's code. Only output in its context is captured: a context variable
-  marks it. Other tasks and threads write as before.
-- In a kernel, what a tool displays belongs to its call (`tools.CallDisplays`) and stands in the
-  card of that call. In a terminal a display is printed, and so captured as text.
-- The data of a figure and the JSON of a chart are read while it is formatted, because `plt.show()`
-  closes the figure after displaying it.
+- Only output in a job's own context is captured; other tasks and threads write as before.
+- The data of figures and charts are read while they are formatted, because `plt.show()` closes a
+  figure after displaying it.
 - `clear_output` in captured code drops the displays of that code; it does not clear the card.
-- Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
-  hook stays in the chain and passes everything through.
-- A bar of `tqdm.notebook` (`tqdm.auto` in a kernel) is a widget. Inside a tool it is not displayed;
-  each update reaches the tool as the line that the text bar would draw.
+- Every hook is restored when the job ends, unless other code has replaced it meanwhile; then it
+  stays in the chain and passes everything through.
+- A bar of `tqdm.notebook` is a widget: inside a tool its text line reaches the tool instead.
 """
 
 from __future__ import annotations

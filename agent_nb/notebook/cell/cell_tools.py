@@ -5,8 +5,7 @@ Why a default: the first question is about the user's own data, and a model with
 guess at values.
 
 Rules
-- The default tools do not count as inputs of a run: they may change, and a record without tools
-  stays valid. A replay takes the tools of its record (`Tape.choose_tools`).
+- The default tools are no inputs of a run: they may change, and a record without tools stays valid.
 - `-t none` chooses no tools, which is an input like any other choice.
 - The rows of a map get no default; nor does a model that takes no tools (`ModelChoice`).
 """

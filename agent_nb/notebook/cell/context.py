@@ -4,16 +4,13 @@ Why: a data scientist asks about this frame and that error. Gathering must cost 
 nothing, and the user must be able to see the result: `%agent context` shows it.
 
 Rules
-- `auto`: the variables by name, type, shape and dtypes, without values; runs of Python code get
-  them only if one of their tools shares them. `vars`: the same for every run, with the first rows
-  of pandas and polars frames (subclasses excluded). `cells`: also the cells above
-  (`context_cells`). `none`: nothing at all.
-- Modules, and functions and classes that were imported, do not count as variables here. The tool
-  `variables` lists them, too, since a replay compares its list with the record.
+- `auto`: variables by name, type, shape and dtypes, without values. Runs of Python code get them
+  only if one of their tools shares them.
+- `vars`: the first rows of frames too. `cells`: also the cells above. `none`: nothing at all.
+- Modules and imported functions and classes do not count as variables.
 - No code of the described objects runs (`tools.describe`).
-- What the user points at (`mentioned`) is described in every mode, before the rest. A run that gets
-  no list of variables gets only the descriptions of those pointed at.
-- Variables that the prompt names come first. All texts pass the secret filter before they are cut.
+- What the user points at (`mentioned`) is described in every mode, before the rest.
+- All texts pass the secret filter before they are cut.
 """
 
 from __future__ import annotations
@@ -71,9 +68,9 @@ def build_context(
 ) -> Context:
     """Return the context of a run with these tools and this prompt.
 
-    `hosted`: the tool `python` runs in the kernel, not in a namespace of the run. `always`: the
-    mode `auto` lists the variables even if no tool shares them. `above` returns the cells that the
-    mode `cells` may show. `pointed`: what the user points the run at.
+    hosted: the tool `python` runs in the kernel, not in a namespace of the run.
+    always: the mode `auto` lists the variables even if no tool shares them.
+    above: returns the cells that the mode `cells` may show. pointed: what the user points at.
     """
     tools = list(tools)
     bare = _describe_place(shell, tools, hosted=hosted) if mode != "none" else Context()

@@ -3,12 +3,9 @@
 Why: a question about a notebook is often about what its earlier cells did.
 
 Rules
-- Only cells that ran in this kernel (`ran_cells`); cells that stand below the running one in the
-  saved notebook are left out.
-- A cell tagged `agent-exclude` is left out: by the tag that the front end sent when it ran, or by
-  the saved notebook. A tag that is set after the run counts once the notebook is saved.
-- All texts pass the secret filter before they are cut; together they use at most what the variables
-  leave of `TOKENS`.
+- Only cells that ran in this kernel count (`ran_cells`).
+- A cell tagged `agent-exclude` is left out, by its tag when it ran or in the saved notebook.
+- All texts pass the secret filter before they are cut to what the variables leave of `TOKENS`.
 """
 
 from __future__ import annotations

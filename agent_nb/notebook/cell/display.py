@@ -5,9 +5,8 @@ alike.
 
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
-- A page with charts is divided at them (`LiveView.make_parts`): each part is an output with the id
-  of the run. A page that replaces another has no more outputs than the page it replaces.
-- A text view has printed the run already: its end publishes only a new record, which shows nothing.
+- A page with charts is divided at them: each part is an output with the id of the run.
+- A page that replaces another has no more outputs than the page it replaces.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
 - While a run without a journal is shown as widgets, an empty journal says that it goes on: a
   notebook that is saved meanwhile keeps its view (`saved_views`).
@@ -37,9 +36,9 @@ Actions = Mapping[str, Callable[..., Any]]
 class Display:
     """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
 
-    `actions`: the functions that its buttons call; `can_click`: whether clicks arrive; `above`: the
-    text of the cell (see `ViewOptions`). `replaces` is the id of the display whose place it takes
-    ("": a new display).
+    actions: the functions that its buttons call. can_click: whether clicks arrive.
+    above: the text of the cell (see `ViewOptions`).
+    replaces: the id of the display whose place it takes ("": a new display).
     """
 
     def __init__(
@@ -207,7 +206,7 @@ def warn_of_faults(log: EventLog) -> None:
 class UntilDrift:
     """The log of a replay as its view shows it: up to a drift from which the run goes on live.
 
-    So the view leaves out the events that close the replay's log; the live run follows instead.
+    It leaves out the events that close the replay's log.
     """
 
     def __init__(self, replay: Stream) -> None:

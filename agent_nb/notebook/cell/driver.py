@@ -4,14 +4,12 @@ Why: the kernel's thread must stay free for messages (clicks), for tools that ne
 interrupts, and the agent must not depend on how a kernel runs its loop.
 
 Rules
-- Brief work, which neither waits nor runs the user's code, is a task on the cell's own loop: a
-  thread and a loop cost more than the replay of a small cell.
-- The thread starts in a copy of the cell's context, so that its output lands in this cell. It is a
-  daemon and ends before the cell, unless it is abandoned.
-- The cell waits in ticks: an untimed await would not notice a kernel interrupt. A job for the
-  cell's thread (`main_thread`) wakes it at once.
-- The first interrupt cancels the work, a second one abandons it. A cancellation of the cell's task
-  counts as an interrupt. Work that was interrupted before its start does not start.
+- Brief work is a task on the cell's own loop: a thread costs more than the replay of a small cell.
+- The thread starts in a copy of the cell's context, so that its output lands in this cell.
+- The thread is a daemon and ends before the cell, unless it is abandoned.
+- The cell waits in ticks: an untimed await would not notice a kernel interrupt.
+- The first interrupt cancels the work, a second one abandons it. A cancelled cell task counts as an
+  interrupt.
 - The signal handler cancels the work directly: after a tool that the interrupt ended, the model
   must not be called again first.
 """
@@ -60,9 +58,10 @@ class Work:
 class Driver:
     """Drives one run of a cell. Make it on the cell's thread and event loop.
 
-    `interrupts` are those of the cell; `clean` removes secrets from what tools display. `host`
-    gives tools the cell's thread. After `drive`, `fault` is the exception of the work, and
-    `abandoned` says whether it still runs. Raises UsageError where no event loop runs.
+    interrupts: those of the cell. clean: removes secrets from what tools display.
+    host: gives tools the cell's thread.
+    fault, abandoned: after `drive`, the exception of the work, and whether it still runs.
+    Raises UsageError where no event loop runs.
     """
 
     def __init__(

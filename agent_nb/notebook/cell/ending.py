@@ -49,9 +49,9 @@ class ReplacedReplay(msgspec.Struct, frozen=True):
 class Ending:
     """The end of one cell's run. Make it when the run has ended, or could not begin.
 
-    Then call `finish`, `show_refused` or `show_stopped`, once. `choice` is the decision between
-    model and record, `played` the progress of the stream. `replaced`: the replay whose place the
-    run takes. `run_live`: the button that runs a replay live.
+    Then call `finish`, `show_refused` or `show_stopped`, once. `choice`: model or record.
+    `played`: the progress of the stream. `replaced`: the replay whose place the run takes.
+    `run_live`: the button that runs a replay live.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class Ending:
         )
 
     def short_error_line(self, text: str) -> str:
-        """Return the error line below the cards, which show the reason.
+        """Return the error line below the cards, "" where the line must give the reason itself.
 
-        "" where the line must give the reason itself: where nothing was drawn, and in papermill and
-        `jupyter execute`, which print only this line.
+        That is where nothing was drawn, and in papermill and `jupyter execute`, which print only
+        this line.
         """
         drawn = self._display.opened or self._display.kind != "text"
         if is_headless(self._cell) or not drawn:
@@ -193,10 +193,9 @@ class Ending:
                 show_unrecorded(self._played)
 
     def _offer_run_live(self, run: Run) -> None:
-        """Show the button that runs a replay live.
+        """Show the button that runs a replay live, before the live view closes.
 
-        It must be there before the live view closes: JupyterLab ends the subshell that receives
-        presses with the last widget.
+        Why before: JupyterLab ends the subshell that receives presses with the last widget.
         """
         if self._run_live is None or self._choice.tape is None or not self._display.opened:
             return

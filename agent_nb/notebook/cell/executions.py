@@ -5,9 +5,8 @@ Why: such a run is recorded with the cell that began it. One cell may ask the sa
 record is found again by its number among the runs of the execution.
 
 Rules
-- The execution is a context variable, set before a cell's code runs; tasks and `asyncio.to_thread`
-  inherit it. A thread belongs to the execution that started it, a thread of unknown origin to the
-  cell that runs or ran last.
+- The execution is a context variable; tasks and `asyncio.to_thread` inherit it.
+- A thread belongs to the execution that started it, else to the cell that runs or ran last.
 - Without the extension, the request that the kernel handles identifies the cell.
 - Code that a tool runs inside a cell belongs to that cell's execution.
 """

@@ -3,13 +3,11 @@
 Why: users ask about the error that they have just seen, without copying it.
 
 Rules
-- The prompt is recorded as it was sent, and a replay finds the record by it. So it leaves out text
-  that differs from run to run: numbers of cells, addresses, the folders of libraries and kernels.
-- The text of the cell itself is added as the user's remark.
-- A cell counts as failed until it runs again and ends. A stopped cell has not failed. A cell tagged
-  `agent-exclude` is never sent.
-- If no cell has failed, the prompt comes from the cell's record and is only replayed, even if
-  variables have changed: a notebook whose mistake is mended still runs from top to bottom.
+- A replay finds the record by the prompt, so text that differs from run to run is left out.
+- A cell counts as failed until it runs again and ends. A stopped cell has not failed.
+- A cell tagged `agent-exclude` is never sent.
+- If no cell has failed, the cell's record is only replayed, even if variables have changed: a
+  notebook whose mistake is mended still runs from top to bottom.
 """
 
 from __future__ import annotations

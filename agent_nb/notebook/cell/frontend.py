@@ -4,10 +4,9 @@ Why: a kernel does not know what shows its output. A Jupyter notebook sends cell
 offers a keyboard and no ids, a headless runner neither; our own runner identifies itself.
 
 Rules
-- The option `--view` always overrides. In doubt the plainer view is chosen, which works everywhere.
-- Clicks: ipykernel 7.4 handles messages beside an awaited cell. 7.0 to 7.3 handle them on a
-  subshell, which the front end creates with the kernel's first widget; so `may_click` is known
-  before the first view, `can_click` only after it.
+- In doubt the plainer view is chosen, which works everywhere.
+- ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 on a subshell, which the front
+  end creates with the first widget: so `can_click` is known only after the first view.
 """
 
 from __future__ import annotations

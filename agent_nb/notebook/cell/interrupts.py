@@ -2,24 +2,16 @@
 executes.
 
 Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event
-loop, which kills the kernel; ipykernel's handler cancels the cell between two awaits but never
-reaches blocking code. Here a press only sets a flag, except while the user's synchronous code runs:
-KeyboardInterrupt is raised inside that code only.
+loop, which kills the kernel; ipykernel's handler never reaches blocking code. Here a press only
+sets a flag, except while the user's synchronous code runs: the exception is raised inside it.
 
 Rules
-- KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never
-  into an event loop.
-- The interrupted frames decide. From the innermost frame outwards, the first that belongs to
-  `agent_nb.notebook` ("our code") or to the user below a guard decides: ours only sets the flag,
-  the user's raises. Code that a stand-in calls (see `STAND_IN`) counts as the user's.
-- A job is a piece of the user's code, run under a guard; any object identifies it. `break_job`
-  interrupts one job, also before it starts; that does not count as a press.
-- A press while our code runs inside the user's (a captured `print`) is raised when our code returns
-  (`checkpoint`).
+- KeyboardInterrupt is raised only under a guard, which catches it; never into an event loop.
+- The innermost frame of ours or the user's decides: ours sets the flag, the user's raises.
+- Code that a stand-in calls (`STAND_IN`) counts as the user's.
+- A press while our code runs inside the user's is raised when ours returns (`checkpoint`).
 - The first press stops the run; a later one that is not part of a double click abandons it.
-- Runs may overlap (a button's and a cell's). The newest receives the press; a run that ends removes
-  only its own handler. Where all of them must receive it (awaited runs of one cell), the newest
-  passes it to the handler below.
+- Runs may overlap: the newest receives the press, and a run that ends removes only its handler.
 - A signal that arrives too late to break a system call is handled after a nudge (`nudge.py`).
 - Outside the main thread no handler can be set; there only `press` counts.
 """
@@ -47,9 +39,10 @@ DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 class Interrupts:
     """The interrupts of one cell; a context manager, within which its SIGINT handler is set.
 
-    `namespaces`: the globals of the user's code. `hand_on`: pass each press on to the former
-    handler, too. `clock` returns seconds. Attributes: the number of `presses`, the source of the
-    first one (`by`), and whether a later one `abandoned` the run.
+    namespaces: the globals of the user's code. clock: returns seconds.
+    hand_on: pass each press on to the former handler, too.
+    presses, by: their number, and the source of the first one.
+    abandoned: a later press abandoned the run.
     """
 
     def __init__(
@@ -160,7 +153,7 @@ class Interrupts:
     def break_job(self, job: object) -> None:
         """Raise KeyboardInterrupt in the synchronous code of `job`, now or before it begins.
 
-        Call it from any thread.
+        Call it from any thread. It does not count as a press.
         """
         # Written before `_job` is read; a guard writes `_job`, then reads this. One of the two sees
         # the other.

@@ -1,20 +1,15 @@
-"""The kernel's SIGINT handler around an agent cell: presses of the stop button (SIGINT) before its
-first line and after its last.
+"""Presses of the stop button (SIGINT) before an agent cell's first line and after its last.
 
 Why: during a request ipykernel sets Python's own handler. A press while the kernel prepares a cell
 or sends the reply raises KeyboardInterrupt in the kernel's code, and the reply is lost: after a
 double click on the front end's stop button a cell would never end.
 
 Rules
-- The kernel's `pre_handler_hook` and `post_handler_hook` are wrapped when the extension is loaded
-  and restored when it is unloaded. Without them (a terminal, other kernels) nothing happens.
-- Plain cells keep the kernel's handlers. In a request with an agent cell our handler saves presses
-  before the cell for the cell, and swallows presses after its end. In a request whose plain code
-  may await a run, Python's own handler stays until it does.
-- A press after the end of the cell also means stop: queued requests are aborted where the kernel
-  can do so.
-- A handler is set only during a request, never while the kernel is idle: KeyboardInterrupt would
-  end the kernel then.
+- Without the kernel's hooks (a terminal, other kernels) nothing happens.
+- In a request with an agent cell, presses before the cell are saved for it.
+- A press after its end is swallowed, but aborts queued requests where the kernel can.
+- Plain cells keep the kernel's handlers, until their code awaits a run.
+- A handler is set only during a request: in an idle kernel KeyboardInterrupt would end the kernel.
 """
 
 from __future__ import annotations
@@ -40,10 +35,10 @@ _HOOKS = ("pre_handler_hook", "post_handler_hook")  # methods of an ipykernel
 class Request:
     """A request that the kernel handles, and the presses during that time; `code` is its text.
 
-    `is_agent_cell`: its code is an agent cell; `may_await`: that, or plain code that may await a
-    run; `over`: our code in it has ended, or plain code awaits a run. `early_presses` came before
-    our code, `late_presses` after it. `interrupts` are those of the first agent cell in it: nested
-    and concurrent ones change nothing.
+    is_agent_cell: its code is an agent cell. may_await: that, or plain code that may await a run.
+    over: our code in it has ended, or plain code awaits a run.
+    early_presses, late_presses: came before our code, and after it.
+    interrupts: those of its first agent cell; nested and concurrent ones change nothing.
     """
 
     def __init__(self, code: str = "") -> None:

@@ -4,13 +4,10 @@ Why: Python tools need the user's namespace on the thread that libraries expect 
 signals), and `input()` works on no other. The cell awaits meanwhile, so its event loop is free.
 
 Rules
-- A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under
-  the guard of `Interrupts`.
-- No exception of a job reaches the cell's loop. `run_cell` turns errors into an Outcome; `call`
-  raises them to its caller, KeyboardInterrupt as `Cancelled`, SystemExit as ToolError, and
-  IPython's error of a front end without keyboard input as EOFError.
-- Cancelling the waiter cancels the job: an awaiting job by its task, a blocking one by
-  KeyboardInterrupt.
+- A job is submitted on the agent's loop and runs on the cell's, under the guard of `Interrupts`.
+- No exception of a job reaches the cell's loop: `run_cell` returns an Outcome, `call` raises to its
+  caller (`_error_for_caller`).
+- Cancelling the waiter cancels the job: a task if it awaits, else by KeyboardInterrupt.
 - After `close` no job starts, and waiters are cancelled.
 """
 
@@ -117,10 +114,10 @@ class MainThread:
     ) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
-        `on_output` receives stdout and stderr as they come, on the caller's loop, `on_picture` the
-        pictures that are shown (see `Update.picture`). The outcome's content is the printed text,
-        then the value of the last expression or a short traceback, all bounded; its display is the
-        value's mime bundle. Its pictures are all that the code showed, even before an error.
+        On the caller's loop `on_output` receives stdout and stderr, `on_picture` the pictures (see
+        `Update.picture`). The outcome's content is the printed text, then the value of the last
+        expression or a short traceback, all bounded; its display is the value's mime bundle. Its
+        pictures are all that the code showed, even before an error.
         """
         loop, printed = asyncio.get_running_loop(), Collector()
 
@@ -269,9 +266,7 @@ class MainThread:
 def self_driven_host(
     shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
 ) -> MainThread:
-    """Return a host that starts its own jobs, for a run on the cell's loop: no driver calls
-    `step`.
-    """
+    """Return a host that starts its own jobs, for a run on the cell's loop."""
     loop = asyncio.get_running_loop()
 
     def wake() -> None:

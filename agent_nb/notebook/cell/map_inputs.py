@@ -3,11 +3,9 @@
 Why apart from `prepare`: maps are a tenth of all that a cell imports, and few cells need them.
 
 Rules
-- The data is a variable, or an expression of the user that is evaluated once, in a copy of the
-  namespace: it binds no name there.
-- A record of the same rows is played, unless it is the user's own and rows of it failed. Else rows
-  that trusted records of the cell or the store answer are reused, and only the others are asked;
-  with `--live` all are asked anew.
+- The data is evaluated once, in a copy of the namespace: it binds no name there.
+- A record of the same rows is played, unless it is the user's own and rows of it failed.
+- Else rows that trusted records or the store answer are reused; `--live` asks all anew.
 - Where nothing runs live, a row without a record is an error that names it.
 - The map is left in `_map` and its frame in the variable of `-o`, whatever ended it.
 """

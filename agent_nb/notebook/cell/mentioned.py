@@ -4,15 +4,12 @@ Why: "@reviews has which columns?" needs neither a tool nor an approval. The rec
 meant, so that a replay compares exactly that, and no later variable or file of the same name.
 
 Rules
-- `@name` means a variable, else a file below the notebook's folder, `@cell:N` the cell whose number
-  in this kernel is N. Any other `@` is plain text, and the prompt itself is never changed.
-- No code runs: a variable is described as in the list of variables, a file is read, and a cell is
-  sent as the shell has shown it, unless it is tagged `agent-exclude`.
-- Files are confined like those of the file tools (`tools.paths`); secrets are removed before texts
-  are cut.
-- A cell is recorded by its id, since numbers change with each session: while the prompt stays as it
-  is, `@cell:N` means the recorded cell. A cell without an id, or in a file without ids, is recorded
-  by its source.
+- A variable comes before a file of that name; any other `@` is plain text.
+- The prompt itself is never changed, and no code runs.
+- Files are confined like those of the file tools; secrets are removed before texts are cut.
+- A cell tagged `agent-exclude` is never sent.
+- Numbers of cells change with each session, so a record names a cell by its id, or its source:
+  while the prompt stays as it is, `@cell:N` means the recorded cell.
 """
 
 from __future__ import annotations

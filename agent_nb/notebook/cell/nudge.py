@@ -5,17 +5,13 @@ call, its handler runs only when that call returns: interrupting `time.sleep(60)
 signal that another thread receives has the same effect.
 
 Rules
-- Python writes each signal to a socket at once (`signal.set_wakeup_fd`). A thread reads it and
-  shortly after sends `NUDGE` to the main thread. The handler of `NUDGE` does nothing, but the
-  system call returns, and Python runs the pending handlers.
-- An unneeded nudge is harmless. A wakeup descriptor that was set before still receives every
-  signal but the nudges, and none after the last job has left: it may be another file then.
+- Python writes each signal to a socket (`signal.set_wakeup_fd`); a thread reads it and sends
+  `NUDGE` to the main thread, whose system call returns. An unneeded nudge is harmless.
+- A wakeup descriptor that was set before receives every signal but the nudges, and none after the
+  last job has left: it may be another file then.
 - Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
-- One thread and one pair of sockets serve the process: a cell has several jobs, and a thread for
-  each would cost more than the replay of a small cell. A forked child makes its own.
-- The last job restores the wakeup descriptor and the handler, so signals are copied no more, and
-  ends its round of nudges. Outside the main thread, or where `NUDGE` is missing or already handled,
-  nothing happens.
+- One thread and one pair of sockets serve the process: a cell has several jobs.
+- Outside the main thread, or where `NUDGE` is missing or already handled, nothing happens.
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 Why a choice: an agent may suggest code, but only the user adds it to the notebook.
 
 Rules
-- We never write the user's open file: the front end inserts the cell, as for `%load`, where the
-  kernel supports `set_next_input`. It is not run.
-- Without a press of its button nothing is inserted. Of several presses the last one counts, since
-  a cell can insert only one other.
+- We never write the user's open file: the front end inserts the cell, as for `%load`.
+- Of several presses the last one counts, since a cell can insert only one other.
 - A record may be hostile: code with characters that its card cannot show is refused.
 """
 

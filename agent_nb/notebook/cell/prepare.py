@@ -111,8 +111,7 @@ def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
 def load_attached(session: Session, options: Options) -> tuple[tuple[str, ...], Pointed]:
     """Load the tables of `--attach` as variables; return its pictures, and texts about other files.
 
-    With `--map` every name counts as a picture. Raises UsageError for a file that cannot be read or
-    sent.
+    With `--map` every name counts as a picture. Raises UsageError for an unusable file.
     """
     if options.map or not options.attach:
         return options.attach, NOTHING

@@ -5,9 +5,8 @@ tools must never reach them.
 
 Rules
 - This module is imported when the extension loads; slow imports wait until something is shown.
-- Only `publish_display` shows records. The marks of our outputs (the record's MIME type, our
-  metadata key) are removed from everything else that the cells and tools of a guarded shell
-  display, so that no tool can forge a run in a saved output.
+- Only `publish_display` shows records: our marks are removed from everything else that a guarded
+  shell displays, so that no tool can forge a run in a saved output.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """The cells that ran in this kernel: their code, their text results and their tracebacks.
 
 Why: a run can be given the cells above (`context_cells`) and the cell that failed (`failed_cell`).
-The shell's own history knows no cell ids and no tags, and versions of IPython differ in what they
-keep.
+The shell's own history knows no cell ids and no tags, and differs between versions of IPython.
 
 Rules
 - Texts are those that the shell has shown; no result is formatted again.
-- A cell with an id counts once, as of its last run, until it is deleted; cells without an id count
-  once for each text. Agent cells do not count: conversations have them. Cells that ran before the
-  extension was loaded come from the shell's history.
-- At most `MOST` cells are kept, and `LONGEST` characters of each text.
+- A cell with an id counts once, as of its last run, until it is deleted.
+- Cells without an id count once for each text.
+- Agent cells do not count: conversations have them.
+- Cells that ran before the extension was loaded come from the shell's history.
 """
 
 from __future__ import annotations

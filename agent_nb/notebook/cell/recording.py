@@ -5,15 +5,13 @@ Why apart from the display: a run is recorded whether or not it is shown; withou
 would have to call the model.
 
 Rules
-- A record names the cell execution that began the run and the run's number in that execution
-  (`executions`).
-- The record goes into the cell's output when the run ends, with the cards if the cell shows them.
-- Where nothing runs live (`Launch.why_not_live`) a run plays the unplayed record of the newest
-  execution that has equal inputs and the lowest number. A run that a repeated tool call begins
-  plays a record of that call. Old records that name no execution are played in the order of their
-  start.
-- In that case a run without a matching record ends in an error, except that a scripted model runs
-  if its cell has no record.
+- A record names the cell execution that began the run, and its number there (`executions`).
+- It goes into the cell's output when the run ends, with the cards if the cell shows them.
+- Where nothing runs live (`Launch.why_not_live`), a run plays an unplayed record of equal inputs:
+  of the newest execution, the lowest number.
+- A run that a repeated tool call begins plays a record of that call.
+- A run without a matching record ends in an error there; a scripted model runs if
+  its cell has no record.
 """
 
 from __future__ import annotations
@@ -163,10 +161,9 @@ class Recorder:
             self._stream.refuse(str(fault))
 
     def _take(self, candidates: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
-        """Return the first intact, unplayed record with these inputs, and mark it as played.
+        """Return the first intact, unplayed record with these inputs, marked as played, or None.
 
-        Returns None if no record fits. It holds a lock: runs of one cell may begin on several
-        threads.
+        It holds a lock: runs of one cell may begin on several threads.
         """
         with self.execution.lock:
             record = next(
@@ -184,9 +181,7 @@ class Recorder:
         return record
 
     def _make_tape(self, record: Record) -> Tape:
-        """Return the tape of a record. Raises UsageError if its code needs a yes that no user can
-        give.
-        """
+        """Return the tape of a record. Raises UsageError if its code needs a yes that no user can give."""
         tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
         assert self._stream.request is not None
         if not self.cell.stdin and tape.foreign_calls(self._stream.request.tools):
@@ -242,8 +237,7 @@ def begin_recording(stream: Stream) -> Recorder | None:
 
 
 def select_begun_records(records: Sequence[Record], call: str = "") -> list[Record]:
-    """Return a cell's records of the runs that its code, or the tool call `call`, began, in play
-    order.
+    """Return a cell's records of runs that its code, or the call `call`, began, in play order.
 
     `records`: all records of the cell, the most relevant first. Runs of other systems, which have
     no inputs, are left out.

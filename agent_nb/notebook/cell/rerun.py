@@ -3,14 +3,13 @@
 Why one file: agent cells, runs of Python code and followed runs share the rules.
 
 Rules
-- `live` ignores records. `replay` fails if no record matches. `auto` plays a run that ended `ok` if
-  its inputs are unchanged, else it runs live; a replay that drifts goes on live.
-- A strict kernel only replays, and so does one with AGENT_NB_RERUN=replay, whatever the options
-  say. Otherwise our runner overrides the cell, and the cell overrides the environment.
-- Trust comes from outside the notebook only: `--trust-record` for all records, `test` for those
-  that a signer has signed.
-- A record that this user has not signed runs its code again only if it is trusted or the user can
-  be asked, in every mode. The same holds for turns from such records before a live run.
+- `live` ignores records; `replay` fails if no record matches.
+- `auto` plays a run that ended `ok` with unchanged inputs; a replay that drifts goes on live.
+- AGENT_NB_RERUN=replay and a strict kernel override all; then our runner, the cell, and last the
+  environment decide.
+- Trust comes from outside the notebook only: `--trust-record`, or the signers of `test`.
+- Code of a record that this user has not signed runs again only if it is trusted or the user can
+  be asked, in every mode. The same holds for its turns before a live run.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 class ReplayChoice(msgspec.Struct, frozen=True):
     """The decision: play `tape`, which was made from `record`, or call the model if `tape` is None.
 
-    `match` is the state of the cell that led to it. `changes`: how the user's variables differ from
-    when the record was made; if its run used them, it is not played. `remark`: a further remark for
-    the header of a replay.
+    match: the state of the cell that led to it. remark: added to the header of a replay.
+    changes: how the user's variables differ from when the record was made; a run that used them is
+    not played.
     """
 
     match: Match

@@ -4,19 +4,13 @@ Why one file: the order of the steps is fixed here; `prepare`, `rerun`, `driver`
 `ending` do them.
 
 Rules
-- An error before the run (options, `{{ }}`, model, tools) is shown like a run that failed, with a
-  valid log, and no model is called.
-- Whatever happens, the live view is replaced by a static page, the conversation is released, and
-  the log ends with `end`.
+- An error before the run (options, `{{ }}`, model, tools) is shown like a failed run, with a valid
+  log; no model is called.
+- Whatever happens, a static page replaces the live view, the conversation is released, and the log
+  ends with `end`.
 - The run is left in `_agent` and in the variable of `-o`, also when it failed.
-- A run that ended in an error fails the cell, unless `--expect` says so. A run that hit a limit
-  does not, nor does the replay of an interrupted run.
-- When the user stops the run (kernel interrupt, button, or from elsewhere), the cell ends with
-  AgentStopped after all that, so that no queued cell runs. A press at any moment of the cell
-  counts, also after the run.
-- A replay that drifts in the mode `auto` goes on live in the same view. The button of a replay runs
-  live in its place.
-- An offered cell that the user chose is inserted after a live run that ended well, and only then.
+- A run that hit a limit does not fail the cell, nor does the replay of an interrupted run.
+- A press of stop at any moment of the cell ends it with AgentStopped, so that no queued cell runs.
 - Before a model reads turns from records of other people, a note names them; if the user cannot be
   asked, their authors must be trusted.
 """
@@ -85,9 +79,8 @@ class CellRun:
     `options` returns the cell's options or raises UsageError. `replaced`: the replay in whose place
     it runs; then a button started it, and the kernel executes no cell.
 
-    `go` calls `_run`, `_drive` and `_prepare`, which makes the agent, lets `_choose` decide between
-    the model and a record, and calls `_start` for the model; `_open` shows the stream of either.
-    These methods set the fields, which hold None or an empty value until then.
+    `_prepare` makes the agent, `_choose` decides between the model and a record, `_start` calls the
+    model, `_open` shows the stream of either. Until these set the fields, they hold None or "".
     """
 
     def __init__(
@@ -176,10 +169,7 @@ class CellRun:
         return close_log(self._stream.log, driver)
 
     def _prepare(self, driver: Driver) -> Work:
-        """Prepare a replay or a live run, and return its work.
-
-        Raises UsageError.
-        """
+        """Prepare a replay or a live run, and return its work. Raises UsageError."""
         cell, session = self.cell, self.session
         self._options = options = apply_runner_options(self._parse_options(), cell)
         pictures, self._attached = load_attached(session, options)
@@ -336,10 +326,7 @@ class CellRun:
         return Work(run, lambda: stream.cancel("user", driver.interrupts.by), brief=brief)
 
     def _make_button(self) -> RunLive | None:
-        """Return the button that runs this replayed cell live.
-
-        None where live runs are not allowed, or no click would reach the kernel.
-        """
+        """Return the button that runs this replayed cell live, None where it could not be used."""
         if read_launch().why_not_live or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
@@ -374,8 +361,8 @@ class CellRun:
     def _unused_log(self) -> EventLog | None:
         """Return the empty log of a stream that never began, for the error; None if there is none.
 
-        Discards the journal, as there is nothing to recover. The log of an abandoned run is not
-        used: its thread may still write to it.
+        The journal is discarded. The log of an abandoned run is not used: its thread may still
+        write to it.
         """
         if self._journal is not None:
             self._journal.close(discard=True)

@@ -3,12 +3,11 @@
 Why apart from the cell's run: a click starts it long after the cell has ended.
 
 Rules
-- The run uses the context of its cell, so that its output lands there. With ipykernel 7.4, where
-  clicks still arrive, it blocks other cells as a running cell does, and stopping it stops the cells
-  it blocked. With other versions the kernel stays free for clicks.
+- The run uses the context of its cell, so that its output lands there.
+- With ipykernel 7.4 it blocks other cells as a running cell does; with other versions it must not,
+  or clicks would no longer arrive.
 - A press while the conversation is busy starts nothing and prints a warning.
-- The page of a replay is static. The button below it stays until it is pressed or the cell runs
-  again. A Jupyter server never saves the button; without one it goes when the next cell runs.
+- A Jupyter server never saves the button; without one it goes when the next cell runs.
 """
 
 from __future__ import annotations

@@ -4,9 +4,7 @@ Why: a run that another cell or a thread began can be watched, stopped and read 
 
 Rules
 - Showing a run records nothing.
-- A run that goes on is shown live until it ends; then a static page takes the place of the widgets.
-  Only the static forms beside the widgets are saved, so no notebook keeps widgets without a kernel.
-- A run that has ended is shown as a static page.
+- Only the static forms beside the widgets are saved: no notebook keeps widgets without a kernel.
 """
 
 from __future__ import annotations

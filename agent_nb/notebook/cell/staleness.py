@@ -3,12 +3,11 @@
 Why: users see which cells Run All will ask again, and whether a notebook is ready to commit.
 
 Rules
-- Of each cell the newer text counts: as it ran in this kernel, or as it was saved. A cell that ran
-  since the last save and is not in the file comes last; one that a save left out is gone.
+- Of each cell the newer text counts: as it ran in this kernel, or as it was saved.
 - The conversation before a cell is what this kernel would send; for a cell that has not run here,
   it comes from intact records of the cells above.
-- Only the expressions of a prompt are evaluated, as the run would; a cell whose inputs cannot be
-  computed is `unknown` and says why.
+- Only the expressions of a prompt are evaluated; a cell whose inputs cannot be computed is
+  `unknown`.
 - A cell is also stale if variables that its recorded run used look different now.
 """
 

@@ -2,9 +2,7 @@
 
 Why: readers of a notebook need the numbers even where the record is elsewhere or missing.
 
-Rules
-- The numbers name the run, so that its record can be found. If the run recorded nothing, `record`
-  names the former record that stays in the output.
+Rule: they name the run; if it recorded nothing, `record` names the former record in the output.
 """
 
 from __future__ import annotations

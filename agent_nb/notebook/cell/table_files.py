@@ -4,13 +4,9 @@ Why not `read_csv(path)`: files come from other programs and from strangers. Her
 the separator are detected, and the size is bounded before a library reads the file.
 
 Rules
-- The library is pandas, or polars where the notebook imports polars and not pandas. The error for a
-  missing package gives the `pip install` line.
-- At most `LARGEST` bytes (unpacked, too), `COLUMNS` columns, in Excel `CELLS` cells and in
-  Parquet `VALUES` values.
+- The library is pandas, or polars where the notebook imports polars and not pandas.
 - Each sheet of an Excel file becomes a frame; empty sheets are left out.
-- Every exception of a library becomes a UsageError with its first line, since a broken file may
-  raise anything.
+- Every exception of a library becomes a UsageError, since a broken file may raise anything.
 """
 
 from __future__ import annotations

@@ -5,10 +5,8 @@ command `trust-folder` allows it in a cell or a terminal.
 
 Rules
 - A question names the file and its whole effect, but no value. Only a clear yes allows.
-- A no holds until the kernel restarts or `%agent trust-folder` runs. If the user cannot be
-  asked, nothing is allowed.
-- `trust-folder FOLDER` allows the present offers of the folder: the keys of its `.env`, each policy
-  in it, and the configuration that AGENT_NB_CONFIG names in it.
+- A no holds until the kernel restarts or `%agent trust-folder` runs.
+- If the user cannot be asked, nothing is allowed.
 """
 
 from __future__ import annotations
@@ -34,9 +32,8 @@ def ask_permissions(
 ) -> None:
     """Ask about each of the `offers` that is not in `declined`, and add the refused ones to it.
 
-    `offers` is called again after each round, since an allowed file may bring further ones; it
-    raises NotAllowed for an offer that the run requires, and so does this function if that offer
-    stays refused.
+    `offers` is called again after each round, since an allowed file may bring further ones. Raises
+    NotAllowed if an offer that the run requires stays refused.
     """
     while True:
         try:

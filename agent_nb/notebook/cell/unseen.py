@@ -6,8 +6,8 @@ that removed the card.
 Rules
 - Only where front ends counted views of the card and all are lost for good (`view.Views`).
 - A question that can be answered elsewhere, such as over HTTP, waits.
-- The run is cancelled when the denied call has its result, so that the log says what happened. The
-  cell ends without an error, or the queued rerun would not start.
+- The run is cancelled after the denied call has its result, so that the log says what happened.
+- The cell ends without an error, or the queued rerun would not start.
 """
 
 from __future__ import annotations
