@@ -8,16 +8,20 @@ import importlib
 import inspect
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 from helpers import import_graph, used_names
 
 import agent_nb
+from agent_nb.host.door import open_door
 
 ROOT = Path(agent_nb.__file__).parent
 MODULES = import_graph.modules(ROOT.parent)
 ROOMS = tuple(sorted({import_graph.room(m) for m in MODULES} - {"", "__main__", "cli", "errors"}))
+BEGUN, GO_ON = threading.Event(), threading.Event()  # of a file that loads until it may go on
 #: imported by their own path: plug-ins, the file of doors, what pytest loads, and the parts of a
 #: model's answer, which have the names of the events that they become
 BESIDE_THE_DOOR = (
@@ -132,6 +136,25 @@ def test_each_offered_name_is_used_in_another_room(room):
 def test_a_name_that_a_door_does_not_offer_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"agent_nb\.view.*'Slots'"):
         importlib.import_module("agent_nb.view").Slots  # noqa: B018  (the access is the test)
+
+
+def test_a_door_waits_for_a_file_that_another_thread_loads(tmp_path, monkeypatch):
+    (tmp_path / "half_loaded").mkdir()
+    (tmp_path / "half_loaded" / "__init__.py").write_text("")
+    (tmp_path / "half_loaded" / "slow.py").write_text(
+        "import test_doors as t\nname = 'half'\nt.BEGUN.set()\nt.GO_ON.wait(60)\nname = 'whole'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "test_doors", sys.modules[__name__])
+    get, _ = open_door("half_loaded", {"name": "slow"})
+    with ThreadPoolExecutor(2) as pool:
+        loading = pool.submit(importlib.import_module, "half_loaded.slow")
+        assert BEGUN.wait(60)
+        asked = pool.submit(get, "name")
+        wait([asked], 0.2)
+        GO_ON.set()
+        assert asked.result(60) == "whole"
+        loading.result(60)
 
 
 def test_importing_rooms_loads_none_of_their_files():

@@ -59,11 +59,13 @@ class Changes(msgspec.Struct, frozen=True):
         toolset: Toolset,
         namespace: dict[str, Any],
         compare: Callable[[Sequence[Mention], Collection[str]], Sequence[str]] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> Changes:
         """Return how the variables in `namespace` differ from those of the recorded run.
 
         `compare` returns how the files and cells of recorded mentions differ, in words; it takes
-        the mentions, and the paths of files that the run wrote itself.
+        the mentions, and the paths of files that the run wrote itself. `secrets`: what the words
+        must not show (None: all that is known now).
         """
         mentions = Mention.read_all(tape.events)
         descriptions = compare(mentions, _list_written(tape)) if compare is not None else ()
@@ -73,10 +75,10 @@ class Changes(msgspec.Struct, frozen=True):
             return cls(changed)
         used, plain_words = find_used(tape, toolset, namespace)
         variables = dict(text_entries(namespace))
-        secrets = collect_secrets()
+        hidden = collect_secrets(secrets)
 
         def clean(text: str) -> str:
-            return redact_text(text, secrets)
+            return redact_text(text, hidden)
 
         differences: dict[bool, list[str]] = {True: [], False: []}
         for name, recorded in looks.items():
@@ -129,8 +131,10 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[
 
 def _read_calls(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
     """Collect the names in the code of a recorded run's calls, and those that its tools read."""
-    names, variables = CodeNames(), dict(text_entries(namespace))
-    for call in tape.finished_calls():
+    names, calls = CodeNames(), tape.finished_calls()
+    has_code = any(call.name == "python" for call in calls)
+    variables = dict(text_entries(namespace)) if has_code else {}
+    for call in calls:
         args = tape.arguments(call)
         if isinstance(code := args.get("code"), str) and call.name == "python":
             before = set(names.read)

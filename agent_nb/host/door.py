@@ -18,6 +18,7 @@ Rules
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,10 +31,17 @@ def open_door(
     `homes`: name -> the module that defines it, relative to the package (`map.options`).
     """
 
+    paths = {name: f"{package}.{home}" for name, home in homes.items()}
+
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in paths:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        return getattr(importlib.import_module(f".{homes[name]}", package), name)
+        module = sys.modules.get(paths[name])
+        # `import_module`, which is slow for functions that every cell calls, waits for a module
+        # that another thread is loading
+        if module is None or getattr(module.__spec__, "_initializing", True):
+            module = importlib.import_module(paths[name])
+        return getattr(module, name)
 
     def list_names() -> list[str]:
         return sorted(homes)

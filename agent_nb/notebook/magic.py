@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -121,7 +122,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     def defaults(self) -> dict[str, Any]:
         """Return the configured defaults under the names of the options."""
-        return {name: getattr(self, name) for name in self.class_own_traits(config=True)}
+        return {name: getattr(self, name) for name in _list_settings()}
 
     def read_options(self, line: str) -> options.Options:
         """Return the options of a cell with this line. Raises UsageError."""
@@ -149,6 +150,12 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         from .commands import run_command
 
         return run_command(self.session, line)
+
+
+@lru_cache
+def _list_settings() -> tuple[str, ...]:
+    """Return the names of the defaults that `%config AgentMagics` knows."""
+    return tuple(AgentMagics.class_own_traits(config=True))
 
 
 def _run_class(line: str) -> type[CellRun | ForeignRun]:

@@ -26,9 +26,10 @@ class RunnerOptions(TypedDict, total=False):
     """The options of a cell.
 
     `rerun`, `model`, `trust`: as on the command line; `notebook`: the path of the file. `headless`:
-    no user watches; `unshown`: the outputs are dropped, so nothing needs to be drawn. `stream`: the
-    path of a file for the events; `normalize`: the masks (`Rule`) of the notebook's project.
-    `runs`: the records of the cell; `signed`: the hashes of those that a signer has signed.
+    no user watches; `unshown`: the outputs are dropped, so nothing needs to be drawn; `replies`:
+    the runner reads the numbers of a run in the reply (`publish.reply`). `stream`: the path of a
+    file for the events; `normalize`: the masks (`Rule`) of the notebook's project. `runs`: the
+    records of the cell; `signed`: the hashes of those that a signer has signed.
     """
 
     rerun: str
@@ -37,6 +38,7 @@ class RunnerOptions(TypedDict, total=False):
     notebook: str
     headless: bool
     unshown: bool
+    replies: bool
     stream: str
     normalize: list[Any]
     runs: Sequence[Record]

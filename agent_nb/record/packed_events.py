@@ -25,17 +25,20 @@ from ..events import (
     User,
     block_text,
     decode_chunks,
+    decode_event,
     encode_chunks,
     event_from,
     pack_chunks,
     to_builtins,
     unpack_chunks,
 )
-from .packing import Packer, Unpacker
+from .packing import DEEPEST, Home, Packer, Unpacker
 
 PICTURES = "attachments"  # the field of `User` and `Result` events that holds pictures
 LATEST = 1e12  # seconds since the epoch; a later time is an error of the record
 SHORTEST = 64  # characters; shorter arguments and chunks are not packed
+_HOME_SIGN = Home.SIGN.encode()
+_encode = msgspec.json.Encoder().encode
 _RAW = {"$raw": True}  # stands for `args` that are read from `raw_args`
 
 
@@ -90,6 +93,38 @@ def _convert_chunks(convert: Callable[[str], str], text: str) -> str:
 
 def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     """Return the event that `pack_event` packed; an `Unknown` event if it cannot be read."""
+    event = _read_plain(obj, position, run) or _read_packed(obj, position, run, unpacker)
+    if abs(event.ts) > LATEST:
+        event = msgspec.structs.replace(event, ts=0.0)
+    return (
+        _refit_chunks(event)
+        if isinstance(event, Think | Respond | Call) and event.chunks
+        else event
+    )
+
+
+def _read_plain(obj: dict[str, Any], position: int, run: str) -> Event | None:
+    """Return the event of an object in which nothing is packed but its chunks, else None.
+
+    Most events are plain, and this is twice as fast as a look at each value.
+    """
+    fields = {**({"run": run} if run else {}), **obj, "seq": position}
+    try:
+        text = _encode(fields)
+        # each mark and each sign of `Home` is in the text, and each level of nesting has a bracket
+        if b'"$' in text or _HOME_SIGN in text or text.count(b"{") + text.count(b"[") > DEEPEST:
+            return None
+        if b"null" in text and msgspec.json.decode(text) != fields:  # it stands for nan
+            return None
+        event = decode_event(text)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return None
+    if isinstance(event, Think | Respond | Call) and event.chunks:
+        return msgspec.structs.replace(event, chunks=_convert_chunks(unpack_chunks, event.chunks))
+    return event
+
+
+def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     args_in_raw = obj.get("args") == _RAW
     # a field that is nan or infinite, from another writer, is dropped and so gets its default
     fields = {
@@ -103,14 +138,7 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     chunks = fields.get("chunks")
     if isinstance(chunks, str) and chunks:
         fields["chunks"] = _convert_chunks(unpack_chunks, chunks)
-    event = event_from({**({"run": run} if run else {}), **fields, "seq": position})
-    if abs(event.ts) > LATEST:
-        event = msgspec.structs.replace(event, ts=0.0)
-    return (
-        _refit_chunks(event)
-        if isinstance(event, Think | Respond | Call) and event.chunks
-        else event
-    )
+    return event_from({**({"run": run} if run else {}), **fields, "seq": position})
 
 
 def in_written_order(events: list[Event]) -> list[Event]:

@@ -26,7 +26,7 @@ from nbclient.output_widget import OutputWidget
 from ..host import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
 from ..record import METADATA_KEY, RECORD_MIME, NotebookRuns, RunNumbers, Signer, cell_id
-from ..wire import as_dict, nearest_json
+from ..wire import as_dict, as_list, nearest_json
 from .cell_failure import Failure, describe_failed_cell
 from .kernels import StartedKernel, use_own_launcher
 
@@ -64,7 +64,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         signers: Sequence[Signer] = (),
         **options: Any,
     ) -> None:
-        super().__init__(nb, **options)
+        super().__init__(nb, on_cell_executed=self._add_numbers, **options)
         self.widget_registry = {"@jupyter-widgets/output": {"OutputModel": Captured}}
         self._signers = signers
         self.failures: list[Failure] = []
@@ -159,6 +159,13 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         numbers = as_dict(message["content"].get("metadata", {}).get(METADATA_KEY))
         if RECORD_MIME in message["content"].get("data", {}) or RunNumbers.PART in numbers:
             cell.outputs.append(nbformat.v4.output_from_msg(message))
+
+    def _add_numbers(self, cell: Any, execute_reply: Mapping[str, Any], **_: Any) -> None:
+        """Add the numbers of runs that came with a reply to the outputs, as if displayed."""
+        for payload in map(as_dict, as_list(execute_reply["content"].get("payload"))):
+            if payload.get("source") == METADATA_KEY:
+                shown = {"data": {"text/plain": ""}, "metadata": {METADATA_KEY: payload["numbers"]}}
+                cell.outputs.append(nbformat.from_dict({"output_type": "display_data", **shown}))
 
     def output(
         self, outs: list[Any], msg: dict[str, Any], display_id: str | None, cell_index: int

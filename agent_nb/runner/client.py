@@ -29,6 +29,7 @@ from nbclient.exceptions import (
 
 from ..notebook import RunnerOptions, make_printable
 from ..record import (
+    METADATA_KEY,
     Journal,
     NotebookRuns,
     RunNumbers,
@@ -37,6 +38,7 @@ from ..record import (
     save_notebook,
     with_ids,
 )
+from ..wire import as_dict
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, describe_dead_kernel, describe_timeout
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
@@ -109,6 +111,7 @@ def execute_notebook(
             stream=options.stream,
             normalize=msgspec.to_builtins(options.normalize),
             unshown=options.strict,
+            replies=options.strict,
         ),
         on_cell,
         environment=choice.environment,
@@ -160,10 +163,15 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
 def _read(path: Path) -> Any:
     """Return the notebook of a file, with an id for each cell. Raises UsageError."""
     loaded = load_notebook(path)  # raises UsageError with the reason, as nbformat does not
-    identified = with_ids(loaded)
-    if identified is loaded:
-        nb = nbformat.read(str(path), as_version=4)
-    else:  # nbformat would make new random ids at each reading
-        nb = nbformat.reads(json.dumps({**identified, "nbformat_minor": IDS_SINCE}), as_version=4)
+    # else nbformat would make new random ids at each reading
+    form = {} if (named := with_ids(loaded)) is loaded else {"nbformat_minor": IDS_SINCE}
+    # the records are most of a file, and nbformat takes long to copy them
+    metadata = as_dict(loaded.get("metadata"))
+    rest = {name: value for name, value in metadata.items() if name != METADATA_KEY}
+    nb = nbformat.reads(
+        json.dumps({**named, **form, **({"metadata": rest} if metadata else {})}), as_version=4
+    )
+    if METADATA_KEY in metadata:
+        dict.__setitem__(nb.metadata, METADATA_KEY, metadata[METADATA_KEY])
     nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS_SINCE)
     return nb

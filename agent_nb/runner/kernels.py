@@ -39,10 +39,14 @@ DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"
 # `python -m ipykernel_launcher` puts the notebook's folder first on the path, so that its files
 # hide modules of the standard library. Here the folder is added after the kernel is loaded, in
-# front of the installed packages only, as IPython does.
+# front of the installed packages only, as IPython does. What is loaded until then stays to the end,
+# so the collector of garbage need not look at it again and again.
 LAUNCH = """
-import sys
+import gc, sys
+gc.disable()
 from ipykernel import kernelapp
+gc.freeze()
+gc.enable()
 sites = [n for n, entry in enumerate(sys.path) if entry.endswith(("site-packages", "dist-packages"))]
 sys.path.insert(min(sites, default=0), "")
 kernelapp.launch_new_instance()

@@ -72,6 +72,20 @@ def edit(path, old, new):
     path.write_text(json.dumps(nb))
 
 
+WATCH = """shown, publish = [], get_ipython().display_pub.publish
+get_ipython().display_pub.publish = lambda *a, **k: (shown.append(a), publish(*a, **k))"""
+UNSHOWN = """import sys
+assert not os.environ.get("AGENT_NB_STRICT") or not shown and "agent_nb.view.live" not in sys.modules"""
+
+
+def test_replays_display_nothing_and_their_numbers_come_with_the_reply(record, check):
+    two = """for word in "ab":
+    m = script("Done.")
+    await get_ipython().run_cell_magic("agent", "-m m -t none --new", word)"""
+    path = record(WATCH, CODE, RUN.format("--new"), two, UNSHOWN)
+    assert check(path) == (0, ["ok, 3 runs replayed"])
+
+
 class TestToItsEnd:
     @pytest.mark.long
     def test_commands_that_look_up_servers_do_not_fail_it(self, write, check, monkeypatch):

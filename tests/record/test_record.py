@@ -124,6 +124,20 @@ def test_a_field_that_is_infinite_has_its_default(number):
     assert event == e.Progress(call_id="c", message="x", seq=1)
 
 
+def test_nan_inside_a_payload_is_not_the_null_beside_it():
+    """Records hold a mark for nan; another writer's record may hold nan itself."""
+    state = {"type": "state", "kind": "x", "payload": {"none": None, "nan": math.nan}}
+    (event, *_) = events_of({"events": [state]})
+    assert event.payload["none"] is None
+    assert math.isnan(event.payload["nan"])
+
+
+def test_events_share_nothing_with_their_record():
+    call = {"type": "call", "call_id": "c", "name": "f", "args": {"rows": [1]}}
+    events_of({"events": [call]})[0].args["rows"].append(2)
+    assert call["args"] == {"rows": [1]}
+
+
 def test_a_record_of_a_later_version_is_read():
     record = {
         "format": 9,

@@ -140,6 +140,12 @@ class TestWhichOne:
 
 
 @pytest.mark.kernel
+def test_the_collector_of_garbage_works_and_spares_what_the_kernel_loads(notebooks):
+    source = "import gc\nassert gc.isenabled()\nassert gc.get_freeze_count() > 10_000"
+    assert main(["test", *map(str, notebooks("a", source=source))]) == 0
+
+
+@pytest.mark.kernel
 class TestAhead:
     @pytest.mark.few(1)
     @pytest.mark.parametrize("jobs", ["1", "2"])

@@ -15,18 +15,21 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...agent import Played, Stream
 from ...events import Event, EventLog
 from ...record import METADATA_KEY, RECORD_MIME, Journal, RunNumbers
-from ...view import LiveView, ViewOptions, Views
+from ...view import Views
 from ...wire import Shown, describe_picture
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
 from .frontend import is_headless, is_unshown, view_kind
 from .publish import publish_display
+
+if TYPE_CHECKING:
+    from ...view import LiveView
 
 NOTHING: dict[str, Any] = {"text/plain": ""}  # an output for its metadata alone
 _counts: dict[str, int] = {}  # by display id: how many outputs a divided page has
@@ -90,6 +93,8 @@ class Display:
         """Show a run from its first event on; see `LiveView.open`."""
         if is_unshown(self.cell):
             return
+        from ...view import LiveView, ViewOptions  # a test, which draws nothing, spares them
+
         self._mark_as_running(log, journal)
         self._publish_parts([], log.run)
         self._view = LiveView.open(
@@ -160,6 +165,8 @@ class Display:
         """Return the bundles of the page, each for one output."""
         if self.kind == "text":
             return [{}]
+        from ...view import LiveView
+
         most_parts = (
             _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
         )

@@ -27,7 +27,7 @@ from ..conversations import Conversation, Turn, is_turn
 from ..identity import Cell
 from ..options import Options
 from ..session import Session
-from . import executions
+from . import executions, publish
 from .display import Display, show_unrecorded, warn_of_faults
 from .driver import Driver
 from .failure import AgentCellError
@@ -188,7 +188,8 @@ class Ending:
         try:
             self._offer_run_live(run)
         finally:
-            self._display.close(run.log, record, numbers, badge=self._choice.badge)
+            if not publish.reply(self._session.shell, self._cell.runner_options, numbers):
+                self._display.close(run.log, record, numbers, badge=self._choice.badge)
             if self._played is not None:
                 show_unrecorded(self._played)
 

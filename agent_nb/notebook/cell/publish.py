@@ -11,9 +11,12 @@ Rules
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
+
+from ..runner_options import RunnerOptions
 
 _publishing: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
 
@@ -32,6 +35,24 @@ def publish_display(
         publish_display_data(data, metadata, transient=transient, update=update)
     finally:
         _publishing.reset(token)
+
+
+def reply(shell: Any, options: RunnerOptions, numbers: dict[str, Any]) -> bool:
+    """Send the numbers of a run with the reply to the cell's request; False if a display must.
+
+    Why: a display waits for all that was printed, and is a message of its own.
+    """
+    from ...record import METADATA_KEY
+
+    zmqshell = sys.modules.get("ipykernel.zmqshell")  # other kernels may drop payloads
+    if (
+        zmqshell is None
+        or not isinstance(shell, zmqshell.ZMQInteractiveShell)
+        or not (options.get("replies") is True and options.get("unshown") is True)
+    ):
+        return False
+    shell.payload_manager.write_payload({"source": METADATA_KEY, "numbers": numbers}, single=False)
+    return True
 
 
 def is_publishing() -> bool:

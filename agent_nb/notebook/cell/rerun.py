@@ -149,7 +149,11 @@ def decide_replay(
         return ReplayChoice(matched)
     tape = Tape.of(matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True)
     tools = tape.choose_tools(agent.tools)
-    changes = Changes.since(tape, tools, namespace, compare) if namespace is not None else Changes()
+    changes = (
+        Changes.since(tape, tools, namespace, compare, agent.secrets)
+        if namespace is not None
+        else Changes()
+    )
     if changes.used and mode == "replay":
         raise changed_variables_error(changes)
     if changes.used:
