@@ -4,15 +4,12 @@ Why: a notebook cell runs again and again. Each answer must replace the cell's f
 the cell must never see.
 
 Rules
-- A cell sees the turns before its own, back to the last turn that started anew (`fresh`); a cell
-  without a turn sees all of them.
-- A cell that runs again replaces its turn in place. A live run drops the later turns up to the next
-  fresh one, because they continued the former answer; a replay keeps them.
+- A cell sees the turns before its own, back to the last `fresh` one; without a turn it sees all.
+- A live run that replaces a turn drops the later ones up to the next fresh one, because they
+  continued the former answer; a replay keeps them.
 - A map is not a turn, nor is a run that failed without an answer (`is_turn`).
-- A turn from another user's record is `foreign`. It counts for matching and replaying; a live run,
-  which sends it to a model, names it.
+- A `foreign` turn counts for matching and replaying; a live run, which sends it, names it.
 - A conversation has one live run at a time.
-- Nothing here depends on a kernel: cells are named by their keys, runs are sequences of events.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 Why one file: a file of `--attach` and one that an `@name` mentions are sent alike.
 
 Rules
-- The encoding is UTF-8 or UTF-16 by its byte order mark; without a mark UTF-8, else Windows-1252 or
-  Latin-1. Bytes with many control characters are not text.
+- Bytes with many control characters are not text.
 - A text is redacted before it is cut, and says how much is left out.
-- A fence is longer than the fences inside. It names the file's ending as the language.
+- A fence is longer than the fences inside.
 """
 
 from __future__ import annotations

@@ -4,10 +4,7 @@ Why: conversations and records belong to cells and must survive a rerun. Jupyter
 cell's id with each request; plain nbclient, consoles and terminals do not.
 
 Rules
-- Read the identity on the cell's thread when the magic starts; later another request may be
-  current.
-- A cell without an id is identified by the SHA-256 of its inputs and the number of cells with the
-  same inputs that ran before.
+- Read the identity when the magic starts; later another request may be current.
 - Nothing here raises: what a kernel does not offer counts as absent.
 """
 
@@ -24,10 +21,11 @@ from .runner_options import RunnerOptions, read_options
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
-    `line` and `body` are its inputs: the text after `%%agent`, and below it. `occurrence`: its
-    number among the cells of the same inputs that ran here, from 1. `stdin`: whether `input()`
-    works here; `kernel`: whether this is a Jupyter kernel. `tags`: those of the cell; `deleted`:
-    the ids of cells deleted since a cell last ran; both are empty if the front end sends none.
+    line, body: its inputs: the text after `%%agent`, and below it.
+    occurrence: its number among the cells of the same inputs that ran here, from 1.
+    stdin: whether `input()` works here. kernel: whether this is a Jupyter kernel.
+    tags: those of the cell. deleted: the ids of cells deleted since a cell last ran. Both are empty
+    if the front end sends none.
     """
 
     key: str

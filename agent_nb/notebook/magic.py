@@ -4,12 +4,10 @@ help; loading and unloading of the extension.
 Why thin: `%load_ext` must not slow a notebook that may never run an agent.
 
 Rules
-- A magic only parses its line and passes it on. A thread after `%load_ext`, or the first cell,
-  makes the slow imports.
-- `%%agent` returns a coroutine, which the input transformer makes the cell await. Called by code
-  outside an event loop it runs to its end; inside one, the caller awaits it.
-- Unloading restores the shell as it was before loading, and ends the MCP servers; runs stay in the
-  namespace.
+- A thread after `%load_ext`, or the first cell, makes the slow imports.
+- `%%agent` returns a coroutine, which the input transformer makes the cell await.
+- Called by code, it runs to its end outside an event loop; inside one, the caller awaits it.
+- Unloading restores the shell and ends the MCP servers; runs stay in the namespace.
 """
 
 from __future__ import annotations
@@ -93,10 +91,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @validate("model")  # type: ignore[untyped-decorator]
     def _known_model(self, proposal: dict[str, Any]) -> str:
-        """Return the name if it may be the default. Raises TraitError.
+        """Return the name if it may be the default: provider/name or a variable. Raises TraitError.
 
-        It is provider/name, or a variable, which may be defined later. A value from a configuration
-        file is checked when a cell uses it, so that the extension always loads.
+        A cell checks a value of a configuration file, so that the extension always loads.
         """
         name = str(proposal["value"])
         if name.strip() and self._configured:
@@ -186,9 +183,8 @@ def load_magics(shell: Any) -> None:
 def _load_ahead() -> None:
     """Import what an agent cell needs while the user writes the first one.
 
-    These imports take three times as long as `%load_ext` itself: if it made them, every notebook
-    would wait for them; if the first agent cell did, its card would. A test draws nothing and asks
-    no model.
+    These imports take three times as long as `%load_ext` itself. A test draws nothing and asks no
+    model.
     """
     with suppress(Exception):  # the cell that needs a module reports the error
         strict = read_launch().strict

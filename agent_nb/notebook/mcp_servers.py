@@ -3,8 +3,8 @@
 Why ask: an entry of `.mcp.json` starts a program on the user's machine.
 
 Rules
-- A permission needs a clear yes at a keyboard, after the command that would start was shown
-  exactly. So a notebook that runs unattended cannot grant it.
+- A permission needs a clear yes at a keyboard, after the exact command was shown: a notebook that
+  runs unattended cannot grant it.
 - Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
 """
 

@@ -4,11 +4,8 @@ Why: a prompt is prose, and may contain addresses, decorators and code, whose `@
 `cell.mentioned` decides what a name means; completion asks here where a name may begin.
 
 Rules
-- `@` counts after white space, `(` or at the start of a line. Fences, indented blocks and backticks
-  hold code, in which `@` does not count; nor does it in decorators above `def` or `class` outside a
-  fence.
-- A name is `cell:N`, a text in double quotes, or as many characters as can stand in a path.
-  Punctuation at its end, and what follows a dot in it, may belong to the sentence.
+- `@` counts after white space, `(` or at the start of a line, never in code or decorators.
+- Punctuation at the end of a name, and what follows a dot in it, may belong to the sentence.
 - Only the text decides: no variable or file is looked up here.
 """
 
@@ -38,8 +35,8 @@ _LONGEST_DECORATORS = 40  # lines
 class Written(msgspec.Struct, frozen=True):
     """An `@name` as it is written: `text` begins at `start`.
 
-    `cell` is the number of `@cell:N`. `paths`: the files that it may name, the longest first;
-    `variable`: the variable that it may name; `exact`: at most punctuation follows the variable.
+    cell: the number of `@cell:N`. paths: the files that it may name, the longest first.
+    variable: the variable that it may name. exact: at most punctuation follows the variable.
     """
 
     start: int

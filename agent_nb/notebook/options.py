@@ -4,10 +4,8 @@ Why strict: an ignored option could change what a run costs and may do.
 
 Rules
 - Quotes group words; backslashes are plain characters (paths, regular expressions).
-- An option that the line omits takes the value of `%config AgentMagics` (`defaults`), else the
-  agent's default.
-- Every mistake in the line is a UsageError that names the closest valid option; nothing is ignored
-  silently.
+- An omitted option takes the value of `%config AgentMagics`, else the agent's default.
+- Every mistake in the line is a UsageError that names the closest valid option.
 """
 
 from __future__ import annotations

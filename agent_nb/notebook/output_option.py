@@ -4,10 +4,9 @@
 Why not `eval`: the text of an option must not run arbitrary code.
 
 Rules
-- Only names, subscripts, `|` and, in `Literal[…]`, constants are read; nothing is called, and no
-  attribute is looked up.
-- A name means the notebook's variable, else a built-in type, else one of `typing`. A subscript
-  needs a class or a type: the `[]` of other objects is never called.
+- Only names, subscripts, `|` and, in `Literal[…]`, constants are read; nothing is called.
+- A name means the notebook's variable, else a built-in type, else one of `typing`.
+- A subscript needs a class or a type: the `[]` of other objects is never called.
 """
 
 from __future__ import annotations

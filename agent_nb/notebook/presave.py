@@ -6,9 +6,7 @@ the content that is being saved, so there is only one version.
 
 Rules
 - The hook never raises into the server: it logs an error, and the notebook is saved as it came.
-- If outputs were cleared and their records remain, the log says so once, and how to remove them.
-- It changes only notebooks with a record or other metadata of this package, in the model (the
-  server's dict of what is to be saved) or on disk.
+- It changes only notebooks with a record or other metadata of this package.
 - jupyter_server is not imported: it passes all objects that the hook needs.
 """
 

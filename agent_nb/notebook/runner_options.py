@@ -3,11 +3,10 @@
 Why one file: the runner writes them in one process, the kernel reads them in another.
 
 Rules
-- JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it. An
-  option counts only with the proof that our runner sent it (`host.launch`); those in `UNPROVED`
-  only restrict a cell and need none.
-- A value of another type than declared here counts as absent: code that reads an option checks its
-  type.
+- JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it: an
+  option counts only with the proof that our runner sent it (`host.launch`).
+- Options in `UNPROVED` only restrict a cell and need no proof.
+- A value of another type than declared here counts as absent: code that reads it checks its type.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ PROOF = "proof"  # the secret of the kernel that receives the request
 class RunnerOptions(TypedDict, total=False):
     """The options of a cell.
 
-    `rerun`, `model`, `trust`: as on the command line; `notebook`: the path of the file. `headless`:
-    no user watches; `unshown`: the outputs are dropped, so nothing needs to be drawn; `replies`:
-    the runner reads the numbers of a run in the reply (`publish.reply`). `stream`: the path of a
-    file for the events; `normalize`: the masks (`Rule`) of the notebook's project. `runs`: the
-    records of the cell; `signed`: the hashes of those that a signer has signed.
+    rerun, model, trust: as on the command line. notebook: the path of the file.
+    headless: no user watches. unshown: the outputs are dropped, so nothing needs to be drawn.
+    replies: the runner reads the numbers of a run in the reply (`publish.reply`).
+    stream: the path of a file for the events. normalize: the masks of the notebook's project.
+    runs: the records of the cell. signed: the hashes of those that a signer has signed.
     """
 
     rerun: str

@@ -5,8 +5,7 @@ middle of a run must show the run's present state: it goes on, it waits for a ye
 gone.
 
 Rules
-- The state of a run is read from its journal on this machine: if that is being written, the run
-  goes on. Without a journal (another machine), the form stays as it came.
+- The state of a run is read from its journal; without one (another machine) the form stays.
 - Only the id of the run is read from an output; a notebook may forge the rest.
 - An error leaves the form as it was: the notebook is saved all the same.
 """

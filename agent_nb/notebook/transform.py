@@ -5,16 +5,11 @@ get_ipython().run_cell_magic(…)` the cell is an async cell, so that messages (
 it runs and tools with top-level await can run beside it.
 
 Rules
-- It takes a list of lines, returns another, and has no other effect; a cell without our magic is
-  returned as it is.
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
-- IPython refuses a cell magic without a body; `--from` and `--fix` need none and get an empty line.
 - `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is another magic.
-- `rewrite` is installed twice: before IPython's clean-up, so that `>>>` at the start of a prompt's
-  line is not stripped as a pasted prompt; after it, so that an indented cell or a pasted `In [1]:
-  %%agent` works too. A rewritten cell does not match again.
-- `%agent attach` is also awaited, at the start of a line or assigned to a name (`await_attach`). It
-  is rewritten after IPython has parsed line magics, so that strings with that text stay unchanged.
+- `rewrite` is installed before IPython's clean-up, which would strip `>>>` from a prompt, and after
+  it, for indented cells and a pasted `In [1]: %%agent`.
+- `await_attach` runs after IPython has parsed line magics, so that strings with that text stay.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
 

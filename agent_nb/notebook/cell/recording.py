@@ -181,7 +181,7 @@ class Recorder:
         return record
 
     def _make_tape(self, record: Record) -> Tape:
-        """Return the tape of a record. Raises UsageError if its code needs a yes that no user can give."""
+        """Return the tape of a record. Raises UsageError if no user can allow its code."""
         tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
         assert self._stream.request is not None
         if not self.cell.stdin and tape.foreign_calls(self._stream.request.tools):

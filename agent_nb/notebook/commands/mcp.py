@@ -1,7 +1,6 @@
 """The command `%agent mcp`: the MCP servers of this folder and of this kernel.
 
-The docstring of the command is the help that users read. `mcp_servers` does the work, for the
-terminal too.
+Rule: the docstring of the command is the help that users read; `mcp_servers` does the work.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Why not the parser of options: the line is unfinished while the user types.
 
 Rules
-- Below the first line of a `%%agent` cell stands the prompt, in which only an `@name` is completed,
-  and nothing with `--map` or `--from`, where an `@name` has no meaning.
-- Words are split as for the options (`options.split_words`); inside quotes nothing is completed.
+- In a prompt only an `@name` is completed; with `--map` or `--from` it has no meaning.
+- Words are split as for the options; inside quotes nothing is completed.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 Why only local sources: the user is typing and must not wait.
 
-A source is a function of the session and of the word before the cursor (`prefix`); it need not
-filter by that word.
-
 Rules
-- No network, no key and no import of another package: names come from this process, its
-  configuration and the folder.
+- A source is a function of the session and of the word before the cursor; it need not filter.
+- No network, no key and no import of another package.
 - No code of the user's objects runs: variables are inspected by `tools.safe_types`.
 - Only the files of one folder are listed, from at most `ENTRIES` of its entries.
 """

@@ -3,12 +3,10 @@
 Why apart from `fitting`: only this file knows the matchers of IPython's versions.
 
 Rules
-- Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
 - Where the matcher offers names, Python's own completions are suppressed.
 - A completion that fails offers nothing, and prints nothing into the line that the user types.
-- IPython before 8.6 (Colab has 7.34) passes no context to a matcher: there it returns texts without
-  kinds, beside Python's completions. It reads the cell from the kernel's request; a terminal, which
-  sends none, completes the first line only.
+- IPython before 8.6 (Colab has 7.34) gives no context: the cell is read from the kernel's request,
+  and a terminal, which sends none, completes the first line only.
 """
 
 from __future__ import annotations

@@ -4,11 +4,9 @@ Why: most failures before a first run come from the environment: a kernel in ano
 hook, a missing key. A program finds each in a second.
 
 Rules
-- The checks are a table of functions (`CHECKS`) that yield findings; an exception becomes a finding
-  as well. Nothing is changed, and no network is used. `environment` reads the facts, this file
-  judges them.
-- A finding `broken` or `missing` says what to do. Only a fault that keeps runs from working is
-  `broken`.
+- `environment` reads the facts, the functions of `CHECKS` judge them; an exception is a finding.
+- Nothing is changed, and no network is used.
+- Only a fault that keeps runs from working is `broken`.
 - Of a key only the source is shown, never the value.
 """
 
@@ -43,10 +41,9 @@ State = Literal["ok", "broken", "missing", "info"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line of the report.
+    """One line of the report; `todo` is what the user can do.
 
-    `broken`: absent or faulty, and runs need it. `missing`: runs work without it. `info`: a plain
-    fact. `todo`: what the user can do.
+    broken: absent or faulty, and runs need it. missing: runs work without it. info: a plain fact.
     """
 
     topic: str

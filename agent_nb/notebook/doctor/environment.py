@@ -2,8 +2,7 @@
 
 Why: the doctor advises on it, and a test of a notebook is skipped where an extra is missing.
 
-Rule: nothing is changed, and no network is used. The Python of each kernel is started to read its
-versions; it imports nothing from the folder in which it is started.
+Rule: nothing is changed, and no network is used; a kernel's Python imports nothing from here.
 """
 
 from __future__ import annotations

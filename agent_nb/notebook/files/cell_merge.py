@@ -4,16 +4,11 @@ Why not git's line merge: it reports a conflict when two branches each append a 
 change the same place; and its markers make the file unreadable.
 
 Rules
-- The versions are base, ours and theirs, as git's merge drivers get them; ours and theirs are the
-  sides.
-- The cells have the order of ours, or of theirs if only they moved cells. Where both sides added
-  cells at one place, ours come first.
-- A cell that one side removed is gone, unless the other changed it: then it stays, as a conflict.
-- A source is merged by its lines. Git's conflict markers stand inside the source, so the file
-  always stays a notebook.
+- The cells have the order of ours, or of theirs if only they moved cells; added ones: ours first.
+- A cell that one side removed and the other changed stays, as a conflict.
+- Conflict markers stand inside a source, so the file always stays a notebook.
 - Of other values that both sides changed, ours stays, and the conflict is named.
-- Cells are matched by id. A cell without an id gets the id of the cell with the same text in
-  another version, or one made from its text, which is removed after the merge.
+- Cells are matched by id; one without an id by its text, with an id that is removed afterwards.
 """
 
 from __future__ import annotations
@@ -41,18 +36,16 @@ def add_ids(versions: Versions) -> None:
     for nb in versions:
         ids_by_text |= {text: cell["id"] for text, cell in _key_by_text(nb) if _has_id(cell)}
     for nb in versions:
-        taken = {cell["id"] for cell in all_cells(nb) if _has_id(cell)}
+        used_ids = {cell["id"] for cell in all_cells(nb) if _has_id(cell)}
         for text, cell in _key_by_text(nb):
             if not _has_id(cell):
                 name = ids_by_text.get(text, "")
-                cell["id"] = name if name and name not in taken else _make_id(text)
-                taken.add(cell["id"])
+                cell["id"] = name if name and name not in used_ids else _make_id(text)
+                used_ids.add(cell["id"])
 
 
 def remove_ids(nb: Mapping[str, Any]) -> None:
-    """Remove the ids that `add_ids` made from texts; the records name cells by place
-    (`with_ids`).
-    """
+    """Remove the ids that `add_ids` made from texts: records name such cells by place."""
     with_made_ids = [str(cell["id"]) for cell in all_cells(nb)]
     for cell in all_cells(nb):
         if cell["id"].startswith(TEXT_ID):

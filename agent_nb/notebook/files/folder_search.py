@@ -5,10 +5,9 @@ only the text of the cells.
 
 Rules
 - A notebook holds a cell if one of its code cells has the same text (`source_hash`).
-- A copy that a runner writes counts only if no other notebook holds the cell. Copies are our own
-  `NAME.run.ipynb`, one that papermill has begun and not ended, and one that shows only replays.
-- A folder of more than `MOST` notebooks, or `BYTES` together, is not searched; subfolders never. A
-  file is read again only if it has changed; an unreadable one holds no cells.
+- A copy that a runner writes counts only if no other notebook holds the cell.
+- A folder of more than `MOST` notebooks or `BYTES` is not searched; subfolders never.
+- A file is read again only if it has changed; an unreadable one holds no cells.
 """
 
 from __future__ import annotations

@@ -4,15 +4,11 @@ Why: a record is long lines of JSON. Without these drivers a diff shows them, an
 different cells get a conflict.
 
 Rules
-- The diff shows cells, and the texts, calls and results of the newest execution of each; without
-  ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
-  result of its call.
-- The merge keeps runs that either side added, and drops those that either side removed. Each cell's
-  outputs come whole from one side (`three_way_merge`), and the rest is merged cell by cell
-  (`cell_merge`): the file is a notebook even where a conflict is left.
+- The diff shows the newest execution of each cell, without ids, times, tokens and outputs.
+- The merge keeps runs that either side added, and drops those that either side removed.
+- Outputs of a cell come whole from one side: the file is a notebook even where a conflict is left.
 - A pager may show the text: control characters become visible.
-- Setup is per repository: commands in its configuration, one line in `.gitattributes`.
-- nbstripout without `--keep-id` gives every cell a new id at each commit: records survive that
+- nbstripout without `--keep-id` renumbers all cells at each commit: records survive that
   (`split_merge`), and setup reports it.
 """
 
@@ -94,7 +90,7 @@ def _run_lines(record: Record) -> Iterator[str]:
 def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     """Yield the events of the run at `span`, those of a sub-agent before the result of its call.
 
-    So the events of calls that ran at the same time stay apart.
+    The events of calls that ran at the same time thus stay apart.
     """
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}

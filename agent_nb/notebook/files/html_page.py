@@ -5,9 +5,7 @@ and shows what the code of a cell displayed, such as plots.
 
 Rules
 - Nothing on the page is fetched or runs; its content security policy enforces that.
-- What a cell displays belongs to the run whose card stands above it; it is bounded and sanitised as
-  in a card.
-- A notebook that cannot be read counts as one without plots.
+- What a cell displays belongs to the run whose card stands above it, bounded and sanitised.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ Why three sources: the file lags behind the front end until it is saved, a kerne
 restart, and a runner's kernel should need no file.
 
 Rules
-- Of a cell's records, those that this kernel made come first, then the others as `CellRecords.rank`
-  orders them; each run counts once.
+- Of a cell's records, those that this kernel made come first, then those that `CellRecords.rank`
+  orders.
 - A conversation is rebuilt from intact records only; each turn says whether another user made it.
-- Without a cell id, or where the file has no ids, a cell is found by the hash of its text and its
-  number among the cells with that text, in the order in which they run.
+- Without an id a cell is found by the hash of its text and its number among equal texts.
 - The file is read only when needed and again only if it has changed.
 """
 

@@ -3,8 +3,8 @@
 Why: stored rows outlive a kernel and hold answers that the user has paid for.
 
 Rules
-- `%agent forget CELL` removes only rows of maps that this kernel or this user made: a stranger's
-  record could name the store of another map.
+- Only rows of maps that this kernel or this user made are removed: a stranger's record could name
+  the store of another map.
 - A store that cannot be used is reported; the rows of the others are forgotten.
 """
 

@@ -4,13 +4,11 @@ Why apart from `notebook_path`: the answers there are momentary; a kernel reuses
 cell.
 
 Rules
-- The path that the runner, the environment variable or VS Code names counts while its file exists;
-  a runner's path also counts for later cells. Then come the answer of a Jupyter server, the path of
-  its session, and the notebook of the kernel's start folder that holds the running cell.
-- A server's answer is reused for `FRESH` seconds. If no server knew this kernel, none is asked for
-  `SILENCE` seconds. If the file that a server named is gone, it is asked again at once.
-- The notebook of the start folder counts only if no other notebook there holds the cell
-  (`folder_search`), and until a cell runs that it does not hold.
+- First counts the path that runner, environment variable or VS Code names, while its file exists.
+- Then a Jupyter server's answer, the path of its session, and the start folder's notebook.
+- A server's answer holds for `FRESH` seconds, an unknown kernel for `SILENCE` seconds.
+- If the file that a server named is gone, it is asked again at once.
+- The start folder's notebook counts only while it alone holds the cells that run (`folder_search`).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ a missing file or another notebook, and also answer requests.
 
 Rules
 - Asking Jupyter servers takes one second at most, happens only if there is one, and fails silently.
-- Only existing files are returned. A relative path is looked up where the kernel runs, then where
-  its runner was started (runners start kernels in the notebook's folder).
+- Only existing files are returned; a relative path is looked up where the kernel runs, then where
+  its runner was started.
 """
 
 from __future__ import annotations

@@ -3,14 +3,11 @@
 Why: a killed kernel, or a page that closes before it is saved, leaves a run in its journal only.
 
 Rules
-- A run is lost if neither this kernel, nor the notebook that it was made in, nor this notebook
-  holds it. Lost runs of other notebooks are counted, and listed on request.
+- A run is lost if neither this kernel nor its notebook nor this notebook holds it.
 - A run is superseded, and not offered, if its cell has since completed a run, or saved as many
-  newer runs as a notebook keeps. It can still be recovered by its id.
-- A recovered run is shown and recorded where it is recovered, and kept for the cell that made it;
-  its journal stays until it is old or forgotten.
-- Forgetting removes a run from this kernel, its conversations and the journals at once, and from
-  the file with its next save.
+  newer runs as a notebook keeps.
+- A recovered run's journal stays until it is old or forgotten.
+- Forgetting removes a run here at once, and from the file with its next save.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 Why: a signature lets calls run again on other machines, so the signer must have seen them.
 
 Rules
-- All calls that may run again (`RecordedCall`) are listed, with the arguments they ran with; equal
-  calls of rows once, with their number. Only calls of built-in tools without an effect are counted
-  instead, and only where no cell can redefine a tool of that name: the notebook decides what a tool
-  does, not the record.
+- All calls that may run again are listed, with the arguments they ran with.
+- Calls of built-in tools without an effect are only counted, where no cell can redefine a tool of
+  that name: the notebook decides what a tool does, not the record.
 - Text of a record is shown printable and bounded; arguments not shown in full are counted.
 - A record that was changed, or whose cell is gone, is not signed.
 - The signature covers the text of the cell as it is in the notebook now.
@@ -156,8 +155,7 @@ def signature_remarks(
 def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
     """Return the calls of a record that can run again, as short lines; equal ones of rows once.
 
-    Those of `quiet` tools, which only look, are counted in one line, as in a review. A record with
-    too many calls has one line that says so.
+    Calls of `quiet` tools are counted in one line; a record with too many calls has only one.
     """
     try:
         calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))

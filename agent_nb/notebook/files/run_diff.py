@@ -4,12 +4,10 @@ Why: comparing records byte by byte finds every id and millisecond; the question
 did differently.
 
 Rules
-- Ids, times, token counts, chunking and white space at line ends do not count. Texts are compared
-  in normal form (`normalize_value`), arguments and results as values, pictures by their pixels.
-- The calls of rows that can run again (`RecordedCall`) come last, equal ones once. A decision shows
-  the arguments that it changed.
-- Turns are aligned in order; within a turn, items of the same kind and name. An item without a
-  partner was added or removed.
+- Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
+  tokens and chunks do not count.
+- Turns are aligned in order; within a turn, items of the same kind and name.
+- The calls of rows that can run again come last, equal ones once.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 

@@ -5,15 +5,12 @@ Why: outputs, records and execution counts are one result; lines mixed from two 
 notebook that has never run.
 
 Rules
-- The runs of both sides (ours and theirs) stay, except runs that one side has removed. Signatures
-  and the marks of forgotten runs stay, too.
-- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did,
-  it comes from the side that also supplied the last differing cell above in the same conversation,
-  because its answer continues that one; else from the side with the newest run, else from the side
-  that alone changed the text, else from ours.
-- What execution writes about the whole notebook comes from the side that changed it, ours if both
-  did.
-- Cells are matched by id; a cell that shares its id with another is left as it is.
+- The runs of both sides stay, except runs that one side has removed; so do signatures and marks.
+- What a cell shows comes whole from the side that changed it.
+- If both did: from the side of the last differing cell above in the conversation, else of the
+  newest run, else of the changed text, else from ours.
+- What execution writes about the whole notebook comes from the side that changed it, else ours.
+- A cell that shares its id with another is left as it is.
 """
 
 from __future__ import annotations

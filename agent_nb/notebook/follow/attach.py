@@ -3,11 +3,10 @@
 Why: a notebook can watch, and keep, a run that a server or another notebook began.
 
 Rules
-- In the mode `replay` (`jupyter agent-nb test` uses it) the record is shown and the server is not
-  asked. Otherwise the server is asked; if it does not answer, the record is shown if there is one.
+- In the mode `replay` the record is shown and the server is not asked.
+- Otherwise a record is shown only if the server does not answer.
 - Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
-- A cell must not contain a token. The token of the user's own server on this machine is found; for
-  another, `--token NAME` names the notebook or environment variable that holds it.
+- A cell must not contain a token: `--token NAME` names a variable that holds it.
 """
 
 from __future__ import annotations

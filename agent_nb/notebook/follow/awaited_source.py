@@ -3,10 +3,9 @@
 Why apart from `cell.awaited_run`: another system makes these runs; the cell shows and records them.
 
 Rules
-- The cell runs this code again each time. A run that equals its record keeps that record with its
-  times, so that executing a notebook twice writes the same file.
-- Stopping the cell detaches and ends it with AgentStopped. If the run goes on at a server and may
-  be stopped from here, the cell says how.
+- A run that equals its record keeps that record with its times, so that executing a notebook twice
+  writes the same file.
+- Stopping the cell detaches and ends it with AgentStopped.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 Why one class: `%agent attach`, `--from` and an awaited source show and record runs alike.
 
 Rules
-- A run is shown from its first event on and leaves a static page and a record. Only the first
-  `MOST` runs are shown and recorded.
+- Only the first `MOST` runs are shown and recorded.
 - The records are not signed and belong to no conversation: a replay never runs their calls again as
   the user's own.
 - A run that equals a known record keeps that record.

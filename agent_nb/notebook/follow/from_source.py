@@ -3,11 +3,10 @@
 Why: runs of other systems can be read, compared and kept like the notebook's own.
 
 Rules
-- No model is called. Each run of the source is shown and recorded; `-o` gets the last one shown.
-- A file is read each time. A URL is read only with `--live`, or if the cell has no record of its
-  present text that ended without an interrupt.
-- A run that ended badly elsewhere does not fail the cell. A source that cannot be read does, and
-  stopping ends it with AgentStopped.
+- No model is called.
+- A file is read each time; a URL only with `--live`, or without a complete record of the present
+  text.
+- A run that ended badly elsewhere does not fail the cell; a source that cannot be read does.
 - Options that mean nothing for a run of another system are refused.
 """
 
