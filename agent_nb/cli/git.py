@@ -1,8 +1,6 @@
 """The commands for git: `git-setup`, and the two drivers that it installs, which only git calls.
 
 Why drivers: git's own diffs and merges of a notebook's JSON are unreadable, or break its records.
-`git-text`, the diff driver, writes a notebook as text. `git-merge`, the merge driver, writes the
-merged notebook over our version, and fails (exit code 1) if conflicts remain.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Rules
 - Exit codes: 0 ok, 1 something failed while it ran, 2 the command was wrong.
 - Results go to stdout (`--json`: one JSON value), progress and errors to stderr.
-- A command is a function (its docstring is its help), a function that adds its options to a parser,
-  and an entry in COMMANDS. Slow modules are imported inside the functions, so that each command
-  loads only its own.
+- The docstring of a command is its help.
+- Commands import slow modules inside their functions, so that each loads only its own.
 """
 
 from __future__ import annotations

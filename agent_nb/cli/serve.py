@@ -1,12 +1,9 @@
 """The command `serve`: offers an agent and recorded runs over HTTP.
 
 Rules
-- The token comes from --token or --token-file, else from AGENT_NB_TOKEN, else the server makes one.
-  The command prints where the token is, never the token.
-- With --notebook or --store, but without --model, the server only shows runs: recorded ones, or
-  those of other kernels. Otherwise it also runs an agent.
-- With --keep FOLDER every run of the agent is written to a file as it happens, and published again
-  after a restart.
+- The command prints where the token is, never the token.
+- With --notebook or --store, but without --model, the server only shows runs.
+- With --keep FOLDER the runs of the agent are published again after a restart.
 - SIGINT and SIGTERM end first the runs, then the streams, then the server.
 """
 

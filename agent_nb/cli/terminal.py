@@ -5,8 +5,8 @@ move the cursor and overwrite our verdict; a bidirectional mark could reverse a 
 
 Rules
 - No other file of this room prints or touches stdout and stderr (`tests/test_architecture.py`).
-- Hidden characters (`wire.hidden_characters`) are written as escapes, except line ends and tabs. In
-  JSON text the escapes are `\\u00XX`, so that the JSON stays valid and keeps its value.
+- Hidden characters are escaped, except line ends and tabs; in JSON text as `\\u00XX`, so that the
+  JSON keeps its value.
 - Only the git filter writes text unescaped, and only if stdout is not a terminal.
 """
 

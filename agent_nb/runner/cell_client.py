@@ -3,11 +3,8 @@
 Why: plain nbclient sends neither the id of the cell nor the path of the notebook, without which a
 kernel cannot find the record of the cell.
 
-Rules
-- Each kernel gets a secret of its own in its environment, and every request carries it (`launch`),
-  so that a notebook's metadata cannot imitate the runner.
-- nbclient writes the state of `ipywidgets.Output` even if no widget state is stored. This client
-  accepts it, and drops it with the execution.
+Rule: each kernel has a secret of its own, and every request carries it (`launch`), so that a
+notebook's metadata cannot imitate the runner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Describes failures of an executed notebook as text: which cell, which line, which error.
 
 Rules
-- The text of a kernel is untrusted, and made printable here. The line number comes from the frame
-  of the cell in the traceback.
+- The text of a kernel is untrusted, and made printable here.
 - A dead kernel and a timeout are failures of the cell that ran at that time.
 """
 

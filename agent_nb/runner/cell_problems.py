@@ -1,13 +1,11 @@
 """Finds the problems in the cells of a notebook that `test` has executed.
 
 Rules: anything else is a problem
-- Every agent cell has a matching record and is replayed without drift. Its run ended `ok` or at a
-  limit, or as the cell expects.
-- All runs that Python code began in a cell's newest recorded execution begin again, and are
-  replayed.
+- Every agent cell has a matching record and is replayed without drift.
+- Its run ended `ok` or at a limit, or as the cell expects.
+- All runs of Python code in a cell's newest recorded execution begin again, and are replayed.
 
-A problem names the cell and the first difference. The numbers of a run (`RunNumbers`) have an
-`ordinal` if Python code began it; the run of an agent cell itself has none.
+The numbers of a run (`RunNumbers`) have an `ordinal` only if Python code began it.
 """
 
 from __future__ import annotations
@@ -60,9 +58,9 @@ def find_problems(
 ) -> Iterator[Problem]:
     """Yield the problems in the cells of a notebook.
 
-    `checked` has an item for each cell. `shown`: (cell number from 1, numbers of a run that its
-    outputs show). `missing_extra`: the optional package whose lack ended the notebook ("": none);
-    failures are then no problems, and the cells after the last one that ran need not run.
+    checked: an item for each cell. shown: (cell number from 1, numbers of a run in its outputs).
+    missing_extra: the optional package whose lack ended the notebook ("": none). Failures are then
+        no problems, and the cells after the last one that ran need not run.
     """
     last = outcome.reached if missing_extra else len(nb["cells"])
     for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):
@@ -153,9 +151,9 @@ def _merge_alike(problems: Iterable[Problem]) -> Iterator[Problem]:
     for problem in problems:
         alike.setdefault((problem.text.partition("\n")[0], problem.warning), []).append(problem)
     for first, *others in alike.values():
-        head, line_end, rest = first.text.partition("\n")
+        head, line_end, details = first.text.partition("\n")
         more = f" (and {len(others)} more like it)" if others else ""
-        yield msgspec.structs.replace(first, text=f"{head}{more}{line_end}{rest}")
+        yield msgspec.structs.replace(first, text=f"{head}{more}{line_end}{details}")
 
 
 def _check_cell(

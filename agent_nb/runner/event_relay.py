@@ -1,16 +1,12 @@
 """`jupyter agent-nb run --stream CODEC`: writes the events of the runs to stdout as they happen.
 
-The runner names a file in the metadata of each execution request. The cell's runs append their
-events to the file (`cell.event_file`); a thread of the runner reads, translates and writes them.
-
-Why a file: messages of a kernel end up in the notebook, and not every system has named pipes.
+Why a file (`cell.event_file`): messages of a kernel end up in the notebook, and not every system
+has named pipes.
 
 Rules
 - The file is in a folder that only the user can read; the folder is removed at the end.
-- Each unit of text is written whole. Notebooks that run at the same time share the output, and each
-  has an encoder of its own.
-- If the reader of stdout goes away, the stream ends and the runs go on. Losses of the format are
-  counted.
+- Each unit of text is written whole; notebooks that share the output have an encoder each.
+- If the reader of stdout goes away, the stream ends and the runs go on.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ Why early: a small notebook spends half of its time on the start of the kernel. 
 starts while this process still imports nbclient; later ones while the previous notebook runs.
 
 Rules
-- A notebook runs on the requested kernel, else on the kernel that it names. If that is not
-  installed, a Python notebook runs on the default kernel, with a warning; any other is an error.
-- Every kernel is fresh and has its own secret. At most one kernel is started early. If its notebook
-  then needs another kernel, the early one is shut down.
-- If an early kernel does not start, the notebook starts its own and reports the error.
+- A notebook runs on the requested kernel, else on the one that it names.
+- If that is not installed, a Python notebook runs on the default kernel, with a warning.
+- Every kernel is fresh and has its own secret; at most one is started early.
+- If an early kernel does not fit or does not start, the notebook starts its own.
 """
 
 from __future__ import annotations

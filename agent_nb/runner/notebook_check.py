@@ -3,15 +3,12 @@
 Why strict: a test that called a model, or skipped a cell without a record, would prove nothing.
 
 Rules
-- Every cell runs. After a failed agent cell the test goes on; after a failed cell of Python code
-  only with `keep_going`. Runs whose model is a script need no record and are counted apart.
-- The kernel is strict from its start (`Launch.STRICT`): nothing in the notebook, its metadata or
-  its environment can make it call a model.
-- Calls of records that a signer has signed run again, as those of the user's own records do. The
-  user chooses the signers, never the repository.
+- After a failed agent cell the test goes on; after one of Python code only with `keep_going`.
+- The kernel is strict from its start (`Launch.STRICT`): nothing in the notebook can make it call a
+  model. Runs whose model is a script need no record and are counted apart.
+- The user chooses the signers whose records count as the user's own, never the repository.
 - The report names the command that records again where that helps. The file is not written.
-- If a missing extra ends the notebook, it is skipped and the extra is named, unless the cells up to
-  there, or the records, have another problem.
+- If a missing extra ends the notebook, it is skipped, unless it has another problem.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@
 Why not in the notebook: reviewers decide what a test ignores, and look here.
 
 Rules
-- The nearest `pyproject.toml` from the notebook's folder upwards counts. Only `test` reads it, and
-  its report lists each use of a rule.
+- Only `test` reads the nearest `pyproject.toml`, and its report lists each use of a rule.
 - An error in the file is a UsageError that names the file and the number of the entry.
 """
 

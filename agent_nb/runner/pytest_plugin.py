@@ -1,12 +1,10 @@
 """A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on notebooks.
 
 Rules
-- Without `--agent-nb` nothing is collected. With it each notebook is one test, which fails with the
-  report of `test`, and is skipped where `test` skips the notebook. Checkpoints and executed copies
-  (`.run.ipynb`) are not collected.
-- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file of
-  the notebook, and so do not find its records. So during every test of a notebook file, the
-  environment variable `Launch.NOTEBOOK` names the file, unless the user has set the variable.
+- Without `--agent-nb` nothing is collected. Checkpoints and executed copies never are.
+- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file, and
+  so find no records: during every test of a notebook `Launch.NOTEBOOK` names the file, unless the
+  user has set this variable.
 """
 
 from __future__ import annotations

@@ -3,13 +3,10 @@
 Why: a diff should show what a run answered differently, and not that it ran.
 
 Rules
-- If all live runs of a cell went as in its last execution (`same_run`), the old records stay and
-  the new ones are dropped. Only the user's own records stay in this way: a live rerun replaces
-  those of others.
+- If all live runs of a cell went as in its last execution (`same_run`), the old records stay.
+- Only the user's own records stay in this way: a live rerun replaces those of others.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
-  file already shows these runs and they were made from the cell's present text. In other cells the
-  outputs of such runs stay; everything else is as executed.
-- If every run was replayed without drift or dropped, the notebook keeps its language metadata, too.
+  file shows these runs, made from the cell's present text. In other cells only their outputs stay.
 - The ids of the runs decide; the content of outputs is not compared.
 """
 

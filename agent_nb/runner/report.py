@@ -1,10 +1,8 @@
 """The report of `test`: lines for a terminal, JSON, and JUnit XML for CI.
 
 Rules
-- A report names failures, warnings, and differences that were not compared. Only failures make the
-  test fail.
-- It ends with the cheapest command that helps: one that asks only changed cells rather than one
-  that asks all, and a signature where only trust is missing.
+- Only failures make the test fail, not warnings or differences that were not compared.
+- It ends with the cheapest command that helps.
 - Text of notebooks is made printable here; JSON and XML are valid whatever a kernel writes.
 """
 

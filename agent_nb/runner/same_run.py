@@ -4,12 +4,9 @@ Why: a live rerun with the same answers writes a new record that says nothing ne
 record is kept instead, the notebook has no diff in git.
 
 Rules
-- Times do not count: those of events, calls and requests, and between the pieces of a text.
-- Generated names do not count: those of runs, calls, blocks and spans, even inside texts. They are
-  replaced by numbers in the order of appearance. The sealed data of thoughts does not count either.
+- Times, generated names (of runs, calls, blocks, spans) and sealed thoughts do not count.
 - Everything else counts: each text, argument, result and picture, tokens, cost, the order.
-- Of a map count its rows, in any order, and its total use, but no snapshots of its progress: these
-  depend on the clock.
+- Of a map count its rows, in any order, and its total use, but no snapshots of its progress.
 """
 
 from __future__ import annotations

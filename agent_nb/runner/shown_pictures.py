@@ -4,13 +4,10 @@ Why apart from the record: displays are outputs of the cell and not in the recor
 figure, table or chart is still a change.
 
 Rules
-- Displays next to the card are compared if the file shows the replayed run; cleared outputs prove
-  nothing. `record.pictures` compares pictures (figures by their pixels), `record.displays` the
-  other kinds. A chart with its JSON is compared by that JSON: the installed packages
-  decide whether it also has a picture.
-- Calls whose results come from the record display nothing. So the displays of a replay must occur
-  in the file in the same order, but the file may have more, unless every call ran again.
-- Kinds that are not compared are named.
+- Displays are compared if the file shows the replayed run; cleared outputs prove nothing.
+- A chart is compared by its JSON: the installed packages decide whether it also has a picture.
+- Calls whose results come from the record display nothing: the displays of a replay must occur in
+  the file in the same order, but the file may have more, unless every call ran again.
 """
 
 from __future__ import annotations

@@ -5,11 +5,10 @@ when a signal ends this process. nbclient's own handlers shut the kernel down du
 then fails as if the notebook were wrong.
 
 Rules
-- Notebooks run on other threads. The main thread only waits, and turns the first signal into
-  `Stopped`. Further signals are ignored for `PATIENCE` seconds, in which kernels usually end; after
-  that they end the process at once.
-- Every execution registers itself (`stoppable_task`). Stopping cancels it in its event loop, and
-  its kernel is shut down before it ends.
+- Notebooks run on other threads; the main thread only waits, and turns a signal into `Stopped`.
+- Further signals are ignored for `PATIENCE` seconds, in which kernels usually end; after that they
+  end the process at once.
+- Stopping cancels each registered execution in its loop; its kernel is shut down before it ends.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Access control of the server: token, cookie, host and origin, from a request's headers.
 
 Why so strict on loopback: any web page in the user's browser can send requests to 127.0.0.1, and a
-page whose host name resolves to 127.0.0.1 can read the answers. So the Host header must name this
-server, and a request that changes something must not come from a page of another origin.
+page whose host name resolves to 127.0.0.1 can read the answers.
 
 Rules
-- The token is sent as `Authorization: Bearer`. A browser's EventSource cannot do that, so `POST
-  /login` exchanges it for a cookie, which holds a digest, never the token.
-- An origin is scheme, host and port: a page served over http is foreign to a server at https.
+- The Host header must name this server.
+- A request that changes something must not come from a page of another origin.
+- `POST /login` exchanges the token for a cookie, because an EventSource cannot send the token.
+- The cookie holds a digest, never the token.
 - Secrets are compared in constant time. A refusal says what to do, not which part was right.
 """
 

@@ -2,10 +2,8 @@
 
 Rules
 - Ids are never reused: `seq` for a stored event, `seq.epoch.n` for the n-th delta after it. Each
-  start of a hub has its own epoch, so deltas from before a restart have other ids. Ids of one run
-  sort by their numbers.
-- The buffer holds `keep` entries, deltas included; evicted stored events are read from the run's
-  log, if it has one.
+  start of a hub has its own epoch. Ids of one run sort by their numbers.
+- Stored events that the buffer has evicted are read from the run's log, if it has one.
 - A `Gap` reports lost entries and unknown ids; nothing is skipped silently.
 - The hub's lock guards all state.
 """
@@ -50,9 +48,9 @@ class Entry:
 class Gap(msgspec.Struct, frozen=True):
     """Reports events that a subscriber requested but does not receive.
 
-    `reason`: `evicted` (no longer in the buffer), `unknown` (not an id of this run; all events
-    follow), `lag` (the subscriber exceeded its own limit). `missed`: the number of stored events
-    that are missing (0: none or unknown).
+    reason: `evicted` (no longer in the buffer), `unknown` (not an id of this run; all events
+        follow) or `lag` (the subscriber exceeded its own limit).
+    missed: the number of stored events that are missing (0: none or unknown).
     """
 
     run: str
@@ -64,9 +62,9 @@ class Gap(msgspec.Struct, frozen=True):
 class Info(msgspec.Struct, frozen=True):
     """An entry in the list of runs.
 
-    `status`: `running`, how the run ended, or `away` if its process has been silent for a while.
-    `started`: epoch seconds. `prompt`: its first 200 characters. `controls`: `cancel` and
-    `approve`, if this process offers them.
+    status: `running`, how the run ended, or `away` if its process has been silent for a while.
+    started: epoch seconds. prompt: its first 200 characters.
+    controls: `cancel` and `approve`, if this process offers them.
     """
 
     run: str

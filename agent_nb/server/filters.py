@@ -3,10 +3,8 @@
 Why in the server: a client need not receive what it does not show.
 
 Rules
-- The subscription applies the filter to live and replayed events alike.
 - Internal events (model requests, `internal:*` of other formats) are left out by default.
-- A path pattern selects events by run and sub-agent: `*` matches within one level, `**` any number
-  of levels, `run/**` the whole run.
+- In a path pattern `*` matches within one level, `**` any number of levels, `run/**` the whole run.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ Predicate = Callable[[Event], bool]
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """The events to pass.
 
-    `kinds`: their types, empty for all; `exclude`: types to leave out. `path`: a path pattern.
-    `internal`: internal events too. `deltas`: deltas too. `custom`: an additional predicate.
+    kinds: their types, empty for all. exclude: types to leave out. path: a path pattern.
+    internal, deltas: these events, too. custom: an additional predicate.
     """
 
     kinds: frozenset[str] = frozenset()

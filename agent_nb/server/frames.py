@@ -2,14 +2,10 @@
 
 Rules
 - The last SSE frame of an entry has the entry's id. Each frame before it has that id and the number
-  of frames that follow (see `events.position`), so a client that is cut off in between resumes
-  there. Frames are counted from the end, because the same block has more frames at its beginning
-  when it is read again than when it was streamed live.
-- Canonical events are encoded once for all subscribers. A stateful format is encoded for each; on
-  resume its state is rebuilt from the entries that the client already has.
+  of frames that follow, so a client that is cut off in between resumes there.
+- Frames are counted from the end: a block that is read again may have more frames at its beginning.
+- A stateful format is encoded for each client; on resume its state is rebuilt.
 - Items that a format calls internal (`internal:*`) are left out by default.
-- A gap is sent as `event: gap` over SSE, or as a line with an object of type `gap` (in canonical an
-  extension of namespace `hub`).
 - Over SSE, a comment at the end of the stream names what the format could not carry.
 """
 

@@ -28,10 +28,10 @@ RUNS = 200  # ended runs that stay published
 class Hub:
     """The published runs and their subscriptions.
 
-    `keep`: entries in each run's buffer. `runs`: ended runs that stay published; the oldest are
-    dropped first, but never one that is being read. `epoch`: distinguishes the deltas of this hub
-    from those of an earlier hub that published the same run (default: the time in milliseconds).
-    `where`: the store through which other processes share its runs (`redis.hub`), "" for none.
+    keep: entries in each run's buffer.
+    runs: ended runs that stay published; the oldest is dropped first, unless it is being read.
+    epoch: tells this hub's deltas from those of an earlier hub (default: the time in milliseconds).
+    where: the store through which other processes share its runs (`redis.hub`), "" for none.
     """
 
     where = ""
@@ -133,10 +133,10 @@ class Hub:
     ) -> Subscription:
         """Subscribe to a run from its start, or after the id `after`; a closed hub ends it at once.
 
-        `wanted`: the filter (default: all but internal events). `lag`: how many entries the reader
-        may be behind (0: up to the buffer's size). `overflow`: a reader that falls further behind,
-        or needs evicted entries, receives a Gap (`gap`) or is disconnected (`disconnect`). Raises
-        UsageError if the run is unknown.
+        wanted: the filter (default: all but internal events).
+        lag: how many entries the reader may be behind (0: up to the buffer's size).
+        overflow: a reader further behind receives a Gap (`gap`) or is disconnected (`disconnect`).
+        Raises UsageError if the run is unknown.
         """
         with self.shared.lock:
             channel = self.channel(run)

@@ -6,10 +6,8 @@
 Rules
 - Every announced run is published: `%%agent` cells and `await agent(…)`, also ended runs whose logs
   are still in memory.
-- Runs are not affected: publishing only appends to a buffer, and a fault of the server reaches no
-  run.
-- No output contains the token, not even that of the handle. A file that only the user can read
-  holds it, for `attach` to find.
+- A fault of the server reaches no run.
+- No output contains the token, not even that of the handle. `attach` finds it in a private file.
 - A process has one server: `serve` with the same arguments returns it, other arguments replace it.
 """
 

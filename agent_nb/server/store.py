@@ -1,11 +1,8 @@
 """Keep the runs of a server on disk: written as they happen, available again after a restart.
 
-Why: a client that follows a run should get the rest of it even if the server restarts.
+Why: a client that follows a run should get the remaining events even if the server restarts.
 
-Rules
-- One journal file per run (`record.journal`): no logged event is lost if the process is killed.
-- A run that was active when the process ended is read as interrupted. A client that reconnects
-  receives the events that it missed, and an end.
+Rule: a run that was active when the process ended is read as interrupted, with an end.
 """
 
 from __future__ import annotations

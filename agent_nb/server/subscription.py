@@ -4,10 +4,9 @@ Why pull, not push: a slow or dead reader costs only its position and cannot del
 the run.
 
 Rules
-- The filter applies to replayed and live events alike. If a filter or waker raises, only its own
-  subscription closes, with `fault` set.
-- The waker is called from the publishing thread, once, when an entry arrives after the reader has
-  taken all others.
+- The filter applies to replayed and live events alike.
+- If a filter or waker raises, only its own subscription closes, with `fault` set.
+- The publishing thread calls the waker once, when the reader has taken everything before.
 """
 
 from __future__ import annotations

@@ -13,10 +13,8 @@ Why a separate package: only this package imports Starlette, sse-starlette and u
 `serve`); the logic that needs no HTTP is in `hub`, `frames` and `access`.
 
 Rules
-- The app knows no agents: the function `start`, which is passed in, starts a run. The hub's events
-  are already redacted; no answer and no log contains the token.
-- A stream is read at the client's speed. It ends with the run, with the server, or when the client
-  disconnects. Keep-alive comments are sent after `keepalive` seconds of silence (0: never).
+- The app knows no agents: the function `start`, which is passed in, starts a run.
+- The hub's events are already redacted; no answer and no log contains the token.
 - An EventSource that reconnects after the end receives 204, so that it stops.
 """
 

@@ -4,9 +4,7 @@ Why: uvicorn waits without limit for the end of a request head. A client that op
 sends nothing, or a byte a minute, would occupy them all.
 
 Rules
-- A head must be complete `Settings.head` seconds after the connection opens or, for later requests,
-  after its first byte.
-- A connection beyond `Settings.connections` is answered with 503 and closed.
+- The time of a head counts from the opening, for later requests from its first byte.
 - A request that is being answered is never cut off: a stream may last for days.
 """
 

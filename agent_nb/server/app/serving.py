@@ -1,9 +1,8 @@
 """Serve the app with uvicorn: in the foreground for a command, in a thread for a notebook.
 
 Rules
-- On shutdown `closing` first ends the server's runs, within `Settings.grace` seconds. Then the hub
-  ends the streams, so that every client sees a proper end, and uvicorn waits for the rest. A signal
-  causes a clean shutdown, without a traceback.
+- On shutdown the server's runs end first, then the streams, so that every client sees a proper end.
+- A signal causes a clean shutdown, without a traceback.
 - The process's logging is not changed, and no request is logged.
 """
 

@@ -2,11 +2,11 @@
 which only its kernel reads.
 
 Rules
-- A message can do no more than a local call: it calls the channel's own `cancel` or `approve`,
-  whose policy checks edited arguments again. An answer must be to the question that is open.
+- A message can do no more than a local call: the channel's own `cancel` or `approve`, whose policy
+  checks edited arguments again.
+- An answer must be to the question that is open.
 - A message that `messages` rejects changes nothing. Up to `SAID` rejections of a run are logged.
-- Servers with readers of a run send `listening` to its kernel, so that the run waits for answers
-  only while a reader can give one.
+- A run waits for answers only while a server with readers sends `listening` to its kernel.
 """
 
 from __future__ import annotations

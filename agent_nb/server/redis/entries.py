@@ -1,11 +1,9 @@
 """Convert the entries of a run to entries of a Redis stream, and back.
 
 Rules
-- The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it. The epoch of a
-  delta is a field, so that every server gives readers the same ids.
-- An event has at most `LARGEST` bytes: a larger one loses its pictures and displays; if that is not
-  enough, its text is clipped; at last an error event replaces it. The result depends on the event
-  alone, so publishing it again writes the same bytes.
+- The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it.
+- The epoch of a delta is a field, so that every server gives readers the same ids.
+- An event is shortened to `LARGEST` bytes by its content alone: written again, it is the same.
 - Redis may hold anything: an entry that cannot be read is None, and `mirror` reports the hole.
 """
 

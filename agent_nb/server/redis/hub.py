@@ -3,9 +3,8 @@
     serve(store="redis://127.0.0.1:6379/0")           # in a kernel: its runs go to Redis too
     jupyter agent-nb serve --store redis://…          # elsewhere: serves the runs of all kernels
 
-Runs of this process are published as in `Hub`, and to Redis. A run of another process is read from
-Redis once a client requests it (`find`), serves all local subscriptions, and is dropped when it has
-no more readers.
+A run of another process is read from Redis once a client requests it (`find`), serves all local
+subscriptions, and is dropped when it has no more readers.
 
 Rules
 - A run never waits for Redis, and goes on without it; subscribers resume when Redis is back.

@@ -3,12 +3,10 @@
 Why: a server can list the runs without reading their streams.
 
 Rules
-- A sorted set holds the ids, ordered by a counter in Redis, because the clocks of machines differ.
-  Beyond its limit the oldest ended runs are removed, never a running one.
-- A running run whose publisher has been silent for `HEARD` seconds is `away`, and cannot be
-  controlled.
-- Other programs may write to Redis: an info that is garbage, or names another run, hides only that
-  run.
+- A counter in Redis orders the ids, because the clocks of machines differ.
+- Beyond its limit the oldest ended runs are removed, never a running one.
+- A running run whose publisher is silent for `HEARD` seconds is `away`, and cannot be controlled.
+- Other programs may write to Redis: garbage hides only the run that it stands for.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Why signed: otherwise anyone who can write to Redis could approve calls. Redis never holds the key.
 
 Rules
-- The signature is an HMAC-SHA256 of the whole message: run, call id, hash of the question as the
-  sender saw it (call, arguments, preview), answer, expiry and nonce. It is checked before the
-  message is decoded.
+- The signature is an HMAC-SHA256 of the whole message, checked before the message is decoded.
+- An answer names the question as the sender saw it (call, arguments, preview).
 - A message is valid once, for one run, for `LIFE` seconds; clocks may differ by `SKEW` seconds.
 - The key comes from AGENT_NB_HUB_KEY, else from the user's Jupyter secret, which machines do not
   share. Without a key, clients can only follow runs.
@@ -39,11 +38,10 @@ _PURPOSE = b"agent_nb hub control 1\n"
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One message.
 
-    `question`: see `question_hash`. `back`: the inbox in Redis for the reply. `allow`, `args`,
-    `scope`, `reason`: the answer to a question, as in `Decision`.
-
-    `expires`: epoch seconds. A reply (kind `said`) has the nonce of its message, and `failure` if
-    the kernel refused that.
+    question: see `question_hash`. back: the inbox in Redis for the reply.
+    allow, args, scope, reason: the answer to a question, as in `Decision`.
+    expires: epoch seconds.
+    A reply (kind `said`) has the nonce of its message, and `failure` if the kernel refused that.
     """
 
     kind: Literal["cancel", "approve", "listening", "gone", "said"]

@@ -3,12 +3,11 @@
 Why on request: there may be thousands of runs, of which clients read a few.
 
 Rules
-- Simultaneous requests for a run load it once: its whole stream is read, then the process's one
-  `Reader` follows it.
-- A mirror without readers for `IDLE` seconds is dropped. If the kernel of a run is gone, the
-  streams of its readers end as if a server had died: clients reconnect, and later give up.
-- A mirror's `cancel` and `approve` send signed messages, if its publisher offers them and this
-  process has a key.
+- Simultaneous requests for a run load it once.
+- A mirror without readers for `IDLE` seconds is dropped.
+- If the kernel of a run is gone, the streams of its readers end as if a server had died: clients
+  reconnect, and later give up.
+- A mirror has controls only if its publisher offers them and this process has a key.
 """
 
 from __future__ import annotations

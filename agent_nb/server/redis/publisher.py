@@ -1,15 +1,12 @@
 """Publish the runs of this process to Redis: each entry once, in order, while Redis answers.
 
 Rules
-- The channel is the buffer: the memory of waiting entries is bounded, and evicted stored events are
-  read from the log.
-- After an outage each run continues after the newest entry in Redis: entries that Redis lost are
-  published again. Redis may also restart unnoticed between two batches, so each batch checks that
-  the last entry is still there.
-- If Redis refuses the id of an entry, the entry in Redis decides. An equal entry counts as
-  published. A different one belongs to another run with the same id: that is logged, and the run is
-  no longer published. A missing one was trimmed, and readers get a Gap, unless the stream is ahead
-  of the run: then another program wrote to it, and the run is no longer published.
+- The channel is the buffer: the memory of waiting entries is bounded.
+- After an outage each run continues after the newest entry in Redis. Redis may also restart
+  unnoticed, so each batch checks that the last entry is still there.
+- If Redis refuses the id of an entry, the entry in Redis decides: an equal one counts as published.
+- A run is no longer published if Redis has a different entry, or is ahead of the run: then another
+  run or program wrote to the stream.
 - Of a run's deltas only the newest `keep` stay, and none for long after its end; its keys expire.
 """
 
@@ -39,9 +36,9 @@ BYTES = 4 << 20  # bytes of a batch, about
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a run Redis keeps, and for how long.
 
-    `entries`: entries of a stream, about. `lifetime`: seconds after the last change. `deltas`:
-    seconds that deltas stay after the run's end. `runs`: ended runs in the index. `largest`: bytes
-    of an entry.
+    entries: entries of a stream, about. lifetime: seconds after the last change.
+    deltas: seconds that deltas stay after the run's end. runs: ended runs in the index.
+    largest: bytes of an entry.
     """
 
     entries: int = 100_000
@@ -54,9 +51,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Outgoing:
     """The state of publishing one run.
 
-    `position`: the newest entry that Redis has. `listed`: the index has the run. `fault`: why the
-    run is no longer published. `deltas`: stream ids of the deltas in Redis, the oldest first.
-    `ended`: when its end was published (monotonic s; 0: not yet).
+    position: the newest entry that Redis has. listed: the index has the run.
+    fault: why the run is no longer published.
+    deltas: stream ids of the deltas in Redis, the oldest first.
+    ended: when its end was published (monotonic s; 0: not yet).
     """
 
     def __init__(self, channel: Channel) -> None:

@@ -3,10 +3,8 @@
 Why one: each blocking read occupies a connection.
 
 Rules
-- Each stream has a cursor and a function that takes its entries; after an outage, reading continues
-  at the cursors.
-- The hub's own inbox is always read. `follow` adds an entry there, which ends the current wait, so
-  that the new stream is read at once.
+- After an outage, reading continues at each stream's cursor.
+- The hub's own inbox is always read: `follow` adds an entry there, which ends the current wait.
 """
 
 from __future__ import annotations
