@@ -4,11 +4,10 @@ Why apart from `configuration` and `loop`: an agent may be called many times; ea
 one run from the agent's values, and the loop carries it out.
 
 Rules
-- No concrete model, dialect, tool or codec is imported. The notebook passes in its host, its folder
-  and where approvals are asked for.
+- No concrete model, dialect, tool or codec is imported.
 - An agent holds no run state: runs of one agent may interleave.
-- `rows.agent.Agent` adds maps and evaluations in a subclass. So nothing here calls the class of an
-  agent: agents are copied, and a copy keeps its class.
+- Nothing here calls the class of an agent: agents are copied, and a copy keeps its class
+  (`rows.agent.Agent`).
 """
 
 from __future__ import annotations
@@ -61,11 +60,10 @@ class PromptAgent(Configuration):
 
         `history`: events of earlier runs of the conversation, oldest first. They are trusted: check
         foreign records first. `notes`: remarks on the conversation for the log. `resume`: where a
-        replay drifted; the run continues from there. `context`: what to tell the model about the
-        notebook of the running cell (`auto`, `vars`, `cells`, `none`; None: its default); outside a
-        notebook it has no effect. `view`: how a notebook cell that awaits the run shows it (`auto`,
-        `widgets`, `html`, `text`; None: not at all). `record`: let a notebook record the run, and
-        replay it where nothing runs live (`offline`).
+        replay drifted; the run continues from there. `context`: what to show the model of the
+        notebook (`auto`, `vars`, `cells`, `none`; None: its default). `view`: how a notebook cell
+        that awaits the run shows it (`auto`, `widgets`, `html`, `text`; None: not at all).
+        `record`: let a notebook record the run, and replay it where nothing runs live (`offline`).
 
         Awaiting the stream returns the run. It raises RunFailed for a run that ended in an error,
         unless `check` is False. Raises UsageError on an empty prompt.

@@ -2,9 +2,7 @@
 
 Why separate from `agent`: an agent is what the user configured; this builds the parts of one run.
 
-Rules
-- No state: each call builds new parts, so that runs of one agent may interleave.
-- Dialects are found by name; nothing here imports a concrete one.
+Rule: no state; each call builds new parts, so that runs of one agent may interleave.
 """
 
 from __future__ import annotations

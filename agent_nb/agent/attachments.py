@@ -3,7 +3,7 @@
 Why one file: prompts and results share the checks and the redaction of pictures.
 
 Rules
-- The data behind a figure (`record.figure_data`) contains text. So it is kept only if the caller
+- The data behind a figure (`record.figure_data`) contains text: it is kept only if the caller
   passes a function that removes secrets.
 - The text chunks of a picture are neither recorded nor sent (`without_text`).
 """

@@ -6,13 +6,11 @@ of text, and no secrets.
 Rules
 - Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
   (`of="result"`), and its result waits.
-- Progress text is joined, never lost, and logged at most `RATE` times a second per call. Only the
-  newest fraction is logged. A line that is redrawn with carriage returns is logged in its newest
-  state only (`wire.console`); a tqdm bar becomes a fraction.
-- The result keeps printed output too, up to a limit, as `printed` in `extra`: the model reads it,
-  but a replay compares only the content.
-- A tool's output is logged before its result. Text, data and results pass the secret filter;
-  pictures lose the text in them.
+- Progress text is joined, never lost, and logged at most `RATE` times a second per call, before the
+  result; of fractions and redrawn lines (`wire.console`) only the newest is logged.
+- `extra` of a result has the printed output, up to a limit: the model reads it, a replay does not
+  compare it.
+- Text, data and results pass the secret filter; pictures lose the text in them.
 """
 
 from __future__ import annotations
@@ -209,7 +207,7 @@ class Batch:
             self._spent(event.step)
 
     def flush(self) -> None:
-        """Log pending output; called RATE times a second while the batch runs."""
+        """Log pending output; called `RATE` times a second while the batch runs."""
         for call_id, output in self._outputs.items():
             if call_id not in self.ended and self._clock() - output.logged_at >= 1 / RATE:
                 self._log_output(call_id, output)

@@ -2,8 +2,9 @@
 
 Why: a budget must stop a run before the provider reports what the answer cost.
 
-Rules: the cost that the provider reports counts; without one, the model's tariff does. While an
-answer streams, the tariff is used only if the run has a budget.
+Rules
+- The cost that the provider reports counts; without one, the model's tariff does.
+- While an answer streams, the tariff is used only if the run has a budget.
 """
 
 from __future__ import annotations

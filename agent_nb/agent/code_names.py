@@ -4,12 +4,12 @@ Why: a replay is right as long as the variables that the recorded code read look
 that this code assigned itself do not count: on a second Run All they exist already.
 
 Rules
-- Names are visited in the order in which Python evaluates them. The code of several calls counts as
-  one text: a name that an earlier call assigned is not "read" by a later one.
+- Names are visited in the order in which Python evaluates them; the code of several calls counts as
+  one text.
 - An assignment below `if`, `for` or `try` counts as executed. The body of a function is visited at
   the end of its code, as it may use names assigned below it. Annotations do not count.
-- In lines of IPython (`%`, `!`, `?`), and in code that cannot be parsed or is longer than
-  `LONGEST`, every name counts as read.
+- In lines of IPython (`%`, `!`, `?`), and in code that is too long or cannot be parsed, every name
+  counts as read.
 - No code is run. Names made at run time (`eval`, `globals()`) are not found.
 """
 
@@ -61,8 +61,9 @@ class CodeNames:
 
     @contextmanager
     def scope(self, scope: _Scope, around: tuple[_Scope, ...] | None = None) -> Iterator[None]:
-        """Within this context, names are those of `scope`, and of the scopes `around` it (None:
-        those of the code that is visited now).
+        """Within this context, names are those of `scope` and the scopes `around` it.
+
+        None stands for the scopes of the code that is visited now.
         """
         outer = self._scopes
         self._scopes = (*(outer if around is None else around), scope)
@@ -204,11 +205,11 @@ class _NameVisitor(ast.NodeVisitor):
         first, *_ = node.generators
         self.visit(first.iter)  # evaluated outside the comprehension
         local = set(_find_assigned([g.target for g in node.generators]))
-        rest = [g.iter for g in node.generators[1:]]
+        later_iterables = [g.iter for g in node.generators[1:]]
         tests = [test for g in node.generators for test in g.ifs]
         results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         with self._names.scope(_Scope(local)):
-            self._visit_all(*rest, *tests, *results)
+            self._visit_all(*later_iterables, *tests, *results)
         # := in a comprehension assigns outside it
         self._names.assigns(*(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)))
 
@@ -232,9 +233,10 @@ def _defaults(arguments: ast.arguments) -> list[ast.expr]:
 
 
 def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield nodes and those inside them, without the scopes of functions, classes and
-    comprehensions. What is evaluated outside such a scope belongs to it: defaults, decorators and
-    bases, and the targets of `:=` in a comprehension.
+    """Yield nodes and those inside them, without the scopes of functions, classes, comprehensions.
+
+    What is evaluated outside such a scope belongs to it: defaults, decorators and bases, and the
+    targets of `:=` in a comprehension.
     """
     left = deque(nodes)
     while left:

@@ -3,9 +3,7 @@
 Two strategies: `window` leaves out the oldest runs and says so; `summary` first has the model
 summarise them for the system message. Within one run, the oldest tool results are cut first.
 
-Rules
-- Pure functions, except `summary`, which asks the model once and raises its ModelError.
-- A mark shows the model where something was left out or cut; the log keeps everything.
+Rule: a mark shows the model where something was left out or cut; the log keeps everything.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 ASSISTANT = "Assistant: "
 SHORTENED = 400  # characters left of a shortened result
-# characters of a transcript, and the most that is read of a summary
-LONGEST = 24_000
+LONGEST = 24_000  # characters of a transcript, and of a summary that is read
 
 
 def transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> str:

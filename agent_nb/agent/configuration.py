@@ -5,7 +5,7 @@ another machine are all assembled from these values.
 
 Rules
 - No run state, so that runs of one agent may interleave. `within` and `equipped` return copies.
-- No concrete model, dialect or tool is imported: `plugins` and `models.choose` resolve names.
+- No concrete model, dialect or tool is imported.
 """
 
 from __future__ import annotations
@@ -232,8 +232,9 @@ class Configuration(Unpicklable):
         await self.choice.aclose()
 
     def require_no_keys(self, model: str, redaction: Redaction) -> None:
-        """Raise UsageError if a text that is sent unchanged holds a key: the name `model`, the
-        names of tools, `extra_body`.
+        """Raise UsageError if a text that is sent unchanged holds a key.
+
+        Such texts are the name `model`, the names of tools, and `extra_body`.
         """
         outgoing.require_no_keys(model, self.tools.specs, self.settings, redaction)
 

@@ -1,17 +1,15 @@
 """The context of a prompt: what the model learns about the notebook's variables and cells.
 
 Why: users ask about *this* frame. Without its columns the model must run code to see them, and
-running code needs an approval. The notebook gathers the text (`notebook.cell.context`); this file
-fits it to the model, puts it before the prompt and logs it.
+running code needs an approval. The notebook gathers the text (`notebook.cell.context`).
 
 Rules
 - The text precedes the newest prompt only: it is not in the cached prefix, nor in later history.
-- A record names what each `@name` of the prompt meant (`Mention`). Without such an entry, an
-  `@alice` in a prompt is plain text.
+- An `@name` of a recorded prompt means what its `Mention` says; without one it is plain text.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
 - A variable is recorded as its `Look`: type, shape and dtypes, never values. Looks are not inputs
-  of a run, by which its record is found; `context_check` compares those of the variables that the
-  run used. The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
+  of a run; `context_check` compares those of the variables that the run used.
+- The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
 """
 
 from __future__ import annotations
@@ -37,8 +35,8 @@ _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
 class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a record keeps of a variable, for comparison. The field names are those of the record.
 
-    `kind`: its type. `dtypes`: (column, dtype) pairs; an array has one, with the column "". `more`:
-    how many columns are not listed. `items`: length and item types of a container.
+    `dtypes`: (column, dtype) pairs; an array has one, with the column "". `more`: how many columns
+    are not listed. `items`: length and item types of a container.
     """
 
     kind: str
@@ -89,8 +87,8 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the user pointed a run at: an `@name` of the prompt, or a file of `--attach`.
 
     `text`: the `@name` as written, "" for an attached file. `name`: the variable's name, the file's
-    path or the cell's id ("": it has none). `digest`: of the file, or of the cell's source.
-    The field names are those of the record.
+    path or the cell's id ("": it has none). `digest`: of the file, or of the cell's source. The
+    field names are those of the record.
     """
 
     text: str
@@ -116,10 +114,9 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What one run sends beside its prompt.
 
-    `text`: precedes the prompt. `system`: a line for the system message; `about_tools`: a line
-    that is sent only with tools. `described`: the variables that the text may name. `cells`: how
-    many cells it shows. `mentions`: what the user pointed the run at. `changed`: why a record was
-    not played, in words.
+    `text`: precedes the prompt. `system`: a line for the system message; `about_tools`: a line that
+    is sent only with tools. `described`: the variables that the text may name. `cells`: how many
+    cells it shows. `changed`: why a record was not played, in words.
     """
 
     MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)

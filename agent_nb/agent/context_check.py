@@ -5,14 +5,10 @@ Why: a frame of another shape makes a recorded answer wrong without changing a w
 Rules
 - A run used the variables that its prompt names, that its code read before assigning them
   (`code_names`), that functions of the notebook read for it, and that its tool `variables` showed.
-- A plain word of the prompt, such as `text`, may or may not mean the variable: it counts if a tool
-  of the run shares the variables, and never for a variable that is gone. In backticks it counts.
-- Variables that the run assigned before it read them do not count, nor do those that did not exist
-  at the time. So a second Run All finds no change.
-- An `@name` of the prompt counts as the variable that it meant when the run began (`Mention`), not
-  as what it would mean now. The caller compares files and cells.
-- Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
-  an unused one that is gone is not, since its cell may come later in the notebook.
+- A plain word of the prompt, such as `text`, counts only if a tool of the run shares the variables,
+  and never for a variable that is gone. In backticks it counts.
+- An `@name` of the prompt counts as the variable that it meant when the run began (`Mention`).
+- A used variable that is gone is a change; an unused one is not, since its cell may come later.
 - A record may contain anything: an entry that does not have the form of a look is skipped.
 """
 
@@ -117,9 +113,7 @@ def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
 
 
 def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """Return the names of the variables that a recorded run used before it assigned them, and the
-    plain words of its prompt that may name others.
-    """
+    """Return the variables that a recorded run used, and the plain words that may name others."""
     code = _read_calls(tape, toolset, namespace)
     assigned = code.assigned - code.read.keys()
     prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")

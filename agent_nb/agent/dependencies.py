@@ -1,5 +1,4 @@
-"""What a run depends on besides its inputs: code and schema of its tools and sub-agents (as
-digests), and its place: time zone and folders.
+"""What a run depends on besides its inputs: tools and sub-agents (as digests), and its place.
 
 Why not among the inputs: a record is found by its inputs. When a tool has changed, its record must
 still be found, and the change reported.
@@ -10,8 +9,8 @@ Rules
 - The schema of a function with readable code counts without defaults, which may depend on the
   machine.
 - Built-in tools do not count: they change with releases.
-- `masks` needs the place to recognise times and paths in results. A folder is recorded as length
-  and digest of its path: enough to find it in a text, but the record does not show it.
+- The place is time zone and folders, by which `masks` recognises times and paths. A folder is
+  recorded as length and digest of its path.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ implements `Presenter`.
 Rules
 - Nothing of a notebook is imported unless IPython is loaded; a script has none.
 - A run inside another run has no screen: it appears in the cards of the outer run.
-- The tools of a run that a cell begins work in its kernel, as those of `%%agent` do. Runs that
-  begin elsewhere (a script, another thread, a row of a map) have a namespace of their own.
+- The tools of a run that a cell begins work in its kernel. Runs that begin elsewhere (a script,
+  another thread, a row of a map) have a namespace of their own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The outcome of a replay: its log, the first difference, and how to continue live from there.
 
 Why apart from `replay`: the loop continues from these values without importing the player.
-
-Rules: frozen values; `replay` makes them, the loop and the notebook read them.
 """
 
 from __future__ import annotations

@@ -4,15 +4,12 @@ Why: stored events have no markers, roles or batches. These are added here, in c
 for every dialect and provider, so that a conversation can continue with another model or dialect.
 
 Rules
-- Pure functions: events in, messages out.
-- The steps of the assistant keep their order. Calls of a batch form one batch; results follow in
-  call order.
+- Calls of a batch form one batch; results follow in call order.
 - Blocks of one text are joined (`events.text`); in a text dialect, thoughts inside it come first.
 - An error that was fed back (malformed batch, forged results, invalid answer) becomes the
   assistant's raw text and an error result.
-- Printed output of a tool is part of its result.
-- Opaque blocks go back only to their provider. Runs that do not fit are left out and counted
-  (`Window`).
+- Opaque blocks go back only to their provider.
+- Runs that do not fit are left out and counted (`Window`).
 """
 
 from __future__ import annotations
@@ -194,8 +191,9 @@ class _Writer:
                 yield from result.pictures
 
     def _add_message(self, message: Message) -> None:
-        """Add a message, merged with its neighbour of the same role: some providers require
-        alternating roles.
+        """Add a message, merged with its neighbour of the same role.
+
+        Some providers require alternating roles.
         """
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == message.role and message.role in ("user", "assistant"):

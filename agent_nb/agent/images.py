@@ -6,7 +6,6 @@ objects that can draw themselves are written as PNG.
 Rules
 - PIL and Matplotlib objects are recognised by their methods; neither package is imported here.
 - The format is read from the bytes, not from a file name.
-- A source that is not an image, cannot be read or is larger than `LARGEST` is a UsageError.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class InProgress(Unpicklable, ABC):
         """Wait until `task` is done.
 
         If the user stops the cell, call `stop` once, with the cause; if a second time, return at
-        once. `ends`: if the waiting code is cancelled, call `stop` too, with "". That
-        cancellation is raised after the task has ended, unless the user stopped the cell.
+        once. `ends`: if the waiting code is cancelled, call `stop` too, with "". That cancellation
+        is raised after the task has ended, unless the user stopped the cell.
         """
         if screen is not None:
             screen.begin()

@@ -1,12 +1,10 @@
-"""`{{ expression }}` in a prompt: replaced by the value of a Python expression in the user's
-namespace.
+r"""Replace `{{ expression }}` in a prompt by the value of a Python expression.
 
 Why: prompts are about values in the kernel. A value is inserted as a short text for the model, so
 that a DataFrame of a million rows costs a few hundred tokens.
 
 Rules
-- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. The
-  expression is parsed as Python, so it may contain braces, strings and comments.
+- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed.
 - Every expression is compiled before one is evaluated, and evaluated before a model is called; the
   first failure is a UsageError that names the expression.
 - Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
@@ -112,26 +110,26 @@ class _Expression(msgspec.Struct, frozen=True):
 
 def _split_literals(text: str) -> Iterator[tuple[bool, str]]:
     """Yield (True, literal text) and (False, expression) in order."""
-    start_of_rest = 0
-    while (start := text.find(_OPEN, start_of_rest)) >= 0:
-        if text.startswith(_LITERAL, start - 1) and start > start_of_rest:
-            yield True, text[start_of_rest : start - 1] + _OPEN
-            start_of_rest = start + len(_OPEN)
+    position = 0
+    while (start := text.find(_OPEN, position)) >= 0:
+        if text.startswith(_LITERAL, start - 1) and start > position:
+            yield True, text[position : start - 1] + _OPEN
+            position = start + len(_OPEN)
             continue
         end = _find_close(text, start + len(_OPEN))
         if end < 0:
             break
-        yield True, text[start_of_rest:start]
+        yield True, text[position:start]
         yield False, text[start + len(_OPEN) : end].strip()
-        start_of_rest = end + len(_CLOSE)
-    yield True, text[start_of_rest:]
+        position = end + len(_CLOSE)
+    yield True, text[position:]
 
 
 def _find_close(text: str, start: int) -> int:
     """Return where the `}}` that closes the expression begins, -1 if there is none.
 
-    This is the first `}}` after a valid expression. Without one it is the first of all, so that the
-    user sees the syntax error.
+    This is the first `}}` after a valid expression, else the first of all: the user sees the syntax
+    error.
     """
     first = end = text.find(_CLOSE, start)
     while end >= 0:
@@ -192,13 +190,13 @@ def _describe_frame(frame: Any) -> str:
     kinds = ", ".join(f"{name} {kind}" for name, kind in list(frame.dtypes.items())[:MOST_COLUMNS])
     more = f", … {columns - MOST_COLUMNS} more" if columns > MOST_COLUMNS else ""
     head = frame.iloc[:MOST_ROWS, :MOST_COLUMNS].to_string()
-    rest = f"\n… {rows - MOST_ROWS} more rows" if rows > MOST_ROWS else ""
-    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}{more}\n{head}{rest}"
+    more_rows = f"\n… {rows - MOST_ROWS} more rows" if rows > MOST_ROWS else ""
+    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}{more}\n{head}{more_rows}"
 
 
 def _describe_series(series: Any) -> str:
-    rest = f"\n… {len(series) - MOST_ROWS} more" if len(series) > MOST_ROWS else ""
-    return f"Series {series.name!r}, {len(series)} × {series.dtype}\n{series.iloc[:MOST_ROWS].to_string()}{rest}"
+    more_rows = f"\n… {len(series) - MOST_ROWS} more" if len(series) > MOST_ROWS else ""
+    return f"Series {series.name!r}, {len(series)} × {series.dtype}\n{series.iloc[:MOST_ROWS].to_string()}{more_rows}"
 
 
 def _describe_array(array: Any) -> str:

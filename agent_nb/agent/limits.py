@@ -2,8 +2,9 @@
 
 Why apart from the loop: bills, sub-agents and resumed runs count with the same meter.
 
-Rules: 0, None and infinity mean unlimited. The meter only counts; the loop decides what a hit limit
-means.
+Rules
+- 0, None and infinity mean unlimited.
+- The meter only counts; the loop decides what a hit limit means.
 """
 
 from __future__ import annotations
@@ -64,10 +65,7 @@ def _limit(value: Any) -> Any:
 
 
 def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
-    """Return the names of the limits that the user chose.
-
-    Of a `Limits` these are the ones that differ from the default.
-    """
+    """Return the names of the limits that the user chose; of a `Limits`, those that differ."""
     if not isinstance(values, Limits):
         return frozenset(values or ())
     default = msgspec.structs.asdict(Limits())

@@ -8,8 +8,7 @@ Rules
 - In a text dialect, reading stops once a batch is complete. Native responses are read to the end,
   but for at most `TAIL` seconds after their finish reason.
 - A request may be retried before the first part of its answer, never after it.
-- Limits of tokens and turns apply within a turn too: tokens are estimated while text, reasoning and
-  arguments stream in.
+- Limits of tokens and turns apply within a turn too, to estimated tokens.
 - Whatever happens, open blocks are closed, every call gets one result, and exactly one `end` is the
   last event.
 """

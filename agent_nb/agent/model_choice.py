@@ -3,10 +3,9 @@
 Why on first use: a replay needs neither the model nor a key.
 
 Rules
-- `a,b` names several: a run begins with the first; the next takes over if one is unreachable or
-  overloaded.
+- `a,b` names several: the next takes over if one is unreachable or overloaded.
 - A name may also refer to a model object in the namespace.
-- An unknown name raises UsageError. Its message is redacted, since the name may be a misplaced key.
+- The message about an unknown name is redacted: the name may be a misplaced key.
 """
 
 from __future__ import annotations
@@ -77,10 +76,7 @@ class ModelChoice:
 
     @property
     def takes_tools(self) -> bool:
-        """Whether the model is offered tools that the user did not choose.
-
-        Raises UsageError if its name is unknown.
-        """
+        """Whether the model is offered tools that the user did not choose. Raises UsageError."""
         return bool(getattr(self.model, "takes_tools", self.model.dialect == "native"))
 
     def portable(self) -> str:
@@ -140,7 +136,7 @@ def _split_choice(model: Model | str | Sequence[Model | str] | None) -> tuple[Mo
     if isinstance(model, str):
         return tuple(name.strip() for name in model.split(",") if name.strip())
     if isinstance(model, Sequence):
-        return tuple(name_or_model for inner in model for name_or_model in _split_choice(inner))
+        return tuple(name_or_model for each in model for name_or_model in _split_choice(each))
     return () if model is None else (model,)
 
 

@@ -4,12 +4,11 @@ Why one place, this late: the log is filtered as it is written, but a request al
 from elsewhere: instructions, docstrings and defaults of tools, stop texts, older records.
 
 Rules
-- Every text of a request passes the secret filter (`Redaction`). Signatures and encrypted values
-  of the provider stay unchanged; of images only text chunks in a PNG are removed.
+- Signatures and encrypted values of the provider stay unchanged; every other text is filtered.
 - In a tool's schema, values (default, constant, example, pattern) with a key are left out: a model
   would repeat the marker.
-- `extra_body` and the names of the model and of tools must be sent exactly, so they cannot be
-  filtered: a key in them is a UsageError that names the place, before anything is sent.
+- `extra_body` and the names of the model and of tools must be sent exactly: a key in them is a
+  UsageError that names the place, before anything is sent.
 """
 
 from __future__ import annotations
@@ -92,32 +91,34 @@ def redact_schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
 def _redact_schema(schema: Any, value: Callable[[Any], Any]) -> Any:
     """Return a schema with keys redacted in its texts; `value` returns a JSON value redacted."""
     if isinstance(schema, list):
-        return [_redact_schema(inner, value) for inner in schema]
+        return [_redact_schema(each, value) for each in schema]
     if not isinstance(schema, Mapping):
         return value(schema)
     members: dict[str, Any] = {}
-    for name, part in schema.items():
-        if name in _MAP_KEYWORDS and isinstance(part, Mapping):
+    for name, member in schema.items():
+        if name in _MAP_KEYWORDS and isinstance(member, Mapping):
             members[name] = {
-                value(key): _redact_schema(inner, value) for key, inner in part.items()
+                value(key): _redact_schema(each, value) for key, each in member.items()
             }
         # a value with a secret is left out: redacted it would be another constraint
-        elif name in _LIST_KEYWORDS and isinstance(part, list):
-            members[name] = [item for item in part if value(item) == item]
+        elif name in _LIST_KEYWORDS and isinstance(member, list):
+            members[name] = [item for item in member if value(item) == item]
         elif name not in _VALUE_KEYWORDS:
-            members[name] = _redact_schema(part, value)
-        elif value(part) == part:
-            members[name] = part
+            members[name] = _redact_schema(member, value)
+        elif value(member) == member:
+            members[name] = member
     # an empty `enum` would allow no value
-    return {name: part for name, part in members.items() if part or name not in _LIST_KEYWORDS}
+    return {
+        name: member for name, member in members.items() if member or name not in _LIST_KEYWORDS
+    }
 
 
 def require_no_keys(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction
 ) -> None:
     """Raise UsageError if a text that must be sent unchanged holds a key."""
-    for source, part in _sent_unchanged(model, tools, settings):
-        if redaction.value(part) != part:
+    for source, value in _sent_unchanged(model, tools, settings):
+        if redaction.value(value) != value:
             raise UsageError(
                 f"There is a key in {source}, which would be sent as it is. Take it out; keys belong into `%agent key`."
             )
@@ -131,14 +132,14 @@ def _sent_unchanged(
     yield from _walk_texts("extra_body", settings.get("extra_body"))
 
 
-def _walk_texts(path: str, part: Any) -> Iterator[tuple[str, Any]]:
+def _walk_texts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield (path, text) for each scalar and member name; a name has the path of its object."""
-    if isinstance(part, Mapping):
-        for name, inner in part.items():
+    if isinstance(value, Mapping):
+        for name, member in value.items():
             yield path, name
-            yield from _walk_texts(f"{path}.{name}", inner)
-    elif isinstance(part, list | tuple):
-        for number, inner in enumerate(part):
-            yield from _walk_texts(f"{path}[{number}]", inner)
+            yield from _walk_texts(f"{path}.{name}", member)
+    elif isinstance(value, list | tuple):
+        for number, member in enumerate(value):
+            yield from _walk_texts(f"{path}[{number}]", member)
     else:
-        yield path, part
+        yield path, value

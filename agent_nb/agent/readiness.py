@@ -1,10 +1,10 @@
-"""Wait for what a run needs before the model answers: the model's name from its server, loaded
-weights, a free slot at its endpoint, and the MCP servers of the tools.
+"""Wait for what a run needs before the model answers.
+
+That is the model's name from its server, loaded weights, a free slot at its endpoint, and the MCP
+servers of the tools.
 
 Why optional attributes: only some models have the method `named` or the property `loading`, which
 are not part of the protocol `Model`.
-
-Rules: a run that needs none of these does not wait.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ async def request_slot(model: Model, log: EventLog) -> AsyncGenerator[None, None
 def log_loading(model: Model, log: EventLog) -> Iterator[None]:
     """Log the progress of a model that loads its weights first.
 
-    Such a model has `loading`. Its `now`, and the values that its `subscribe` reports from any
-    thread, have a `state` (`loading`, `ready`, …) and a `fraction` (0 to 1).
+    Such a model has `loading`, with `now` and `subscribe`. Its values have a `state` (`loading`,
+    `ready`, …) and a `fraction` (0 to 1), and come from any thread.
     """
     loading = getattr(model, "loading", None)
     if loading is None or loading.now.state == "ready":

@@ -5,8 +5,9 @@ finds the earlier runs.
 
 Rules
 - The registry holds logs and announced runs weakly: it keeps no finished run alive.
-- The first announcement of a log counts. A cell announces before its stream, because it knows
-  better how to stop the run. Runs of sub-agents are not announced.
+- The first announcement of a log counts: a cell announces before its stream, because it knows
+  better how to stop the run.
+- Runs of sub-agents are not announced.
 - A follower that raises is dropped; the run is not affected.
 """
 

@@ -5,9 +5,8 @@ testable without a key or a network.
 
 Rules
 - A replay yields the recorded events with their ids and times; the record itself is not changed.
-- Model turns and results come from the tape. Calls that touch the kernel (`Tape.reruns`) run again,
-  one after another, so that later cells find their variables. Their fresh results are compared
-  with the recorded ones (`record.normalize`) and, like their fresh progress, not logged.
+- Calls that touch the kernel (`Tape.reruns`) run again, one after another, so that later cells find
+  their variables. Their fresh results are compared with the recorded ones, and not logged.
 - A question about such a call is shown as a live delta; the log keeps the recorded decision.
 - The first difference is the drift. A replay reports it at its end or, with `Tape.live`, stops
   there and offers what the loop needs to continue (`Resume`).

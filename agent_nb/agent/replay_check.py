@@ -3,14 +3,12 @@
 Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
 
 Rules
-- `masks`, `result_pictures` and `record.displays` compare the results of calls that run again, as
-  strictly as tool and cell demand (`Compare`). A record that does not name its place (time zone and
-  folders) is compared as in any replay (`normalize`).
+- Results of calls that run again are compared as strictly as tool and cell demand (`Compare`). A
+  record without its place (time zone and folders) is compared as in any replay (`normalize`).
 - A duration may differ where the code of the call measures time (`clock_reads`), and in lines that
   libraries print; with `exact` it may not.
 - A changed tool is a warning if its result came from the record, since the new result is unknown.
-  All other changes are faults: a changed sub-agent, a changed file that the run read, a call that
-  the policy now denies.
+  All other changes are faults: of a sub-agent, of a file that the run read, of the policy.
 - A missing file is not compared.
 """
 
@@ -164,7 +162,7 @@ class ReplayCheck:
             return same
         verdict = self._compare_results(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
-            code_measures = self._measures(tool, result)
+            code_measures = self._read_measures(tool, result)
             if code_measures != LINES:
                 verdict = self._compare_results(recorded, content, sides, code_measures)
         self._masked += verdict.masked
@@ -177,7 +175,7 @@ class ReplayCheck:
             recorded, content, *sides, rules=self._strictness.rules, measures=measures
         )
 
-    def _measures(self, tool: Tool, result: Result) -> Measures:
+    def _read_measures(self, tool: Tool, result: Result) -> Measures:
         """Return what the code of a call measures."""
         from .masking.clock_reads import read_code_measures, read_function_measures
 
@@ -225,11 +223,11 @@ class ReplayCheck:
             for call in self._tape.finished_calls()
             if call.call_id not in ran
         }
-        parts: dict[tuple[str, str], list[str]] = {}
-        for name, part, agents in find_changed(self._recorded_digests, self._current_digests):
-            if part not in CODE or (agents, name) in played:
-                parts.setdefault((name, agents), []).append(part)
-        for (name, agents), changes in parts.items():
+        changes_of: dict[tuple[str, str], list[str]] = {}
+        for name, change, agents in find_changed(self._recorded_digests, self._current_digests):
+            if change not in CODE or (agents, name) in played:
+                changes_of.setdefault((name, agents), []).append(change)
+        for (name, agents), changes in changes_of.items():
             subject = f"{'' if changes[0] in TOOL_PARTS else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
             changed_parts = " and ".join((TOOL_PARTS | AGENT_PARTS)[part] for part in changes)
             yield Change(

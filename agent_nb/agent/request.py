@@ -4,8 +4,7 @@ Why: the loop need not know about windows, summaries, pictures and types of answ
 
 Rules
 - Every request is built anew; only the dialect and a summary are kept between turns.
-- What the window leaves out is logged before the request that lacks it: the first one, or the one
-  after a refusal as too long.
+- What the window leaves out is logged before the request that lacks it.
 - Every request, one for a summary included, passes `outgoing`. Instructions and grammar are built
   from tools without keys.
 """
@@ -124,7 +123,7 @@ class Prompt:
     def shrink(self, max_tokens: int) -> bool:
         """Reduce the context after a refusal as too long; return whether the next request shrinks.
 
-        `max_tokens`: what the model accepts (0: unknown). Token counts here are estimates: so the
+        `max_tokens`: what the model accepts (0: unknown). Our token counts are estimates, so the
         context shrinks by at least a quarter, or by half if `max_tokens` is unknown.
         """
         before, size = estimate_tokens(self.request(last=False).messages), self._context_size
@@ -136,10 +135,9 @@ class Prompt:
         return False
 
     async def note_left_out(self, bill: Bill) -> list[Event]:
-        """Return events about the earlier runs that do not fit; with memory "summary", summarise
-        them for the next requests.
+        """Return events about the earlier runs that do not fit.
 
-        A summary is a request to the model: `bill` counts what it used.
+        With memory "summary" they are summarised for the next requests: `bill` counts that request.
         """
         window = self._window()
         if not window.left_out:

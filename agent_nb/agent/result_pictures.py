@@ -6,12 +6,10 @@ replay unchanged.
 Rules
 - Results are alike if they have as many pictures in the same order, each pair equal by the rules of
   `record.pictures`.
-- Older versions did not record displayed charts, tables and widgets, nor anything that a function
-  displayed, but left them in the cell below the card. A replay of their records shows them there
-  again, without the pictures that are drawn of charts today, and compares the rest.
-- Versions older still ("before pictures") recorded no attachments: pictures were in the cell below
-  the card, and the text of the result named them as their library does
-  (`<Figure size 700x300 with 1 Axes>`). Such a name equals today's `[figure 1: 700×300 pixels]`.
+- Older versions left displayed charts, tables and widgets in the cell below the card. A replay of
+  their records shows them there again, and compares the others.
+- Versions older still ("before pictures") recorded no attachments: the text of the result named the
+  pictures as their library does (`<Figure size 700x300 with 1 Axes>`). Such a name equals today's.
 """
 
 from __future__ import annotations
@@ -109,8 +107,7 @@ def compare_result_pictures(
     """Return how the pictures of a call that ran again differ from the recorded ones.
 
     `outcome`: with its pictures as they would be recorded. `same_text` compares the texts of
-    figures. Of an older record only the picture of the display is known: it must be among the new
-    ones.
+    figures. Of an older record the picture of the display must be among the new ones.
     """
     fresh = outcome.attachments
     if not is_before_pictures(result, outcome):

@@ -4,18 +4,13 @@ Why separate from the loop: the decision is made here, the request there.
 
 Rules
 - A request is repeated only before the first part of its answer.
-- What a server refuses is replaced at once: tools by a text dialect (they are left out if the user
-  chose none), pictures by words, the schema of the answer by a final tool, a history that is too
-  long by a shorter one.
-- A transient fault is retried after `Plan.retry_delay`. A refusal shared with other requests
-  (`ModelError.shared`) is not counted as an attempt: the endpoint's limiter waits for all of them.
-  A server that fails with the same words again and again is given up (`Failures`).
-- If a model stays unreachable or overloaded and the plan names a fallback model, that model takes
-  over the run. So with a fallback, only a rate limit is waited out: after other faults the first
-  model gets `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds. A wrong key
-  or a wrong request is for the user to correct: no other model takes over.
-- If the user named one model only and a fallback could have continued, the fault says how to name
-  two.
+- What a server refuses is replaced at once: tools by a text dialect, pictures by words, the schema
+  of the answer by a final tool, a history that is too long by a shorter one.
+- A refusal shared with other requests (`ModelError.shared`) is not counted as an attempt.
+- A server that fails with the same words again and again is given up (`Failures`).
+- With a fallback model only a rate limit is waited out: after other faults the first model gets
+  `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds.
+- A wrong key or request is for the user to correct: no other model takes over.
 """
 
 from __future__ import annotations
@@ -55,8 +50,8 @@ def choose_retry(
 ) -> Retry | None:
     """Return how to repeat the failed request number `attempt`, or None to give up.
 
-    Side effects: adds the fault to `failures`, the model's failures so far; changes how `prompt`
-    builds the next request; adds advice to the message of a final fault.
+    Side effects: adds the fault to `failures`, changes how `prompt` builds the next request, adds
+    advice to the message of a final fault.
     """
     if fault.code == "no_tools" and prompt.dialect.native:
         return Retry(0.0, "no_tools", f"{fault} Going on {prompt.send_no_tools()}.", fault.raw)

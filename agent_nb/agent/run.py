@@ -2,8 +2,9 @@
 
 Why one class: live, replayed, loaded and imported runs offer the same properties.
 
-Rules: everything is computed from the log on access; nothing is stored twice. Partial and empty
-logs work.
+Rules
+- Everything is computed from the log on access; nothing is stored twice.
+- Partial and empty logs work.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Run(Unpicklable):
     """One run of an agent: prompt, answer, status, usage and every event.
 
     `cell` and `notebook`: where it was recorded. `seen` returns whether the running cell shows the
-    run already; then the run displays itself as one line. `output`: the type of the answer, if it
-    is known here; a loaded record has none.
+    run already; then the run displays itself as one line. `output`: the type of the answer, if
+    known.
     """
 
     _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."

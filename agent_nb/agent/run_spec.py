@@ -3,7 +3,7 @@
 Why one value: the loop never asks the agent, so a test can run it alone, and other tools or another
 model arrive as a new plan.
 
-Rules: frozen. Only the runner and the redaction have state that changes during the run.
+Rule: only the runner and the redaction have state that changes during the run.
 """
 
 from __future__ import annotations
@@ -25,47 +25,36 @@ from .typed.output_type import OutputType
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of one run.
-
-    `fallback_dialect`: used if the server accepts no tools. `default_tools`: the user chose none of
-    the tools, so such a server gets none. `retry_delay`: returns the seconds to wait after a fault
-    of attempt number n (None: do not retry). `memory`: how a long conversation is shortened,
-    one of `compaction.STRATEGIES`. `start`: the fields of the `run_start` event. `notes`: remarks
-    on the conversation. `warnings`: remarks on the policy. `context`: what is sent beside the
-    prompt. `output`: the type of the answer.
-
-    `add_late_tools`: starts the MCP servers of the tools and returns the plan with their tools
-    (None: there are none); its argument receives texts about the progress.
-
-    `fallback_models`: models that take over if one is unreachable or overloaded, in order, with
-    their dialects. `is_fallback`: whether `model` has taken over. `tariffs`: by name of the model.
-    """
+    """The parts of one run."""
 
     model: Model
     dialect: Dialect
-    fallback_dialect: Dialect
+    fallback_dialect: Dialect  # used if the server accepts no tools
     tools: Sequence[ToolSpec]
-    default_tools: bool = False
+    default_tools: bool = False  # the user chose none of them: such a server gets none
     runner: ToolRunner
     limits: Limits
     redaction: Redaction
+    # the seconds to wait after a fault of attempt number n (None: do not retry)
     retry_delay: Callable[[ModelError, int], float | None]
     system: str = ""
-    memory: str = "window"
+    memory: str = "window"  # one of `compaction.STRATEGIES`
     settings: Mapping[str, Any] = {}
-    start: Mapping[str, Any] = {}
-    notes: Sequence[str | State] = ()
-    warnings: Sequence[str] = ()
-    context: Context = Context()
-    output: OutputType | None = None
+    start: Mapping[str, Any] = {}  # the fields of the `run_start` event
+    notes: Sequence[str | State] = ()  # remarks on the conversation
+    warnings: Sequence[str] = ()  # remarks on the policy
+    context: Context = Context()  # what is sent beside the prompt
+    output: OutputType | None = None  # the type of the answer
+    # starts the MCP servers of the tools, if any; its argument receives texts about the progress
     add_late_tools: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
+    # take over if a model is unreachable or overloaded, in order
     fallback_models: Sequence[tuple[Model, Dialect]] = ()
-    tariffs: Mapping[str, Tariff] = {}
-    is_fallback: bool = False
+    tariffs: Mapping[str, Tariff] = {}  # by name of the model
+    is_fallback: bool = False  # `model` has taken over
 
     def with_next_model(self) -> Plan:
         """Return the plan with the first of the `fallback_models` in place of the model."""
-        (model, dialect), *rest = self.fallback_models
+        (model, dialect), *others = self.fallback_models
         return msgspec.structs.replace(
-            self, model=model, dialect=dialect, fallback_models=tuple(rest), is_fallback=True
+            self, model=model, dialect=dialect, fallback_models=tuple(others), is_fallback=True
         )

@@ -6,11 +6,9 @@ Rules
 - A run executes once, however many readers iterate its stream. A late reader receives the stored
   events first, then the live ones.
 - Read or not, stopped or not, the log of a run ends with `end`.
-- A stream belongs to the event loop that started it (`in_progress`).
 - `cancel` stops the run from its event loop, `stop` from any thread. Neither waits for the end.
-- A notebook cell that awaits a run shows its cards. If the user stops such a cell, or stops the run
-  from elsewhere, the cell ends with AgentStopped. After `stop` and `cancel`, awaiting returns the
-  run.
+- A cell that awaits a run ends with AgentStopped if the user stops the cell, or the run from
+  elsewhere. After `stop` and `cancel`, awaiting returns the run.
 - Awaiting a run that ended in an error raises RunFailed, unless it was made with `check=False`.
 """
 
@@ -107,11 +105,11 @@ class RefusedRun:
 class Stream(InProgress):
     """One run: iterate it for events (deltas included), await it for the `Run`.
 
-    `make_driver` is called when the run starts, with its cancel scope. `questions`: questions that
-    followers of the run may answer (`registry`). `view`: how a cell that awaits it shows it
-    (`display`). `check`: awaiting a failed run raises RunFailed. `request`: what a notebook
-    needs to record the run (None: it does not). `output`: the type of the answer. `is_replay`: the
-    stream plays a recorded run.
+    `make_driver` is called when the run starts, with its cancel scope. `questions`: those that
+    followers of the run may answer (`registry`). `view`: how a cell that awaits it shows it.
+    `check`: awaiting a failed run raises RunFailed. `request`: what a notebook needs to record the
+    run (None: it does not). `output`: the type of the answer. `is_replay`: the stream plays a
+    recorded run.
     """
 
     is_map = False  # one run, not a map

@@ -4,14 +4,12 @@ Why the child's events are relayed: a delegated task must be followed, stopped, 
 recorded like any other. So its whole run is part of the parent's log, as a node below the call.
 
 Rules
-- Every event of the child is relayed as it happens. Its `span` is the call's id (with the child's
-  own span below), and its block and call ids are prefixed by it, so that ids stay unique.
+- The child's `span` is the call's id; its block and call ids are prefixed by it, so that ids stay
+  unique.
 - The child has the parent's `trace_id` and its own limits, bounded by what the parent has left. Its
   usage counts toward the parent's.
 - Questions of the child are asked under the call's id in the parent's log.
 - Cancelling the call cancels the child, which ends properly before the call does.
-- The result is the child's answer, a typed one as JSON. A run that did not end `ok` is a ToolError
-  with the reason.
 """
 
 from __future__ import annotations

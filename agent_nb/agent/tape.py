@@ -3,12 +3,11 @@
 Why separate from `replay`: this file decides which recorded code to trust, that one plays it.
 
 Rules
-- Calls that touch the kernel run again: their tool declares it, or is an undeclared function of the
-  notebook that uses variables of the kernel (`tools.reads`). Calls that were denied, cancelled or
-  timed out never run again.
-- A record that this user neither signed nor trusts is foreign: the code of its tools is the
-  notebook's, but the arguments of its calls are a stranger's. A call runs again only after the user
-  allows exactly these arguments, whatever the tool does, and the run never continues live.
+- Calls that touch the kernel run again: their tool declares it, or is an undeclared function that
+  uses variables of the kernel. Calls that were denied, cancelled or timed out never do.
+- A record that this user neither signed nor trusts is foreign: the arguments of its calls are a
+  stranger's. A call runs again only after the user allows exactly these arguments.
+- A run of a foreign record never continues live.
 - A recorded approval counts only in a trusted record and only for the same arguments. The current
   policy can still deny the call.
 """
@@ -85,9 +84,9 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ) -> Tape:
         """Return the tape of a record.
 
-        The tape is trusted if `key` signed the record or `trust` covers it (True: any record; else
-        those with these hashes). `live` counts only for a trusted tape. `checked`: `Match.find`
-        has verified the hash. Raises UsageError if the record does not match its hash.
+        It is trusted if `key` signed the record or `trust` covers it (True: any record; else those
+        with these hashes). `live` counts only for a trusted tape. `checked`: `Match.find` has
+        verified the hash. Raises UsageError if the record does not match its hash.
         """
         complete = Payloads.attach(record, payloads) if payloads else record
         if not checked and not is_intact(complete):
@@ -150,7 +149,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         `hosted`: the tool `python` works in the user's namespace, not in a separate one.
         """
         if tool.agent is not None:
-            return any(cls.shares_variables(inner, hosted=hosted) for inner in tool.agent.tools)
+            return any(cls.shares_variables(each, hosted=hosted) for each in tool.agent.tools)
         return (
             cls.must_rerun(tool)
             if hosted
@@ -198,7 +197,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
             return []
-        logs = (Tape(events=inner.log) for inner in LogCalls.read_all(self.events))
+        logs = (Tape(events=run.log) for run in LogCalls.read_all(self.events))
         return [call for tape in logs for call in tape.calls_to_rerun(toolset)]
 
     def foreign_calls(self, toolset: Toolset) -> list[Call]:

@@ -2,8 +2,7 @@
 
 Why apart from `turn`: that file decides which block is open, this one what the block contains.
 
-Rules: white space at its start is held back until text follows, so that a block of white space
-alone stays empty.
+Rule: white space at its start is held back until text follows.
 """
 
 from __future__ import annotations

@@ -6,13 +6,11 @@ and what a cut stream leaves are decided once for all providers and dialects.
 Rules
 - A block closes before the next opens. Parts of other provider blocks wait, in order of first
   appearance.
-- White space at the start of a block is held back until text follows; a block of white space alone
-  yields no event.
+- White space at the start of a block is held back until text follows; alone it yields no event.
 - White space between two blocks of one text (`events.text`) becomes the start of the later block.
-- A block that is cut off is closed with `incomplete=True`.
 - Every call gets an id that is unique in the run; an id that the model did not give is `synthetic`.
 - Lone surrogates become U+FFFD: they can be neither saved nor sent.
-- No I/O, no clock; `feed` and `close` return events without `seq` and `ts`.
+- No I/O, no clock; events have no `seq` and `ts` yet.
 """
 
 from __future__ import annotations

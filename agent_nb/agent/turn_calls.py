@@ -1,9 +1,9 @@
-"""The calls of a model turn: executed, refused or abandoned; each gets exactly one result.
+"""The calls of a model turn: executed, refused or abandoned.
 
 Why: providers refuse a conversation in which a call lacks its result.
 
 Rules
-- Whatever happens, every call of a turn has one result afterwards.
+- Whatever happens, every call of a turn has exactly one result afterwards.
 - What sub-agents use counts toward the limits of the whole run.
 """
 

@@ -3,10 +3,8 @@
 Why one pipeline: no dialect, log or view may see a text before its secrets are hidden.
 
 Rules
-- Text passes the secret filter and then the dialect. Reasoning, call arguments and all else from
-  the provider pass only the filter.
+- Text passes the secret filter and then the dialect; all else from the provider only the filter.
 - Text that a filter holds back passes before a part of another kind or block, so order is kept.
-- Call fragments are assembled here; a call is complete when the model says so or the response ends.
 - Once the dialect has stopped (after a batch or the end marker), later parts are dropped, except
   usage, finish reason, head and continuation.
 - A turn longer than `LARGEST` characters is cut off with a fault: what came is kept, nothing runs.
@@ -51,8 +49,8 @@ class Pipeline:
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
         self._redaction = redaction
-        # one secret filter for consecutive parts, since a key may be split over them; the kind and
-        # block (or index) of these parts; the newest of them, whose text the filter may hold back
+        # one secret filter for consecutive parts of one kind and block (or index): a key may be
+        # split over them; the filter may hold back text of the newest part
         self._secrets: Redactor | None = None
         self._secrets_of: tuple[type[parts.Part], str | int] | None = None
         self._newest: parts.Part = parts.Text("")
@@ -134,8 +132,8 @@ class Pipeline:
     def _flush_filter(self, out: list[parts.Part]) -> None:
         """Pass on the text that the secret filter holds back, and end the filter."""
         secrets, self._secrets = self._secrets, None
-        if secrets is not None and (rest := secrets.close()):
-            self._parse(msgspec.structs.replace(self._newest, text=rest), out)
+        if secrets is not None and (text := secrets.close()):
+            self._parse(msgspec.structs.replace(self._newest, text=text), out)
 
     def _parse(self, part: parts.Part, out: list[parts.Part]) -> None:
         if isinstance(part, parts.Text):

@@ -4,9 +4,8 @@ Why: a model that takes no pictures refuses the whole request; large ones cost t
 
 Rules
 - A picture that is not sent becomes words in its place, never silence.
-- The model's `vision` (True or False) decides whether it takes pictures. A model without it is sent
-  pictures until its server refuses them; the process then remembers the refusal, unless it is about
-  one picture only.
+- A model without `vision` is sent pictures until its server refuses them; the process then
+  remembers the refusal, unless it is about one picture only.
 - Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
 - The log and the record keep the pictures as they were.
 """
@@ -68,8 +67,7 @@ class Vision:
     def omit(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; return whether that changes anything.
 
-        `refusal`: the words of the server that refused pictures. Later runs remember it, unless it
-        is about one picture.
+        `refusal`: the words of the server that refused pictures, which later runs remember.
         """
         if refusal and not _ABOUT_ONE_PICTURE.search(refusal):
             _refused.add(_model_key(self._model))
@@ -161,14 +159,13 @@ def select_pictures(attachments: Sequence[Mapping[str, Any]]) -> tuple[ImageBloc
 
 
 def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of a result with a caption for each picture, added where it is missing.
+    """Return the text of a result with a caption for each picture.
 
     For a picture that is not sent, the words in its place replace the caption.
     """
     for number, attachment in Shown.number_all(attachments):
-        if not number and not attachment.get(
-            WORDS
-        ):  # a table or widget: the text describes it already
+        # a table or widget: the text describes it already
+        if not number and not attachment.get(WORDS):
             continue
         text = str(attachment.get(WORDS) or "")
         caption = _find_caption(number, content)

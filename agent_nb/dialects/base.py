@@ -5,19 +5,16 @@ contract. A dialect module defines an instance as `dialect`. The instance is sta
 a stream lives in the parser that it makes.
 
 Rules
-- `Parser.feed` accepts text in any chunking and returns parts at once; only a possible start of a
-  marker is held back.
-- The parts of a stream do not depend on its chunking (with adjacent Text or Thought parts of one
-  block merged).
+- `Parser.feed` accepts text in any chunking; the parts do not depend on it, once adjacent Text or
+  Thought parts of one block are merged. Only a possible start of a marker is held back.
 - No input character is lost: it is in a part, is markup of a closed block, or is half a marker at a
   cut.
 - `feed` and `close` never raise, whatever the text.
-- Calls run only if an Execute follows them. A call without one at the end of the stream never runs:
-  the turn gives it an error result.
+- Calls run only if an Execute follows them; otherwise the turn gives them an error result.
 - CallDelta parts of a text dialect are provisional: a Call of the same index confirms them, a Fault
   revokes them. They may be ignored.
-- An Execute without calls is possible (`<execute>[]</execute>`, `§EXECUTE` after a malformed
-  call): nothing runs.
+- An Execute without calls runs nothing (`<execute>[]</execute>`, `§EXECUTE` after a malformed
+  call).
 - Once `stopped` is true the turn is over: reading stops and further text is ignored.
 - A dialect knows parts and messages, never events.
 """

@@ -4,9 +4,9 @@ Why apart from the dialects: providers send fragments whatever the dialect is, a
 share `cut_calls`, which reads a block that was cut off.
 
 Rules
-- Fragments of arguments (CallDelta) are joined by index. A fragment with another call id at the
-  same index begins a new call. Empty arguments are `{}`; arguments that are not a JSON object make
-  a Call with a `fault`.
+- Fragments of arguments are joined by index; one with another call id at the same index begins a
+  new call.
+- Arguments that are not a JSON object make a Call with a `fault`.
 - A call that the stream cut off is `incomplete` and does not run.
 """
 

@@ -4,15 +4,12 @@ Why two steps: the end of a block can be found, and growing arguments shown, bef
 complete; whether it is valid is decided once, on the whole text.
 
 Rules
-- `Scan` knows strings: a marker inside a JSON string is text. It visits every character once and
-  copies only names.
-- The fragments of `Scan` (CallDelta) are provisional. A Call of the same `index` confirms them (its
-  `raw_args` is their concatenation); a Fault revokes them. A call whose name follows its arguments
-  has no fragments.
-- Strict JSON (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs, no
-  number out of range, no nesting deeper than `MAX_DEPTH`. Of duplicate members the last counts.
-- `name` must be a non-empty string and `args` an object. A member `id` is kept as the call id;
-  others are dropped.
+- A marker inside a JSON string is text.
+- `Scan` visits every character once and copies only names.
+- Its fragments (CallDelta) are provisional: a Call of the same `index` confirms them, a Fault
+  revokes them. A call whose name follows its arguments has no fragments.
+- JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs,
+  no nesting deeper than `MAX_DEPTH`. Of duplicate members the last counts.
 """
 
 from __future__ import annotations
@@ -46,9 +43,9 @@ _JSON_KINDS = {
 class Scan:
     """Follows the JSON text of calls across chunks.
 
-    `sigil`: the first character of a marker. `level`: the depth of call objects (0: one bare
-    object, 1: in an array). `index`: the number of the first call. `live`: whether to
-    yield arguments as they grow.
+    `sigil`: the first character of a marker. `level`: the depth of call objects (0: a bare object,
+    1: in an array). `index`: the number of the first call. `live`: whether to yield arguments as
+    they grow.
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:

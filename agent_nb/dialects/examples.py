@@ -4,10 +4,9 @@ Why: a model of a hundred million parameters copies the turns before its own, so
 the agent's tools with plausible arguments.
 
 Rules
-- One question that needs no tool, then one for each of the first `MOST_TOOLS` tools.
-- The value of an argument is the first of: the schema's example, first enumerated value, constant
-  or default (not if that is empty or "."); a value for its name (`PLAUSIBLE`) if the type fits; a
-  value of its type. The last two are kept within the schema's bounds.
+- A question that needs no tool comes first, then one for each of the first `MOST_TOOLS` tools.
+- The value of an argument is the first of: one that the schema itself has, one for its name
+  (`PLAUSIBLE`) if the type fits, one of its type.
 - A call has the required arguments; if there are none, the first optional one.
 """
 
@@ -147,8 +146,8 @@ def example_value(
 ) -> Any:
     """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
 
-    `root`: the schema that holds the definitions. `name`: the parameter's. `depth`: how many
-    values enclose this one.
+    `root`: the schema that holds the definitions. `name`: the parameter's. `depth`: how many values
+    enclose this one.
     """
     schema = render.resolve(schema, root)
     suggested = _value_from_schema(schema)

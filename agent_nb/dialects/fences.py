@@ -4,9 +4,9 @@ Why: in a fence a thought tag is an example, which the reader must see.
 
 Rules
 - A fence begins with a line of three or more backticks or tildes, perhaps after the marks of a list
-  or quote, and ends with a line of at least as many. An open one lasts to the end.
+  or quote, and ends with a line of at least as many.
 - What follows the marks in the line that opens a fence counts as inside.
-- The state depends on the text only, not on its chunks. Each line is looked at once.
+- The state depends on the text only, not on its chunks.
 """
 
 from __future__ import annotations

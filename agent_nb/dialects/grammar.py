@@ -6,8 +6,8 @@ enforced while the model writes.
 Rules
 - Only keywords that llguidance knows are passed on, so that a user's schema cannot make the grammar
   invalid; tools validate anyway.
-- Objects allow no additional members unless their schema says so. Unbounded texts, numbers and
-  arrays get a bound: a small model that repeats itself would otherwise never end.
+- Unbounded texts, numbers and arrays get a bound: a small model that repeats itself would otherwise
+  never end.
 - Definitions (`$defs`) move to the root, prefixed by their tool's number.
 """
 
@@ -37,10 +37,10 @@ SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\
 def shared_rules(
     tools: Sequence[ToolSpec], *, small: bool, answered: bool, answer: OutputSchema | None = None
 ) -> list[str]:
-    """Return the rules that all dialects share: `thought`, `reply`, `plan` (before calls) and
-    `settled` (before the reply).
+    """Return the rules that all dialects share.
 
-    `answer`: the schema of the reply, if it is JSON.
+    They are `thought`, `reply`, `plan` (before calls) and `settled` (before the reply). `answer`:
+    the schema of the reply, if it is JSON.
     """
     rules = _shared_rules(tools, small=small, answered=answered)
     if answer is None:

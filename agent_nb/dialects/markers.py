@@ -1,16 +1,14 @@
 """The base parser of the text dialects: text with markers, in any chunking, to parts.
 
 Why shared: every dialect must hold back the same text, close blocks at the same points and end a
-cut stream in the same way. Only the dialect's own parser knows when it is inside a block, so it
-reads the thought tags too.
+cut stream in the same way. It reads the thought tags too: only it knows when it is inside a block.
 
 Rules
 - A parser is a set of modes, methods that consume what they can of the buffer (`_buf` from `_pos`).
-  They run until one leaves `_mode` unchanged: it needs more text.
+  They run until a mode leaves `_mode` unchanged: it needs more text.
 - Plain text costs one search for a sigil and is returned unchanged by the same call.
 - Leading thought tags count until the first visible character; a marker of the dialect is visible.
 - Text is kept raw: white space around markers belongs to the adjacent text.
-- Text that ends with the stream is closed; an unclosed thought is closed as incomplete.
 - Nothing raises, whatever the text.
 """
 

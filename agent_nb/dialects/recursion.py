@@ -3,11 +3,9 @@
 Why: a small model that writes JSON of a recursive type may nest it without end.
 
 Rules
-- A definition that contains itself is copied once for each of `LEVELS`; its lists hold at most
-  `MOST_ITEMS` items.
-- Below the last level, a recursive list is empty, a recursive member that is optional is left out,
-  and `anyOf` and `oneOf` lose their recursive options. Where this is impossible, the whole schema
-  stays unchanged.
+- A definition that contains itself is copied once for each of `LEVELS`.
+- Below the last level, a recursive list is empty, and optional recursive members and options are
+  left out. Where this is impossible, the whole schema stays unchanged.
 - Every document of the bounded schema is valid under the original.
 """
 

@@ -1,5 +1,4 @@
-"""The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `[SYSTEM: …]`, `§RESPOND: …
-§END`.
+"""The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `§RESPOND: … §END`.
 
 Why two files: this one teaches and writes the dialect; `section_reader` reads what models make of
 it.

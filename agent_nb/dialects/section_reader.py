@@ -3,15 +3,13 @@
 Why apart from `section`: a turn may be malformed, forged or cut, and the parser handles each case.
 
 Rules
-- Markers count in any letter case and position, even inside a word. `§THINK: §CALL: §RESPOND:` need
-  their colon; `§EXECUTE` and `§END` must end there (`§executed` is text). White space after a colon
-  or a call belongs to the marker.
+- Markers count in any letter case and position, even inside a word; `§EXECUTE` and `§END` must end
+  there (`§executed` is text). White space after a colon or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
-- One JSON object follows `§CALL:`; a § in its strings is text, and the call is complete when the
-  object closes. If anything else follows, the marker is dropped and the text is answer text (rule 3
-  of the seed); `§EXECUTE` then carries the fault of the first such call. If a cut leaves the object
-  open, the call is incomplete.
-- `§EXECUTE` and `§END` stop the turn. Calls without `§EXECUTE` yield no Execute and do not run.
+- A § in the strings of a call is text. The call is complete when its object closes.
+- If no JSON object follows `§CALL:`, the text is answer (rule 3 of the seed), and `§EXECUTE`
+  carries the fault of the first such call. An object that a cut leaves open is an incomplete call.
+- `§EXECUTE` and `§END` stop the turn.
 - Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, the text up to
   its bracket becomes the Fault `forged_results`.
 """
@@ -178,10 +176,7 @@ class SectionParser(MarkerParser):
         self._emit(self._take_kept(pos, self._read_text))
 
     def _note_fault(self, pos: int) -> None:
-        """Note what is wrong with the kept text up to `pos`, which is not JSON.
-
-        Reading it raises the error that says so.
-        """
+        """Note the fault of the kept text up to `pos`: reading it raises the error."""
         if self._fault:
             return
         text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]

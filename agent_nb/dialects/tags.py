@@ -1,12 +1,10 @@
-"""One opening tag with attributes, read while it arrives: `<thinking thought="a > b"
-confidence="0.9" />`.
+"""One opening tag with attributes, read while it arrives: `<thinking thought="a > b" />`.
 
 Why: an attribute value may hold `>` and may be cut anywhere, and text that only looks like a tag
 must be released at once.
 
 Rules
-- Attributes have values, in either quotes or bare; a name without `=` makes the text prose. The
-  last of equal names counts.
+- Attributes have values, in either quotes or bare; a name without `=` makes the text prose.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
 - A tag longer than `LIMIT` characters is text.
 - Reading takes linear time: no text is matched twice; an open value is only searched for its end.

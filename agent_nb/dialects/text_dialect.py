@@ -2,10 +2,7 @@
 
 Why: `xml` and `section` are one protocol with different markers; what both teach is written once.
 
-Rules
-- A subclass provides its markers and rules, and reads and writes turns. The methods here put these
-  into instructions, examples and grammars.
-- `tests/dialects/snapshots` has the complete texts that models receive.
+`tests/dialects/snapshots` has the complete texts that models receive.
 """
 
 from __future__ import annotations

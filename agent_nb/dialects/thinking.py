@@ -1,22 +1,17 @@
-"""The `thinking` filter: `<think>…</think>`, `<thinking>…</thinking>` and their attribute forms
-(seed 004), over any dialect.
+"""The `thinking` filter (seed 004): `<think>…</think>`, `<thinking>…</thinking>`, over any dialect.
 
 Why a wrapper: reasoning models write their thoughts into the text, whatever the dialect.
 
 Rules
-- The usual tags count only at the start of a turn (several in a row too), where a reasoning model
-  writes them; later they are part of the answer, such as its code or JSON. Tags that the user named
-  count anywhere outside code fences (`ThoughtTags`).
-- Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…"
-  confidence="…"></thinking>`, and the latter ending in `/>`; without `thought`, `content` is the
-  text. Other attributes are kept on the thought; `confidence` is a number.
+- The usual tags count only at the start of a turn, where a reasoning model writes them; later they
+  are part of the answer. Tags that the user named count anywhere outside code fences.
+- A tag may have attributes, or end in `/>`: `thought`, else `content`, is then the text. Others are
+  kept on the thought; `confidence` is a number.
 - In a thought only its closing tag counts: no call runs from inside it.
-- Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads
-  them itself (`Taggable`). For other dialects the text is filtered first.
-- Other tags, and text that only resembles one, are text and held back no longer than needed.
+- A dialect that is `Taggable` reads the tags itself, never inside its blocks and strings. For other
+  dialects the text is filtered first.
 - A closing tag without its opening tag is text.
-- Used as a dialect, `thinking` is this filter over `native`, and its tags count anywhere;
-  `dialect.over(inner, …)` wraps another dialect.
+- Used as a dialect, `thinking` is this filter over `native`, and its tags count anywhere.
 """
 
 from __future__ import annotations
@@ -79,7 +74,7 @@ class FilterParser:
 
 
 class Thinking:
-    """A dialect whose parser also reads thought tags; the rest is the wrapped dialect's."""
+    """A dialect whose parser also reads thought tags; all else is the wrapped dialect's."""
 
     def __init__(self, inner: Dialect, tags: ThoughtTags, *, name: str = "") -> None:
         self.name = name or inner.name
@@ -88,8 +83,10 @@ class Thinking:
         self._tags = tags
 
     def over(self, inner: Dialect, named: Sequence[str] = ()) -> Dialect:
-        """Return `inner` as it reads the text of a provider: with the usual tags at the start of a
-        turn, and those that the user named anywhere. Raises UsageError as `thinking` does.
+        """Return `inner` as it reads the text of a provider.
+
+        The usual tags count at the start of a turn, those that the user named anywhere. Raises
+        UsageError as `thinking` does.
         """
         return thinking(inner, ThoughtTags(leading=TAGS, anywhere=tuple(named)))
 

@@ -6,14 +6,13 @@ Rules
 - Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`.
   `<respond>` tags are removed.
 - A block ends at its closing tag; a tag inside a JSON string is text. A block that cannot be JSON
-  (a raw line break in a string, a backslash outside one) ends at its first closing tag, so that an
-  open quote cannot swallow the rest.
-- A batch is all or nothing. A valid one stops the turn; a malformed one becomes a Fault that goes
+  ends at its first closing tag, so that an open quote cannot swallow what follows.
+- A batch is all or nothing. A valid batch stops the turn; a malformed one becomes a Fault that goes
   back to the model, and reading continues.
 - Only the system may write `<results>`: if the model writes them, they become the Fault
   `forged_results`; empty ones are ignored.
-- `<execute>` or `<results>` followed by prose, without a closing tag in the next `MENTION`
-  characters, is text: the model wrote about the protocol.
+- `<execute>` or `<results>` followed by `MENTION` characters of prose without a closing tag is
+  text: the model wrote about the protocol.
 - An unclosed thought is incomplete. An unclosed block is a Fault, never a call; after a cut its
   calls are incomplete.
 """

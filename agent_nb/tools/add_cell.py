@@ -4,10 +4,9 @@ Why not write the notebook's file: the user has it open and would lose changes, 
 have not read must not stand between their cells.
 
 Rules
-- A call changes nothing (`effect="none"`): it is an event, shown as a card. When the user presses
-  the card's button, the front end inserts the cell (`notebook.cell.offered_cells`); it is not run.
-- The card shows every character of the code. Code with hidden characters is refused; the model then
-  writes them as escapes.
+- A call changes nothing: the front end inserts the cell when the user presses the card's button
+  (`notebook.cell.offered_cells`), and does not run it.
+- The card shows every character of the code; code with hidden characters is refused.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ async def add_cell(
 
 
 def _short_run_id(context: ToolContext) -> str:
-    """Return the beginning of the run's id; "" if the trace has an id of its own.
-
-    The two are equal unless the agent was created with a trace id.
-    """
+    """Return the beginning of the run's id; "" if the agent was created with a trace id."""
     return context.trace_id[:SHORT] if _RUN_ID.fullmatch(context.trace_id) else ""
 
 

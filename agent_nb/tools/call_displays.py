@@ -3,9 +3,8 @@
 Why: people look for a picture in the card of the call that made it, not below all cards.
 
 Rules
-- A picture, chart, table or widget is shown in the card of its call, and not below the cards.
-- The cell itself displays what needs a script or a frame (JavaScript, a folium map), and types that
-  only an extension of the front end can draw. The result of the call then has its text.
+- The cell itself displays what needs a script, a frame or an extension of the front end. The result
+  of the call then has its text.
 - Displayed text is treated as printed text.
 - Everything is redacted before it is kept.
 """

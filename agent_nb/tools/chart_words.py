@@ -1,13 +1,12 @@
 """Write notes into the text of a result: a chart or styled table has no picture, and why.
 
 Why: a model sees a chart only as a picture, and these libraries need another package to make one.
-Without a note, the model would take the rest of the text for the complete result.
+Without a note, the model would take the other text for the complete result.
 
 Rules
 - The module of its type identifies a value, its MIME types a display; nothing is imported.
-- A note is a line of its own, as is the caption of a chart (`[figure 1: a Plotly chart]`). A replay
-  compares results without both (`without_chart_words`): they depend on the installed packages, and
-  older records have no captions of charts.
+- A note or caption is a line of its own. A replay compares results without them
+  (`without_chart_words`): they depend on the installed packages.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from ..host import find_library
 class _Chart(msgspec.Struct, frozen=True):
     """A kind of chart.
 
-    `name`: in words. `types`: a regular expression for the modules of its types. `kinds`: one for
-    the MIME types of its displays, "" for none. `module` and `package`: what must be installed for
-    a picture. `then`: what the user's code must do to get one, "" if `charts` draws it.
+    `types`: a regular expression for the modules of its types; `kinds`: one for the MIME types of
+    its displays, "" for none. `module` and `package`: what must be installed for a picture. `then`:
+    what the user's code must do to get one, "" if `charts` draws it.
     """
 
     name: str

@@ -1,13 +1,11 @@
 """Find the commands in a shell command line, as far as its text shows them.
 
 Why: a policy that denies `rm *` also means the `rm` in `ls; rm x` and in `sudo rm x` (`wrappers`).
-No text shows everything that a shell will do (variables, aliases, other languages): a policy that
-must be watertight denies the tool `shell`.
+No text shows everything that a shell will do: a watertight policy denies the tool `shell`.
 
 Rules
 - Restricting rules also see the commands that a command starts; allowing rules never do.
 - In doubt a command too many is found: text in quotes or after a `#` is split too.
-- White space at the ends is dropped; runs of it become one space.
 """
 
 from __future__ import annotations
@@ -74,15 +72,15 @@ def spellings(command: str) -> set[str]:
 
 def _forms(command: str) -> set[str]:
     """Return a command and those nested in it, each also without prefix words and quotes."""
-    inner = [command, *(squeeze_spaces(part) for part in _NESTED.split(command))]
-    bare = [_BEFORE.sub("", text) for text in inner]
-    return {*inner, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
+    nested = [command, *(squeeze_spaces(part) for part in _NESTED.split(command))]
+    bare = [_BEFORE.sub("", text) for text in nested]
+    return {*nested, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
 
 
 def _behind(texts: Iterable[str]) -> set[str]:
     """Return the commands that `texts` start through other programs and shells.
 
-    Beyond the limit for nested commands a text is not parsed: each of its words may be a program.
+    Beyond the limit for nested commands each word of a text may be a program.
     """
     started: set[str] = set()
     seen: set[str] = set()
@@ -117,9 +115,7 @@ def _joined(line: str) -> set[str]:
 
 
 def _in_quotes(line: str) -> set[str]:
-    """Return what a command with an operator in quotes starts, as `sh -c "a; b"` does: `commands`
-    would split it at the operator.
-    """
+    """Return what a command with an operator in quotes starts, as `sh -c "a; b"` does."""
     if not (_QUOTES.search(line) and _WRAPPER.search(line)):
         return set()
     return _behind(text for text in _COMMAND.findall(line) if _BETWEEN.search(text))

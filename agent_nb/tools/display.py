@@ -4,8 +4,8 @@ Why: tools return DataFrames, arrays, figures and images, whose libraries must n
 
 Rules
 - Only methods of an object's type count, as in IPython, since an object may fake any attribute.
-- Only static types pass (no widgets, no scripts), each at most `LARGEST` characters, without hidden
-  content: text in a picture, and comments in HTML, which may split a key.
+- Only static types pass (no widgets, no scripts), each at most `LARGEST` characters.
+- Hidden content is removed: text in a picture, and comments in HTML, which may split a key.
 - A method of a foreign object that raises counts as one that returns nothing.
 """
 

@@ -4,9 +4,7 @@ Why: the docstring that people read also describes the tool to the model.
 
 Rules
 - `parse_docstring` never raises: a text of unknown form becomes the description as a whole.
-- The description is the prose before the first section or field; later sections (Returns, Raises,
-  Examples …) are not for the model.
-- Whitespace inside a parameter's text is folded to single spaces.
+- Later sections (Returns, Raises, Examples …) are not for the model.
 """
 
 from __future__ import annotations
@@ -81,8 +79,7 @@ def parse_docstring(text: str | None) -> Doc:
 def _heading(lines: list[str], at: int) -> str:
     """Return the title of the section that begins at line `at`, in lower case; "" if none does.
 
-    Any title with a line of dashes below it counts (NumPy), and one of `_SECTIONS` with a colon
-    that is not indented (Google).
+    A title has a line of dashes below it (NumPy), or is one of `_SECTIONS` with a colon (Google).
     """
     line = lines[at].strip()
     if _UNDERLINE.match(lines[at + 1]) if at + 1 < len(lines) else False:
@@ -111,8 +108,7 @@ def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
     """Return the text of each parameter in the section `body`.
 
-    `form`: what the first line of an entry looks like; such a line has the smallest indent, and all
-    lines up to the next one belong to the entry.
+    `form` matches the first line of an entry, which has the smallest indent.
     """
     entries: dict[str, str] = {}
     names: list[str] = []

@@ -6,9 +6,7 @@ revoked.
 Rules
 - Kept only in this process: in no file, record or event. A restart forgets it.
 - A run whose conversation has turns from records that the user did not sign does not use it.
-- A permission holds for the tool as it is (`mark`). If its effect, description, schema, MCP server
-  or code changes (as far as `_code` sees it), the user is asked again.
-- The policy is consulted first; calls of untrusted records never get here (`agent.tape`).
+- A permission holds for the tool as it is (`mark`): if the tool changes, the user is asked again.
 """
 
 from __future__ import annotations
@@ -35,9 +33,8 @@ class KernelPermissions:
     def mark(tool: Tool) -> str:
         """Return the digest of a tool as it is now; a remembered yes holds for this digest only.
 
-        An MCP tool counts with its server (name, command or address, names of its variables) and
-        whether it may destroy; a Python tool with the module, name and code of its function
-        (`_code`); an agent with its tools.
+        An MCP tool counts with its server and whether it may destroy; a Python tool with its
+        function (`_code`); an agent with its tools.
         """
         return digest_value(json.dumps(_identity(tool, ()), default=str), 64)
 
@@ -72,17 +69,16 @@ def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
     spec = msgspec.to_builtins(tool.spec)
     behind = [tool.origin] if tool.origin else _code(tool.invoke)
     agent = tool.agent
-    inner = agent.tools if agent is not None and id(agent) not in within else ()
-    below = [_identity(each, (*within, id(agent))) for each in inner]
+    tools = agent.tools if agent is not None and id(agent) not in within else ()
+    below = [_identity(each, (*within, id(agent))) for each in tools]
     return [tool.effect, tool.each, spec, behind, below]
 
 
 def _code(function: Any) -> list[str]:
     """Return the names of a function and the digest of its code, "" if none can be seen.
 
-    What the function uses counts if it is defined in the notebook or in a file below the current
-    working directory: the notebook's folder is not known here. After `os.chdir` other files may
-    count; then the digest may change, and the user is asked again.
+    The notebook's folder is not known here, so code below the current folder counts. After
+    `os.chdir` the digest may change, and the user is asked again.
     """
     from .source import code_of  # a kernel that is never asked does not need it
 

@@ -3,10 +3,7 @@
 Why: importing pydantic takes longer than all else that declares a tool, and a replay validates no
 arguments.
 
-Rules
-- The schema equals the one that pydantic makes, the order of its keys included.
-- Plain types are text, numbers, truth values, lists and objects of plain types, literal texts, and
-  a union of one of these with None. Pydantic makes the schema of any other type or default.
+Rule: the schema equals the one that pydantic makes, the order of its keys included.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ def describe_plain(
 ) -> Schema | None:
     """Return the schema of an object with these parameters, None if one of them is not plain.
 
-    `hints`: their annotations. `describe` returns the description of one.
+    `hints`: their annotations. `describe` returns the description of a parameter.
     """
     properties = {}
     for p in parameters:
@@ -76,8 +73,10 @@ def _describe_generic(hint: Any) -> Schema | None:
     if origin is typing.Literal:
         return _describe_literal(args)
     if origin in (typing.Union, types.UnionType):
-        inner = [_describe_type(a) for a in args if a is not type(None)]
-        return {"anyOf": [*inner, {"type": "null"}]} if len(inner) == 1 and inner[0] else None
+        variants = [_describe_type(a) for a in args if a is not type(None)]
+        return (
+            {"anyOf": [*variants, {"type": "null"}]} if len(variants) == 1 and variants[0] else None
+        )
     value = _describe_type(args[-1]) if args else None
     if value is None or origin not in (list, dict):
         return None

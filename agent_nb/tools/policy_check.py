@@ -3,12 +3,9 @@
 Why: a rule that denies a misspelled name silently denies nothing.
 
 Rules
-- An unknown name in an `ask` or `deny` rule is an error with a suggestion; in an `allow` rule it is
-  a remark. Known are the tools of the run, of the notebook, and those built in or installed. A glob
-  may match nothing.
-- The same holds for arguments if the tool's schema is known: a rule with an argument that the tool
-  does not have never matches.
-- Only names in the rules are looked up.
+- An unknown name in an `ask` or `deny` rule is an error with a suggestion, in an `allow` rule a
+  remark. A glob may match nothing.
+- The same holds for arguments if the tool's schema is known.
 - While tools of MCP servers are not known yet, nothing is checked.
 """
 

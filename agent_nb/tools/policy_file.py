@@ -3,11 +3,10 @@
 Why: a project can share its rules, but what comes with a folder must not grant itself anything.
 
 Rules
-- Reading is strict: an unknown key, a duplicate key or a wrong word is a UsageError that names file
-  and line.
-- A file in the notebook's folder, or one with a relative path, may come from a stranger. Its
-  restricting rules always hold; its allowing rules hold only after the user has allowed the file
-  (`host.trust`), and until then the policy describes them in its Offer.
+- Reading is strict: a fault is a UsageError that names file and line.
+- A file in the notebook's folder, or one with a relative path, may come from a stranger: its
+  allowing rules hold only after the user has allowed the file (`host.trust`).
+- Until then the policy describes these rules in its Offer.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ _FaultMaker = Callable[[Any, str], UsageError]  # from a YAML node, for its line
 
 
 def load_policy(mode: str, folder: str = ".") -> Policy:
-    """Return the policy that `mode` names.
+    """Return the policy that `mode` names: ask, auto, deny, or a YAML file, relative to `folder`.
 
-    `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. A policy whose
-    allowing rules do not hold yet has an `offer` and a remark. Raises UsageError if the file is
-    missing or faulty.
+    A policy whose allowing rules do not hold yet has an `offer` and a remark. Raises UsageError if
+    the file is missing or faulty.
     """
     if mode in Policy.MODES:
         return Policy(Policy.MODES[mode], name=f"--approve {mode}")
@@ -74,9 +72,7 @@ def read_policy_offer(path: Path) -> Offer | None:
 
 
 def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
-    """Return what a policy would allow, as an Offer of its file for exactly `content`; None if it
-    only restricts.
-    """
+    """Return an Offer of what a policy of this `content` would allow; None if it only restricts."""
     allowances = [_describe_rule(rule) for rule in policy.rules if rule.verdict == "allow"]
     allowances += ["everything that no rule names"] if policy.default == "allow" else []
     return (

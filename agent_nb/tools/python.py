@@ -43,7 +43,9 @@ def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
         code: The code.
     """
     if context.host is not None:
-        return context.host.run_cell(code, partial(_tell, context), partial(_show, context))
+        return context.host.run_cell(
+            code, partial(_report_text, context), partial(_report_picture, context)
+        )
     namespace = context.state.setdefault(_STATE, {"__name__": "__main__"})
     return _execute(code, namespace, context)
 
@@ -51,12 +53,12 @@ def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
 tools = (as_tool(python),)
 
 
-def _tell(context: ToolContext, text: str) -> None:
+def _report_text(context: ToolContext, text: str) -> None:
     with suppress(Cancelled):  # the host already stops, and must not be interrupted here
         context.progress(text)
 
 
-def _show(context: ToolContext, index: int, picture: dict[str, Any] | None) -> None:
+def _report_picture(context: ToolContext, index: int, picture: dict[str, Any] | None) -> None:
     with suppress(Cancelled):
         context.progress(Update(picture=(index, picture)))
 

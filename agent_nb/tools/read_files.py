@@ -3,10 +3,9 @@
 Why: when a file has changed, a recorded result made from it is stale.
 
 Rules
-- Only a file that is the same at each read and at the end of the run has a digest. A file that
-  changes in between is left out, whatever changed it.
-- Files larger than `LARGEST` are not hashed. Names are relative to the notebook's folder and are
-  checked by `paths` whenever they are opened.
+- Only a file that is the same at each read and at the end of the run has a digest.
+- Files larger than `LARGEST` are not hashed.
+- Names are relative to the notebook's folder and are checked by `paths` at each opening.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class MakeContext(Protocol):
 class RunningCall:
     """One call of a batch.
 
-    `before`: set when the previous call that uses the kernel has ended; this one waits for it
-    (None: it need not). `over`: set when this call has ended. `outcome`: None until then.
+    `before`: set when the previous call that uses the kernel has ended (None: this one need not
+    wait). `over`: set when this call has ended. `outcome`: None until then.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class RunningCall:
             time.sleep(0.001)
 
     def relay(self, event: Any) -> None:
-        """Relay an event of the sub-agent behind this tool, until the call has ended.
+        """Relay an event of the sub-agent behind this tool until the call has ended.
 
         Called on the loop's thread.
         """

@@ -3,12 +3,9 @@
 Why: a model needs programs such as git or a test runner, but not the user's keys.
 
 Rules
-- The command runs in a new process group, which is killed on a stop, on a timeout, and when the
-  shell itself has ended.
-- It has an empty stdin, and no environment variable that looks like a key, a password or a URL that
-  holds one.
-- Output is progress, up to `_SHOWN` characters, and, bounded, the result. A failing command is a
-  result, not an error.
+- The command's process group is killed on a stop, on a timeout, and when the shell itself ends.
+- It has an empty stdin, and no environment variable that looks like a key or password.
+- A failing command is a result, not an error.
 """
 
 from __future__ import annotations
@@ -149,17 +146,17 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
     """Return the outcome of a command that has ended with `status`."""
     if cancelled:
-        return Outcome("cancelled", _ended(output, "[stopped]") if output else Outcome.STOPPED)
+        return Outcome("cancelled", _add_ending(output, "[stopped]") if output else Outcome.STOPPED)
     if status:
         return Outcome(
             "ok",
-            _ended(
+            _add_ending(
                 output, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
             ),
         )
     return Outcome("ok", output or "(no output)")
 
 
-def _ended(output: str, how: str) -> str:
-    """Return the output with a last line on how the command ended."""
-    return f"{output}{'' if output.endswith(chr(10)) or not output else chr(10)}{how}"
+def _add_ending(output: str, ending: str) -> str:
+    """Return the output with a last line on ending the command ended."""
+    return f"{output}{'' if output.endswith(chr(10)) or not output else chr(10)}{ending}"

@@ -3,10 +3,8 @@
 Why: functions, methods, partials, wrappers and callable objects keep these in different places, and
 annotations may be text.
 
-Rules
-- Annotations written as text are evaluated in the scope of the innermost function, its closure
-  included.
-- An unreadable signature or unresolvable annotation is a UsageError that names the parameter.
+Rule: annotations written as text are evaluated in the scope of the innermost function, its closure
+included.
 """
 
 from __future__ import annotations
@@ -92,10 +90,7 @@ def _plain_function(function: Any) -> Any:
 
 
 def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
-    """Return the name of the parameter annotated ToolContext, "" for none.
-
-    `*args` and `**kwargs` do not count.
-    """
+    """Return the name of the parameter annotated ToolContext, "" for none."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return next(
         (p.name for p in parameters if p.kind not in variadic and _is_context(hints.get(p.name))),

@@ -3,8 +3,7 @@
 Why: comments and layout must not change the digest, else they would make a record stale.
 
 Rules
-- Text is dedented and loses comments, blank lines and the option `compare` of `@tool`; docstrings
-  pass through `cleandoc`.
+- The option `compare` of `@tool` is left out too.
 - Nothing is run or imported. A text that cannot be parsed is an empty module.
 """
 

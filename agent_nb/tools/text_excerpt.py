@@ -4,9 +4,7 @@ Why: a model reads a few thousand words, and a file may be huge or one endless l
 
 Rules
 - The result is at most about `_CHARACTERS` long and says how to read on.
-- Only the first `_SCANNED` characters of a file are read, however long its lines are; reading stops
-  when the call is cancelled.
-- A binary file is refused with a message that names its type.
+- Only the first `_SCANNED` characters are read; reading stops when the call is cancelled.
 """
 
 from __future__ import annotations
@@ -66,10 +64,7 @@ class _Lines:
             yield line + cut
 
     def _piece(self) -> str:
-        """Return a line, or a piece of a long one; "" at the end.
-
-        Raises Cancelled once the call must stop.
-        """
+        """Return a line or a piece of a long one, "" at the end. Raises Cancelled after a stop."""
         if self._context.cancelled:
             raise Cancelled
         self.over = self._left <= 0

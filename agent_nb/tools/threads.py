@@ -4,13 +4,11 @@ Why: a tool may never return. The interpreter joins the pool threads of asyncio 
 exits, so such a tool would block the exit. It does not join daemon threads.
 
 Rules
-- The thread has a copy of the caller's context variables, so that its output is captured as the
-  caller's is.
+- The thread has a copy of the caller's context variables: its output is captured as the caller's.
 - What the function raises reaches the event loop inside a `Caught`, as a value: a KeyboardInterrupt
   raised in a task would end the loop.
-- `stop` raises SystemExit in the function, at most once; it is caught, so the thread ends without a
-  traceback, unless the function swallows it and goes on. Code inside a C call sees the exception
-  only when it returns; until then the thread is abandoned.
+- `stop` raises SystemExit in the function, at most once. Code inside a C call sees it only when it
+  returns; until then the thread is abandoned.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ def catch_outcome(function: Callable[[], Any]) -> Caught:
 class Worker:
     """A daemon thread that runs one function; it starts with the object, on a running event loop.
 
-    `future` receives the Caught, on that loop; a SystemExit if `stop` came before the function or
-    at its end.
+    `future` receives the Caught on that loop; a SystemExit if `stop` came before the function
+    ended.
     """
 
     def __init__(self, function: Callable[[], Any], name: str) -> None:

@@ -11,8 +11,10 @@ _PER_TOKEN = 4  # bytes
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
-    """The description of a variable. `kind`: its type; `columns`: (label, dtype), without the last
-    `more`; `note`: a length, a signature, item types.
+    """The description of a variable.
+
+    `kind`: its type; `columns`: (label, dtype), without the last `more`; `note`: a length, a
+    signature, item types.
     """
 
     name: str
@@ -28,8 +30,8 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
         listed = [f"{label}: {dtype}" for label, dtype in self.columns]
         listed += [f"… {self.more:,} more"] if self.more else []
         size = "×".join(map(str, self.shape))
-        parts = [f"{self.name}: {self.kind}", size, self.dtype, self.note]
-        head = " ".join(filter(None, parts))
+        facts = [f"{self.name}: {self.kind}", size, self.dtype, self.note]
+        head = " ".join(filter(None, facts))
         return f"{head} ({', '.join(listed)})" if listed else head
 
 

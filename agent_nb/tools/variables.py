@@ -4,12 +4,10 @@ Why: without it a model has to run code to find out. That needs an approval, and
 compute a lazy frame, run methods of the objects, or print so much that it fills the context window.
 
 Rules
-- In a notebook it reads the user's namespace on the kernel's main thread, between the calls of
-  `python`. Elsewhere it reads what the run's own `python` calls have set, else `__main__`.
-- It only reads (`effect="reads"`): no approval is asked, and calls run in order with those of
-  `python`. A replay calls it again and compares the result, to show that data have changed.
-- Texts pass the secret filter before they are cut; the whole result passes it again with the call,
-  as that of any tool.
+- In a notebook it reads the user's namespace on the kernel's main thread. Elsewhere it reads what
+  the run's own `python` calls have set, else `__main__`.
+- It only reads: no approval is asked, and a replay calls it again, to show that data have changed.
+- Texts pass the secret filter before they are cut.
 """
 
 from __future__ import annotations
@@ -68,10 +66,7 @@ def _namespace_of(context: ToolContext) -> dict[str, Any]:
 
 
 def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
-    """Return the list of variables, or with `name` one of them and a preview of `rows` rows.
-
-    Raises ToolError for an unknown name.
-    """
+    """Return the list of variables, or one of them with `rows` rows. Raises ToolError."""
     secrets = collect_secrets()
 
     def clean(text: str) -> str:
@@ -90,9 +85,7 @@ def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
 
 
 def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables that IPython itself has set in the shell's namespace; {} if `namespace`
-    is another one.
-    """
+    """Return the variables that IPython has set, {} if `namespace` is not the shell's."""
     # looked up in the loaded module: without IPython nothing is imported
     get_shell = module_space("IPython.core.getipython").get("get_ipython")
     shell = get_shell() if type(get_shell) is types.FunctionType else None

@@ -7,9 +7,8 @@ Rules
 - A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
   near a run if that stretch touches the run, or the `AROUND` seconds before or after it.
 - A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time.
-- Digits such as 03/04/2026 are read as day first and as month first; one of them is enough.
-- `_FORMS` lists the longer forms first: where two values overlap, `masks` takes the one that was
-  found first.
+- Digits such as 03/04/2026 are read as day first and as month first; a single fit is enough.
+- `_FORMS` lists the longer forms first: of values that overlap, `masks` takes the first.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     offset: int = 0
 
     def holds(self, clock: Clock) -> bool:
-        """Return whether a value is near this run (see the module's rules)."""
+        """Return whether a value is near this run."""
         return self._is_near(clock.parts)
 
     def holds_day(self, clock: Clock) -> bool:
@@ -255,10 +254,10 @@ def _time_of_day(parts: Parts) -> tuple[float, float]:
     text = parts.get("time")
     if text is None:
         return 0.0, _DAY
-    hours, *rest = text.split(":")
+    hours, *smaller = text.split(":")
     if am_pm := parts.get("am_pm"):
         hours = str(int(hours) % 12 + (12 if am_pm[0] in "pP" else 0))
-    return _seconds(hours, *rest), 1.0 if len(rest) > 1 else 60.0
+    return _seconds(hours, *smaller), 1.0 if len(smaller) > 1 else 60.0
 
 
 def _seconds(*parts: str) -> float:

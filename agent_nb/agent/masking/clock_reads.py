@@ -3,11 +3,9 @@
 Why: where the code measures, a duration in its result may differ; elsewhere it is the result.
 
 Rules
-- `tools.ProjectSearch` follows the code: it collects the source of the project's functions that it
-  reaches, and the full names of what lies outside the project (`time.perf_counter`).
 - Reading a clock counts, however the value is used; waiting (`time.sleep`) does not.
 - In doubt the answer is yes: any method called `now` counts.
-- No code is run.
+- No code is run: `tools.ProjectSearch` collects its source and the names it uses.
 """
 
 from __future__ import annotations
@@ -57,17 +55,17 @@ def read_code_measures(text: str, folder: str | Path) -> Measures:
     search = ProjectSearch(folder)
     module = sys.modules.get("__main__")
     search.add_code(_without_magics(text), dict(vars(module)) if module is not None else {})
-    return _measures([text, *search.texts], search.unseen)
+    return _find_measures([text, *search.texts], search.unseen)
 
 
 def read_function_measures(function: Any, folder: str | Path) -> Measures:
     """Return what a function measures, such as a tool of the project `folder`."""
     search = ProjectSearch(folder)
     search.add(function, "")
-    return _measures(search.texts, search.unseen)
+    return _find_measures(search.texts, search.unseen)
 
 
-def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
+def _find_measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
     """Return what source texts measure that also use `names` from outside the project."""
     listed = list(texts)
     clock = any(

@@ -6,10 +6,9 @@ Why apart from `clock`: how long something took differs each time, but "worked 7
 Rules
 - In results of code that reads a clock, numbers with a unit of time, and rates, may differ.
 - In the output of a shell, phrases such as `in 0.42s` may.
-- In every result, the lines of test runners and progress bars may, in their exact forms only; a
-  sentence with a number and a unit is not one of these.
-- Two values of the same unit are alike if the larger is at most `FACTOR` times the smaller; values
-  below `LEAST` count as `LEAST`.
+- In every result, the lines of test runners and progress bars may, in their exact forms only.
+- Values of one unit are alike if the larger is at most `FACTOR` times the smaller; values below
+  `LEAST` count as `LEAST`.
 """
 
 from __future__ import annotations
@@ -139,5 +138,5 @@ def _seconds(text: str) -> float:
     if ":" in text:
         hours, minutes, seconds = map(float, ("0:" * (2 - text.count(":")) + text).split(":"))
         return hours * 3600 + minutes * 60 + seconds
-    parts = _PART.findall(text.replace(",", "."))
-    return sum(float(number) * _SECONDS.get(unit, 1.0) for number, unit in parts)
+    quantities = _PART.findall(text.replace(",", "."))
+    return sum(float(number) * _SECONDS.get(unit, 1.0) for number, unit in quantities)

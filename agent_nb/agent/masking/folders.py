@@ -1,13 +1,11 @@
 """Find a run's folders in a text: working folder, temporary folder, folders of the interpreter.
 
 Why digests: a record must not show where its author works. Length and digest of a path are enough
-to find it in a text that contains it: each stretch of that length that begins like a path is
-digested and compared.
+to find it in a text: each stretch of that length that begins like a path is compared.
 
 Rules
 - A record may come from a stranger: its entries for folders may have any form.
 - Folders of packages (`site-packages`) are recognised by their names, without the record.
-- Two names that `tempfile` or `mktemp` made up are alike (`differ_at_random`).
 - Texts and paths are compared with the user's home hidden (`record.Home`).
 """
 
@@ -75,7 +73,7 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
 class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of a run, or a name in the folder of temporary files, at `start` to `end` of a text.
 
-    `path`: its text. `roles`: what a folder is in the run; empty for a name.
+    `roles`: what a folder is in the run; empty for a name.
     """
 
     start: int
@@ -140,8 +138,8 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
 def differ_at_random(one: str, other: str) -> bool:
     """Return whether two names differ only in the characters that `tempfile` or `mktemp` makes up.
 
-    That is: both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring
-    characters of `tempfile`'s alphabet, in at least 5 of them.
+    Both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring characters
+    of `tempfile`'s alphabet, in at least 5 of them.
     """
     if _MKTEMP.fullmatch(one) and _MKTEMP.fullmatch(other):
         return True
@@ -153,9 +151,9 @@ def differ_at_random(one: str, other: str) -> bool:
     # the random characters may begin up to 3 before it, where both names happen to be equal
     for start in range(max(0, first - _RANDOM + _LEAST_DIFFERENT), first + 1):
         end = start + _RANDOM
-        parts = one[start:end], other[start:end]
-        if one[end:] == other[end:] and all(map(_RANDOM_ALPHABET.fullmatch, parts)):
-            return sum(a != b for a, b in zip(*parts, strict=True)) >= _LEAST_DIFFERENT
+        windows = one[start:end], other[start:end]
+        if one[end:] == other[end:] and all(map(_RANDOM_ALPHABET.fullmatch, windows)):
+            return sum(a != b for a, b in zip(*windows, strict=True)) >= _LEAST_DIFFERENT
     return False
 
 

@@ -5,17 +5,13 @@ difference does not count. A test must not overlook a change, nor report one whe
 the machine or the order of a set differs.
 
 Rules
-- Equal values are equal before anything is masked.
-- First each side is masked without regard to the other (`_mask`): tracebacks (the last line and the
-  cell's own frames count, without the marks below a line), suggestions after an error, addresses,
-  threads and tasks in reprs, cell numbers, places of modules, the order of sets, the patterns of
-  the notebook's project (`Rule`), the meter of tqdm; where code measures, the output of `%time` and
-  `%timeit`.
+- Equal values are equal before anything is masked; values in JSON are compared one by one.
+- First each side is masked without regard to the other (`_mask`): tracebacks, addresses, cell
+  numbers, the order of sets, patterns of the notebook's project (`Rule`) and the like.
 - Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
-  them must be equal. Two pieces may differ if both are times near their own run, or the same folder
-  of their own run, or made-up names of temporary files, or alike durations where these are
-  tolerated (`Measures`). If one text has more pieces than the other, they differ.
-- Values in JSON are compared one by one; 1 and 1.0 are the same.
+  them must be equal.
+- Two pieces may differ if both are times near their own run, the same folder of their own run,
+  made-up names of temporary files, or alike durations where these are tolerated (`Measures`).
 - `Verdict.masked` lists each pair that differed and did not count once: also colours, blanks,
   overwritten text, frames of tracebacks and the order of a set.
 """
@@ -350,7 +346,7 @@ def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tu
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
         yield from (
-            (name, one, other) for one, other in zip_longest(*sides, fillvalue="") if one != other
+            (name, then, now) for then, now in zip_longest(*sides, fillvalue="") if then != now
         )
 
 

@@ -7,10 +7,9 @@ Rules
 - A valid answer is one `respond` of canonical JSON, marked with its type's name (`Answer.TYPED`).
 - An invalid answer stays as the model wrote it. Its fault goes back to the model, at most
   `CORRECTIONS` times in a run.
-- Text of a turn that calls tools, and of a turn that broke off, is not the answer. A call of the
-  final tool beside other calls is refused; the other calls run.
-- The order of the events stays: what comes after a waiting block waits too, except deltas of
-  thoughts and calls. A call shows that the text before it is not the answer.
+- Text of a turn that calls tools, and of a turn that broke off, is not the answer.
+- A call of the final tool beside other calls is refused; the other calls run.
+- What comes after a waiting block waits too, except deltas of thoughts and calls.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Why: without a schema mode, a typed answer arrives as the arguments of a tool.
 Rules
 - Arguments that stream in are text of the answer at once; the whole call closes it.
 - Calls of other tools pass unchanged.
-- Parts in, parts out: secrets are hidden before, and no dialect reads the text.
+- Secrets are hidden before, and no dialect reads the text.
 """
 
 from __future__ import annotations

@@ -4,17 +4,13 @@ Why: one place decides which types there are, which JSON is a valid answer, and 
 recorded, whichever way the provider takes a schema.
 
 Rules
-- Types: pydantic models, dataclasses, TypedDicts, NamedTuples, enums, Literals, unions, containers
-  and plain types (`str`, `int`, `Decimal`, `datetime`, …). Any other is a UsageError.
 - Providers take only schemas of objects: any other schema is sent wrapped, as `{"value": …}`.
-- Validation is pydantic's strict mode for JSON. Allowed: an integral number for a float and the
-  reverse (`3.0` is `3`), an ISO text for a date, time, duration or UUID, a text or number for a
-  Decimal, the value of an enum or Literal (`true` for its 1), an array for a tuple or set, an
-  object for a dataclass. A text is never a number, `1` never a bool, and a number never a text.
-- The recorded text is canonical JSON of the value, defaults included; validating it again yields an
-  equal value. Where a type cannot be written as JSON without loss, it is the answer's own JSON.
+- Validation is pydantic's strict mode for JSON: a text is never a number, `1` never a bool, a
+  number never a text. Only an integral number may be a float and the reverse (`3.0` is `3`).
+- The recorded text is canonical JSON of the value, defaults included, if validating it again yields
+  an equal value; else it is the answer's own JSON.
 - A text in place of a type is refused, also inside a type (`list["Row"]`), since pydantic would
-  evaluate it. Only annotations inside a class may be texts, which pydantic evaluates as usual.
+  evaluate it. Annotations inside a class may be texts.
 """
 
 from __future__ import annotations
@@ -86,12 +82,12 @@ class OutputType:
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", self.name).strip("_")[:LONGEST_NAME] or "answer"
         if not self.wrapped:
             return OutputSchema(name, self.schema)
-        inner = {k: v for k, v in self.schema.items() if k not in _ROOT_KEYWORDS}
+        plain = {k: v for k, v in self.schema.items() if k not in _ROOT_KEYWORDS}
         return OutputSchema(
             name,
             {
                 "type": "object",
-                "properties": {WRAPPED: inner},
+                "properties": {WRAPPED: plain},
                 "required": [WRAPPED],
                 "additionalProperties": False,
                 **{k: self.schema[k] for k in _ROOT_KEYWORDS if k in self.schema},
@@ -164,8 +160,8 @@ class OutputType:
     def _describe_faults(self, document: Any, faults: list[Any]) -> str:
         """Return the message for the model: a line for each fault, at most `MOST_FAULTS`."""
         lines = list(dict.fromkeys(f"- {_fault_line(document, fault)}" for fault in faults))
-        rest = len(lines) - MOST_FAULTS
-        listed = [*lines[:MOST_FAULTS], *([f"- … and {rest} more"] if rest > 0 else [])]
+        unlisted = len(lines) - MOST_FAULTS
+        listed = [*lines[:MOST_FAULTS], *([f"- … and {unlisted} more"] if unlisted > 0 else [])]
         return f"The answer is not a valid {self.name}:\n" + "\n".join(listed)
 
 
@@ -241,12 +237,11 @@ def _find_text(kind: Any) -> str:
     origin = typing.get_origin(kind)
     if origin is typing.Literal:
         return ""
-    inner = (
-        kind if isinstance(kind, list) else typing.get_args(kind)
-    )  # a list holds the parameters of a Callable
+    # a list holds the parameters of a Callable
+    members = kind if isinstance(kind, list) else typing.get_args(kind)
     if origin is typing.Annotated:
-        inner = inner[:1]  # without its metadata
-    return next(filter(None, map(_find_text, inner)), "")
+        members = members[:1]  # without its metadata
+    return next(filter(None, map(_find_text, members)), "")
 
 
 def _no_schema_message(name: str, error: Exception) -> str:
@@ -329,8 +324,8 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     followed: set[str] = set()  # definitions that refer to each other would loop for ever
     while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in followed:
         followed.add(ref)
-        rest = {k: v for k, v in schema.items() if k != "$ref"}
-        schema = {**schema.get("$defs", {})[ref.removeprefix("#/$defs/")], **rest}
+        keywords = {k: v for k, v in schema.items() if k != "$ref"}
+        schema = {**schema.get("$defs", {})[ref.removeprefix("#/$defs/")], **keywords}
     return schema
 
 

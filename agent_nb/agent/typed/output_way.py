@@ -1,17 +1,16 @@
 """How a request asks for a typed answer: by the provider's schema mode, a final tool, or in text.
 
-Why: providers differ, and the loop need not know how. A way may fail during a run (last rule), so
-each request chooses anew (`OutputWays.choose`).
+Why: providers differ, and the loop need not know how. Each request chooses anew, since a server may
+refuse the schema during a run.
 
 Rules
-- `schema`: the model accepts the schema with the request (`takes_output`), and its dialect is
-  native.
-- `tool`: other native dialects. The final tool's arguments are the answer; its call is not run. The
-  tool is not in the toolset, needs no approval, and no other tool has its name.
+- `schema`: the model accepts the schema with the request, and its dialect is native.
+- `tool`: other native dialects. The final tool's arguments are the answer; its call is not run and
+  needs no approval. No other tool has its name.
 - `text`: dialects that write calls as text. The schema is in the instructions, and in the grammar
   if the model supports one.
 - If the server refuses the schema or ignores it (the answer is not JSON), `schema` is disabled for
-  the rest of the run; the model object remembers a refusal for later runs.
+  the run.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class OutputWay(msgspec.Struct, frozen=True):
     """How one request asks for the answer.
 
     `schema`: sent to the provider. `tools`: offered beside the run's own. `final_tool`: the name of
-    the tool that takes the answer, "" if there is none. `instructions`: part of the system message.
-    `last_turn`: ends the last request that the limits allow. `correction`: ends the message about
-    an invalid answer.
+    the tool that takes the answer, or "". `instructions`: part of the system message. `last_turn`:
+    ends the last request that the limits allow. `correction`: ends the message about an invalid
+    answer.
     """
 
     schema: OutputSchema | None = None

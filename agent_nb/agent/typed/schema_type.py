@@ -5,9 +5,8 @@ notebook cannot be sent to another process.
 
 Rules
 - The schema is the type's own, unchanged, so that requests, inputs and records are equal.
-- The keywords that `OutputType` writes for Python types are checked: objects, arrays, tuples,
-  unions, constants, references (recursive ones too), bounds, formats of dates and of UUIDs. Other
-  keywords check nothing; the process that has the type checks the answer again.
+- The keywords that `OutputType` writes for Python types are checked. Others check nothing: the
+  process that has the type checks the answer again.
 - The text of an answer is the model's own JSON, without defaults.
 """
 
@@ -88,10 +87,10 @@ class _TypeBuilder:
         if isinstance(schema.get("enum"), list):
             return _literal(schema["enum"])
         for keyword in ("anyOf", "oneOf", "allOf"):
-            parts = as_list(schema.get(keyword))
+            options = as_list(schema.get(keyword))
             # allOf counts only with a single part: Python has no type that is several types at once
-            if parts and (keyword != "allOf" or len(parts) == 1):
-                return _union([self._type(part) for part in parts])
+            if options and (keyword != "allOf" or len(options) == 1):
+                return _union([self._type(option) for option in options])
         kind = schema.get("type")
         if isinstance(kind, list):
             return _union([self._type({**schema, "type": each}) for each in kind])
@@ -110,8 +109,8 @@ class _TypeBuilder:
         return _PLAIN.get(kind, Any)
 
     def _array_type(self, schema: Mapping[str, Any]) -> Any:
-        if parts := as_list(schema.get("prefixItems")):
-            return tuple[tuple(self._type(part) for part in parts)]  # type: ignore[misc]
+        if items := as_list(schema.get("prefixItems")):
+            return tuple[tuple(self._type(item) for item in items)]  # type: ignore[misc]
         return list[self._type(schema.get("items"))]  # type: ignore[misc]
 
     def _object_type(self, schema: Mapping[str, Any]) -> Any:

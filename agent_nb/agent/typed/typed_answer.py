@@ -3,8 +3,8 @@
 Why from the log: so a replayed or loaded run has its answer too.
 
 Rules
-- The answer is the newest text of the run itself (not of a sub-agent) that is marked as typed. A
-  text without the mark is never read as JSON.
+- The answer is the newest text of the run itself that is marked as typed. A text without the mark
+  is never read as JSON.
 - No type is imported by its recorded name: the caller passes the type for a value.
 """
 

@@ -1,10 +1,6 @@
 """Convert `typing.TypedDict` to that of `typing_extensions`.
 
 Why: before Python 3.12, pydantic accepts only the latter, and users write the former.
-
-Rules
-- Types inside generics, unions and fields of a TypedDict are converted too; other types stay.
-- A TypedDict that contains itself cannot be rebuilt: it raises UsageError.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ _REQUIREMENTS = (typing.Required, typing.NotRequired)
 
 
 def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
-    """Return the type `kind` with each `typing.TypedDict` in it converted (see the module).
+    """Return the type `kind` with each `typing.TypedDict` in it converted.
 
     `inside`: the TypedDicts around it. Raises UsageError for one that contains itself.
     """
@@ -34,7 +30,7 @@ def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
     converted = [convert_typed_dicts(each, inside) for each in (args[:1] if metadata else args)]
     if metadata:
         return typing.Annotated[(converted[0], *metadata)]
-    if all(one is other for one, other in zip(converted, args, strict=True)):
+    if all(new is old for new, old in zip(converted, args, strict=True)):
         return kind  # unchanged: not every generic can be subscripted again
     if origin in (typing.Union, types.UnionType):
         return reduce(operator.or_, converted)

@@ -5,9 +5,8 @@ starts those that are not running and replaces the references by tools (`describ
 a kernel live in `hub`, on one thread of their own (`host.background`), one `session` each.
 
 Rules
-- A server of a `.mcp.json` starts only after the user has allowed exactly its entry
-  (`permissions`). A replay starts none: a record is found by the references, and calls of these
-  tools are never run again.
+- A server of a `.mcp.json` starts only after the user has allowed exactly its entry.
+- A replay starts none: a record is found by the references, and its calls are never run again.
 - The SDK (package `mcp`) is imported when the first server starts.
 - Servers may list tools, run them, report progress and ask the user (`elicitation`). Sampling is
   refused, and no folders (roots) are offered.

@@ -6,10 +6,9 @@
 Why: other programs read the same file, so that a server is described once.
 
 Rules
-- The nearest file is read, in the run's folder or above it (`host.nearest.find_nearest`). It may be
-  a stranger's: reading it starts nothing.
-- A fault of the file is a UsageError. A fault of one entry is kept in `faults`, so that the other
-  entries can be used.
+- The nearest file is read, in the run's folder or above it. It may be a stranger's: reading it
+  starts nothing.
+- A fault of one entry is kept in `faults`, so that the other entries can be used.
 - Keys that belong to other programs are ignored; they cannot allow anything.
 """
 

@@ -3,9 +3,8 @@
 Why: a server often sends one result as text and as JSON, and the model should read it once.
 
 Rules
-- Text that only repeats the structured content, or one of its fields, is dropped. Text that says
-  more comes before the structured content.
-- Pictures become attachments. Sounds, files and links are described in words; nothing is fetched.
+- Text that only repeats the structured content, or one of its fields, is dropped.
+- Sounds, files and links are described in words; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def value_of(result: Any) -> tuple[Any, list[bytes]]:
         if picture is not None:
             pictures.append(picture)
         else:
-            texts.append(_words(block))
+            texts.append(_block_text(block))
     return _combined(texts, result.structured_content), pictures
 
 
@@ -81,14 +80,14 @@ def _picture(block: Any) -> bytes | None:
         return None
 
 
-def _words(block: Any) -> str:
+def _block_text(block: Any) -> str:
     """Return the text of a block of content; for a block of another kind, words about it."""
     if block.type == "text":
         return str(block.text)
-    return "".join(_parts(block))
+    return "".join(_describe_block(block))
 
 
-def _parts(block: Any) -> Iterator[str]:
+def _describe_block(block: Any) -> Iterator[str]:
     """Yield words about a block of content that is not text."""
     if block.type in ("image", "audio"):
         yield f"({block.mime_type}, {_size(block.data)})"

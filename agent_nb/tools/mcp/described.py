@@ -3,9 +3,8 @@
 Why: the runner, the policy and approval then treat it like any other tool.
 
 Rules
-- The effect of the tool is `outside`, whatever the server says: its hints can only make approval
-  stricter. A tool that may destroy something needs its own approval; a yes to the whole run does
-  not cover it.
+- Its effect is `outside`, whatever the server says: its hints can only make approval stricter.
+- A tool that may destroy something needs its own approval: a yes to the whole run is not enough.
 - Text of the server for the model is bounded and loses characters that people cannot see.
 - The server validates the arguments; its message goes to the model.
 """

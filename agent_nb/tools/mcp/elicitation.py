@@ -3,13 +3,11 @@
 Why: a server may need an answer that only the user has, such as a name or a choice.
 
 Rules
-- The questions are asked in the kernel's main thread. Where nobody can be asked they are declined.
-- The user first reads which server asks and what for, and may decline. The end of the input
-  cancels, and so do three unclear answers.
-- Texts of the server are shown escaped and bounded. Questions that send the user to an address are
-  declined: nobody can judge an address here.
-- An answer is checked for the type and the choices of its field. Bounds (`minimum`, `pattern`,
-  `minItems` …) are not checked; the server does that.
+- Where nobody can be asked, questions are declined; so are those that send the user to an address,
+  which nobody can judge here.
+- The end of the input and three unclear answers cancel.
+- Texts of the server are shown escaped and bounded.
+- An answer is checked for the type and choices of its field; the server checks bounds and patterns.
 """
 
 from __future__ import annotations
@@ -123,9 +121,9 @@ def _ask_field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
     """Return the values that a field, or each item of an array, may have; [] for any."""
-    inner = as_dict(field.get("items")) if field.get("type") == "array" else field
-    titled = as_list(inner.get("oneOf")) or as_list(inner.get("anyOf"))
-    values = as_list(inner.get("enum")) or [as_dict(option).get("const") for option in titled]
+    item = as_dict(field.get("items")) if field.get("type") == "array" else field
+    titled = as_list(item.get("oneOf")) or as_list(item.get("anyOf"))
+    values = as_list(item.get("enum")) or [as_dict(option).get("const") for option in titled]
     return [str(option) for option in values if option is not None]
 
 
@@ -146,8 +144,8 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
         raise ValueError("Please type something.")
     kind, choices = field.get("type"), _choices(field)
     if kind == "array":
-        parts = [part.strip() for part in typed.split(",") if part.strip()]
-        return [_chosen(part, choices) for part in parts]
+        parts = [text.strip() for text in typed.split(",") if text.strip()]
+        return [_chosen(text, choices) for text in parts]
     if kind == "boolean":
         if typed.lower() not in (*_YES, *_NO):
             raise ValueError("Please type y or n.")

@@ -3,8 +3,7 @@
 Why: a server takes seconds to start and may keep a state that later calls need.
 
 Rules
-- A session belongs to exactly one entry: a changed entry is another server, and the session of the
-  old entry is ended.
+- A session belongs to exactly one entry: a changed entry ends the session of the old one.
 - No server starts in a process that only replays records.
 - Every server ends with the process, and when the extension is unloaded.
 """

@@ -3,10 +3,10 @@
 Why: a server may send anything, and a provider refuses a whole request for one faulty schema.
 
 Rules
-- A keyword whose value has the wrong type is dropped, the rest stays. Arguments may have any names.
+- A keyword whose value has the wrong type is dropped. Arguments may have any names.
 - Characters that people cannot see are removed from all texts, since the model reads them.
-- The top is the schema of an object: providers refuse alternatives there. The server, which
-  validates the arguments, still applies them.
+- The top is the schema of an object: providers refuse alternatives there, which the server still
+  applies.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ def _fits(key: str, value: Any) -> bool:
 def _value(key: str, value: Any, depth: int) -> Any:
     """Return the cleaned value of a keyword."""
     if key in MAPS or key == "definitions":
-        return {strip_hidden(str(name)): _schema(inner, depth) for name, inner in value.items()}
+        return {strip_hidden(str(name)): _schema(member, depth) for name, member in value.items()}
     if key in LISTS or (key in SINGLES and isinstance(value, list)):
-        return [_schema(inner, depth) for inner in value]
+        return [_schema(member, depth) for member in value]
     if key in SINGLES:
         return _schema(value, depth)
     if key in ("description", "title"):
         return strip_hidden(value).strip()
     if key in ("required", "type") and isinstance(value, list):
-        return [strip_hidden(inner) for inner in value if isinstance(inner, str)]
+        return [strip_hidden(item) for item in value if isinstance(item, str)]
     return _plain(value, depth)
 
 
@@ -87,9 +87,9 @@ def _plain(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
         return None
     if isinstance(value, Mapping):
-        return {strip_hidden(str(key)): _plain(inner, depth + 1) for key, inner in value.items()}
+        return {strip_hidden(str(key)): _plain(member, depth + 1) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner, depth + 1) for inner in value]
+        return [_plain(member, depth + 1) for member in value]
     if isinstance(value, str):
         return strip_hidden(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

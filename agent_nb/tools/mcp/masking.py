@@ -4,9 +4,9 @@ Why: a user who allows an entry must see all of it (`Server.described`), but a l
 in the notebook and reaches everyone who gets the file.
 
 Rules
-- Values of options, headers and variables whose names speak of secrets are hidden; so are the user
-  and the query of an address, and what `clean`, the caller's secret filter, finds.
-- After such a name in a text, the whole rest is hidden: only a shell knows where its value ends.
+- Hidden are values whose names speak of secrets, the user and query of an address, and what the
+  caller's secret filter `clean` finds.
+- In a text, all after such a name is hidden: only a shell knows where its value ends.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Why: which tools a server has is known only while it runs.
 
 Rules
 - Every permission is checked before any server starts. The servers start at the same time.
-- A tool keeps its name if no other tool of the run and no built-in or installed one has it;
-  else it is `SERVER_tool`. So a policy's rule for one of our tools never allows a server's.
-- The record lists, for each server, the tools that the model was offered.
+- A tool whose name another tool of the run or a built-in or installed one has is `SERVER_tool`: a
+  policy's rule for one of our tools never allows a server's.
 """
 
 from __future__ import annotations

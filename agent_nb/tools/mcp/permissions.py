@@ -3,10 +3,8 @@
 Why: its command line may be a stranger's.
 
 Rules
-- A permission covers exactly one entry: after a change of its command, address, variables or
-  headers, the user is asked again.
+- A permission covers exactly one entry; the program behind it may change.
 - A server made in code needs no permission: the author of the code runs it.
-- The program behind an entry may change; the permission still holds.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Why: a permission, a session and a reference must all mean exactly the same entr
 
 Rules
 - The entry is a value: nothing is started, looked up or expanded here.
-- The digest covers all that decides what runs and what it receives; a changed entry has another.
+- The digest covers all that decides what runs and what it receives.
 - People read an entry as exact quoted text: control characters, look-alike letters and what
   reorders a line are escaped.
 """
@@ -33,8 +33,8 @@ _SHORTEST = 6  # characters of the shortest value that is hidden
 class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The entry of one server. It has a `command` (stdio) or a `url` (streamable HTTP).
 
-    `cwd` is relative to the folder of `file`, the `.mcp.json` it stands in ("": it was made in
-    code). `timeout`: seconds for one call (None: as for every tool).
+    `cwd` is relative to the folder of `file`, the `.mcp.json` it stands in ("": made in code).
+    `timeout`: seconds for one call (None: as for every tool).
     """
 
     name: str
@@ -111,8 +111,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def described(self) -> list[str]:
         """Return what would run and what it would receive, exactly as the entry says it, as lines.
 
-        Literal values come from the author of the entry, and decide what runs; the user's own
-        secrets are behind `${…}`, which is not filled in here.
+        Literal values come from the author of the entry; the user's own secrets are behind `${…}`,
+        which is not filled in here.
         """
         lines = (
             [f"address: {quote_ascii(self.url)}"]
@@ -174,10 +174,9 @@ def mcp_server(
 ) -> Server:
     """Return an MCP server for `Agent(tools=[…])`, or for `-t` by the name of its variable.
 
-    `command` and `args` start it (stdio; `env` adds to the few variables that every server gets,
-    `cwd` is its folder), or `url` is its address (streamable HTTP; `headers` are sent with each
-    request). `timeout`: seconds for one call. Written in code it needs no permission. Raises
-    UsageError for wrong values.
+    `command` and `args` start it (stdio) in the folder `cwd`; `env` adds to the few variables that
+    every server gets. Or `url` is its address (streamable HTTP); `headers` are sent with each
+    request. `timeout`: seconds for one call. Raises UsageError for wrong values.
     """
     return check_server(
         Server(

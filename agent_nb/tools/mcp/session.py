@@ -4,11 +4,9 @@ Why: a server may start slowly, hang or crash, and a run must then get an error 
 
 Rules
 - Everything here runs on the thread of the `hub`.
-- A session starts once, however many runs want it. The start has a time limit, and the error of a
-  failed start repeats what the server wrote to stderr.
+- A session starts once, however many runs want it, within a time limit.
 - A call that a crash interrupts fails. The next call starts the server again, once.
-- Messages hold no secret of the entry. The server's text in them is bounded and has no character
-  that people cannot see.
+- Messages hold no secret of the entry and no invisible character, and are bounded.
 """
 
 from __future__ import annotations

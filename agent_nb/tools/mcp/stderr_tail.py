@@ -37,9 +37,9 @@ class StderrTail:
         ).start()
 
     def started(self) -> None:
-        """Close our copy of the write end, once the process has its own or has not started.
+        """Close our copy of the write end, which would hide the end of the stream from the reader.
 
-        While it is open the reader would never see the end of the stream.
+        Called once the process has its own copy or has not started.
         """
         self.pipe.close()
 

@@ -1,9 +1,7 @@
 """Connect to an MCP server: start its process and talk over pipes, or talk to its address.
 
 Rules
-- A process gets the SDK's default variables (home, path, user and the like) and those of its entry,
-  nothing else of this process, such as the keys of providers.
-- The SDK starts it in a process group of its own and ends the whole group.
+- A process gets the SDK's default variables and those of its entry, no keys of providers.
 - Over HTTP each request has its own connection: on a shared one, the client would take stray bytes
   after an answer for the next answer.
 - The end of the connection is noted when it happens, not when the next call fails.
