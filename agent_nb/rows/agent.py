@@ -2,8 +2,8 @@
 
 Why in a room above `agent`: runs, replays and workers handle single prompts and need no tables.
 
-Rule: a method imports the modules of maps or evaluations when it is called, so that a cell with one
-prompt does not wait for them. For this reason `typing.get_type_hints` reports Any as return type.
+Rule: a method imports the modules of maps or evaluations when it is called. For this reason
+`typing.get_type_hints` reports Any as return type.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ class Agent(PromptAgent):
     (a list, or `a/x,b/y`): the next takes over when one is unreachable or overloaded. `tools`:
     functions, `Tool`s or names of built-ins. `approve`: `ask`, `auto`, `deny` or the path of a
     policy file. `limits`: any of `turns tool_calls failures tokens cost seconds`. `settings`:
-    sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where
-    file tools may look. `secrets`: values by name that must not appear anywhere (default: those
-    known when a run starts). `late`: resolve the model on first use, so that a replay needs neither
-    the model nor a key; a wrong name is reported only then. `memory`: how to shorten a conversation
-    that exceeds the model's context, `window` or `summary`. `thought_tags`: names of tags that hold
-    thoughts anywhere outside code (think and thinking do at the start of an answer). `namespace`:
-    where the names of functions, models and policies are looked up (policies: in `__main__` by
-    default). `mentioned` returns names of further tools that a policy may mention. `model_source`:
-    where the name of the model came from, for the record. `output`: the type of the answer (see
-    `output_type`), for `run.output`.
+    sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `output`: the
+    type of the answer (see `output_type`), for `run.output`.
+
+    `folder`: where file tools may look. `secrets`: values by name that must not appear anywhere
+    (default: those known when a run starts). `memory`: how to shorten a conversation that exceeds
+    the model's context, `window` or `summary`. `thought_tags`: names of tags that hold thoughts
+    anywhere outside code (think and thinking do at the start of an answer).
+
+    `late`: resolve the model on first use, so that a replay needs neither the model nor a key.
+    `namespace`: where the names of functions, models and policies are looked up (policies: in
+    `__main__` by default). `mentioned` returns names of further tools that a policy may mention.
+    `model_source`: where the name of the model came from, for the record.
     """
 
     def map(
@@ -63,16 +65,19 @@ class Agent(PromptAgent):
         columns first, then the notebook; `row["any name"]` too. `output`: the type of the answers.
         `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
         in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
-        `client`: a Dask Client, whose workers ask the rows with keys of their own.
-        `attachments`: pictures for all rows, the name of a column of pictures, or a function of the
-        row. `store`: the file in which finished rows are kept, so that the same map asks only the
-        missing, failed and changed ones again (None: a file in the user's state folder; False:
-        none). `view`, `record`: as in a call of the agent. The agent's limits of tokens (if set)
-        and dollars hold over the whole map, the others for each row.
+
+        `client`: a Dask Client, whose workers ask the rows with keys of their own. `attachments`:
+        pictures for all rows, the name of a column of pictures, or a function of the row. `store`:
+        the file in which finished rows are kept, so that the same map asks only the missing, failed
+        and changed ones again (None: a file in the user's state folder; False: none). `view`,
+        `record`: as in a call of the agent.
+
+        The agent's limits of tokens (if set) and dollars hold over the whole map, the others for
+        each row.
 
         Awaiting it returns the same kind of data: columns of the answers, then `_run _status _error
-        _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError
-        before the first request for data, a prompt, options or tools that cannot be used.
+        _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError before
+        the first request for data, a prompt, options or tools that cannot be used.
         """
         from .map.options import MapOptions
         from .map.stream import start_map
@@ -122,12 +127,13 @@ class Agent(PromptAgent):
 
         `score`: a function `(answer, row)` that gives a number or bool (see `eval.scoring`), the
         name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a
-        reason. `repeats`: how often each row is asked. `expected`: the column that the judge may
-        read (by default `expected`, if there is one). `failed`: the score of answers that failed;
-        None leaves them out. `sample`: only so many rows, chosen at random by `seed`. `level`: the
-        confidence level of the interval. `name`: names the evaluation in comparisons and plots.
-        `options`: those of `map`. Raises UsageError before the first request for arguments that
-        cannot be used.
+        reason. `expected`: the column that the judge may read (by default `expected`, if there is
+        one). `failed`: the score of answers that failed; None leaves them out.
+
+        `repeats`: how often each row is asked. `sample`: only so many rows, chosen at random by
+        `seed`. `level`: the confidence level of the interval. `name`: names the evaluation in
+        comparisons and plots. `options`: those of `map`. Raises UsageError before the first request
+        for arguments that cannot be used.
         """
         from .eval.evaluate import EvaluationOptions, evaluate_prompt
 

@@ -3,10 +3,10 @@
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules
-- Runs are in the order of `NotebookRuns.list_all`. Copies of a run count once. Copies have the same
-  id and the same record hash: the id alone is not unique, as other systems name imported runs.
+- Runs are in the order of `NotebookRuns.list_all`. Copies of a run count once: they have the same
+  id and the same record hash, since other systems name imported runs alike.
 - `Runs.rows` holds the runs of map rows that records contain; `map.known_rows.row_runs` reads those
-  in a store, when they are used.
+  in a store.
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
 
@@ -59,8 +59,8 @@ class Runs(Sequence[Run]):
     def rows(self) -> Runs:
         """The runs of map rows, from the records of the maps, each with its cell and notebook.
 
-        The rows of one map are in the order in which they began. The record of a large map holds no
-        rows; they are in its store, and `MapStream.runs` reads them.
+        The rows of one map are in the order in which they began. Those of a large map are in its
+        store, and `MapStream.runs` reads them.
         """
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)

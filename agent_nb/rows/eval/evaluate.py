@@ -3,8 +3,7 @@
 Rules
 - Asking is a map, and so is judging: both are recorded, replayed, stored and stopped as any map.
 - Errors in the options of the scoring are reported before the first request.
-- `seed` chooses the rows of a `sample`; nothing else is random. The same answers give the same
-  figures, in a replay too.
+- Nothing but the choice of a `sample` by `seed` is random: the same answers give the same figures.
 """
 
 from __future__ import annotations

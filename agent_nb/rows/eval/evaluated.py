@@ -2,8 +2,6 @@
 
 Why apart from `evaluation`: frames, pages and plots read these figures, and an `Evaluation` in turn
 makes frames, pages and plots.
-
-Rules: the figures never change; each is computed from the scored rows, and no model is asked.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
 
     `scored_by` names the scorer; `judged`: it is a judge. `answering` and `judging` are the tokens
-    and dollars of the answers and of the judge. `data` are the rows. `failed_as`: the score of an
-    answer that failed (None: left out).
+    and dollars of the answers and of the judge. `failed_as`: the score of an answer that failed
+    (None: left out).
     """
 
     name: str

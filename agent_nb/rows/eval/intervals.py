@@ -4,10 +4,10 @@ Why without SciPy: the quantile of one distribution is too little for such a lar
 compare every value with SciPy's, and measure the coverage by simulation.
 
 Rules
-- Pure functions of the rows' scores; nothing is random, so the same scores give the same numbers.
-- A mean has Student's t interval. A share of yes-or-no scores has Wilson's (1927), which keeps its
-  coverage near 0 and 1, where t does not. The paired difference of two shares has Newcombe's
-  "square and add" (1998, method 10): two Wilson intervals, joined by the correlation of the pairs.
+- Pure functions of the rows' scores: the same scores give the same numbers.
+- A mean has Student's t interval.
+- A share of yes-or-no scores has Wilson's (1927), which keeps its coverage near 0 and 1, where t
+  does not. The paired difference of two shares has Newcombe's "square and add" (1998, method 10).
 - Fewer than `FEWEST` rows have no interval: their scores say too little about rows not seen.
 - Rows that differ by no more than the rounding of floats have no t interval: its width would be
   about 0, which claims certainty.
@@ -71,8 +71,8 @@ def mean_interval(
 ) -> Interval | None:
     """Return the t interval of a mean; None for few values, or if all are equal up to rounding.
 
-    `operands`: the numbers of which `values` are differences. Their size bounds the rounding:
-    0.7 - 0.5 and 0.3 - 0.1 differ in the last digit.
+    `operands`: the numbers of which `values` are differences. Their size bounds the rounding: 0.7 -
+    0.5 and 0.3 - 0.1 differ in the last digit.
     """
     if len(values) < FEWEST:
         return None
@@ -133,9 +133,9 @@ def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
     return corrected / sqrt(spread)
 
 
-def _join_distances(one: float, other: float, phi: float) -> float:
+def _join_distances(first: float, second: float, phi: float) -> float:
     """Return the distance from a difference to its limit, joined from those of both shares."""
-    return sqrt(max(one * one - 2 * phi * one * other + other * other, 0.0))
+    return sqrt(max(first * first - 2 * phi * first * second + second * second, 0.0))
 
 
 def _normal_quantile(level: float) -> float:

@@ -3,11 +3,10 @@
 Why a map: judgements are then recorded, replayed, limited and counted in cost as any rows are.
 
 Rules
-- The judge gives a number from 0 to 1, with a reason. Its own instructions (`system`) say what
-  counts. A judge with an output type of its own keeps it; the type must have a field `score`.
-- The judge reads untrusted text. Each part stands between marks, a digest of all parts, which an
-  answer cannot forge, and the system prompt forbids the judge to follow instructions inside them.
-- Pictures of the prompt go to the judge too.
+- Its own instructions (`system`) say what counts. A judge with an output type of its own keeps it;
+  the type must have a field `score`, from 0 to 1.
+- The judge reads untrusted text. Each piece stands between marks, a digest of all of them, which an
+  answer cannot forge, and the prompt forbids to follow instructions inside them.
 - Failed answers are not judged. An answer without a score from the judge is a scoring error.
 """
 
@@ -85,16 +84,16 @@ class JudgeScore:
         )
 
     def _row_of(self, candidate: Candidate) -> dict[str, Any]:
-        parts = {"prompt": candidate.prompt, "answer": candidate.result.answer}
+        pieces = {"prompt": candidate.prompt, "answer": candidate.result.answer}
         if self._expected is not None:
-            parts["expected"] = str(candidate.row.get(self._expected))
-        return {**parts, "mark": digest_value(parts, 12)}
+            pieces["expected"] = str(candidate.row.get(self._expected))
+        return {**pieces, "mark": digest_value(pieces, 12)}
 
 
 def write_question(row: Mapping[str, Any]) -> str:
     """Return the prompt of the judge, with `{{ }}` for the parts that `row` has."""
-    parts = [_PART.format(name=n, column=c) for c, n in _PARTS.items() if c in row]
-    return "\n\n".join([_ASK, *parts, _SCORE, *([_EXPECTED] if "expected" in row else [])])
+    questions = [_PART.format(name=n, column=c) for c, n in _PARTS.items() if c in row]
+    return "\n\n".join([_ASK, *questions, _SCORE, *([_EXPECTED] if "expected" in row else [])])
 
 
 @cache

@@ -3,9 +3,8 @@
 Rules
 - Matplotlib is imported here alone, on first use. The figure follows the user's style; the three
   colours that carry meaning are legible on white and on black.
-- With `ax`, the plot is drawn there, and the caller owns its figure. Without, a new figure is made,
-  as `frame.plot` does.
-- Nothing is random: rows with equal scores are counted in a bar, and not scattered.
+- With `ax`, the plot is drawn there, and the caller owns its figure.
+- Rows with equal scores are counted in a bar, and not scattered at random.
 """
 
 from __future__ import annotations
@@ -90,12 +89,12 @@ def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
 
 def _draw_mean_difference(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
     """Draw a mean difference and its interval right of the rows, and as a band behind them."""
-    at = rows * 1.06 + 0.5
+    x = rows * 1.06 + 0.5
     if interval is not None:
         ax.axhspan(interval.low, interval.high, color=MAIN, alpha=0.14, linewidth=0, zorder=0)
-        ax.plot([at, at], [interval.low, interval.high], color=MAIN, linewidth=3)
-    ax.plot([at], [mean], "o", color=MAIN, markersize=8)
-    ax.set_xlim(-1, at + rows * 0.06 + 0.5)
+        ax.plot([x, x], [interval.low, interval.high], color=MAIN, linewidth=3)
+    ax.plot([x], [mean], "o", color=MAIN, markersize=8)
+    ax.set_xlim(-1, x + rows * 0.06 + 0.5)
 
 
 def _draw_levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:

@@ -4,8 +4,7 @@ Why: a replay takes the answers from the record and scores them anew. Without re
 changed score function or expected value would change the figures unnoticed.
 
 Rules
-- Each answer has its score or None. Of more than `MOST` answers only the mean and a digest of the
-  scores are recorded.
+- Of more than `MOST` answers only the mean and a digest of the scores are recorded.
 - A different score or expected value is a change. Changed code of a function that still gives the
   same scores is a warning. A record without scores is not compared.
 - A judge's scores are in the record of the judge's map.
@@ -94,18 +93,18 @@ def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
     """Return the positions of values that differ by more than rounding."""
     pairs = enumerate(zip_longest(old, new))
     return [
-        at
-        for at, (a, b) in pairs
+        position
+        for position, (a, b) in pairs
         if a != b and not (_is_number(a) and _is_number(b) and _are_close(a, b))
     ]
 
 
-def _name_answer(new: Mapping[str, Any], at: Sequence[int]) -> str:
-    """Return words that name the first answer that differs; `at`: the positions of all of them."""
+def _name_answer(new: Mapping[str, Any], positions: Sequence[int]) -> str:
+    """Return words that name the first answer that differs, the first of `positions`."""
     rows = new.get("rows") or []
-    if not at or at[0] >= len(rows):
+    if not positions or positions[0] >= len(rows):
         return ""
-    position, repeat = rows[at[0]]
+    position, repeat = rows[positions[0]]
     return f", first of row {position}" + (f", repeat {repeat}" if repeat else "")
 
 
@@ -117,8 +116,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _are_close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+def _are_close(old: float, new: float) -> bool:
+    return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _format_value(value: Any) -> str:

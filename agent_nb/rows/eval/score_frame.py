@@ -1,8 +1,7 @@
 """Makes frames of evaluations and comparisons, of the same kind as the data.
 
-Rules
-- The original columns come first, then the new ones; a new name that is taken gets the prefix
-  `out_`, as in the frame of a map. The columns depend on data and options, not on failures.
+Rule: the original columns come first; a new name that is taken gets the prefix `out_`. The columns
+depend on data and options, not on failures.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ interval too narrow.
 Rules
 - An answer has a score or an error, never both. The error comes from its run or from the scoring.
 - The score of a row is the mean score of its answers. Answers without a score are left out and
-  counted, or they score `failed`, if the user set that.
+  counted, or score `failed` if the user set it.
 """
 
 from __future__ import annotations

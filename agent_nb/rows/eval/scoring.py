@@ -3,12 +3,9 @@
 The third scorer, an agent as judge, is in `judge`.
 
 Rules
-- A function is called as `f(answer, row)`, or with the answer alone if it takes one argument.
-  `answer` is the typed answer, else the text; `row` holds the values of the columns by name. A
-  function with arguments called `answer`, `text`, `row` or `prompt` gets these by name. It returns
-  a number or a bool, or an awaitable of one.
-- `equal` compares an answer with the column. In a typed answer it compares the field with the
-  column's name, else the only field.
+- A function is called as `f(answer, row)`, or with the answer alone if it takes one argument, or by
+  name if its arguments are among `NAMES`. It returns a number or a bool, or an awaitable of one.
+- In a typed answer the field with the column's name is compared, else the only field.
 - If the function raises, that answer gets an error that names the row; the others are still scored.
 - Wrong columns and wrong signatures are reported before the first request.
 """

@@ -2,11 +2,10 @@
 
 Rules
 - If every row scores 0 or 1, the value is a share with Wilson's interval, and a paired difference
-  has Newcombe's. Otherwise it is a mean with a t interval. The score of a row is the mean of its
-  repeats; if scores are bounded, a single row whose repeats disagree makes the value a mean.
-- If scores are bounded (0 to 1), an interval is cut to the possible range: 0 to 1 for a mean, -1 to
-  1 for a difference.
-- If there is no interval, the description gives the reason.
+  has Newcombe's. Otherwise it is a mean with a t interval.
+- If scores are bounded, a single row whose repeats disagree makes the value a mean.
+- An interval of bounded scores is cut to 0 to 1 for a mean, -1 to 1 for a difference.
+- Without an interval, the description gives the reason.
 """
 
 from __future__ import annotations

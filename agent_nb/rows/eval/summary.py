@@ -50,7 +50,7 @@ _MOST_DIGITS = 1e15  # a larger score is written with an exponent
 def format_score(value: float | None, *, signed: bool = False) -> str:
     """Return a score with three decimals; from 100 with four digits; from 1,000 as an integer.
 
-    Return NONE for None.
+    Return `NONE` for None.
     """
     if value is None:
         return NONE
@@ -130,7 +130,7 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
         if evaluation.repeats > 1
         else ""
     )
-    parts: list[Node] = [
+    nodes: list[Node] = [
         _figure_line(
             format_score(evaluation.mean),
             evaluation.interval,
@@ -147,14 +147,14 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
         _muted_line(_describe_cost(evaluation)),
     ]
     if lowest_rows:
-        parts.append(
+        nodes.append(
             _folded_table("Rows with the lowest scores", _rows_table(hide, evaluation, lowest_rows))
         )
     if rows_with_errors:
-        parts.append(
+        nodes.append(
             _folded_table("Answers without a score", _faults_table(hide, rows_with_errors))
         )
-    return page_forms(_wrap_page("evaluation", parts))
+    return page_forms(_wrap_page("evaluation", nodes))
 
 
 def render_comparison(comparison: Compared) -> dict[str, str]:
@@ -167,7 +167,7 @@ def render_comparison(comparison: Compared) -> dict[str, str]:
         _clip_name(hide, f"{b} − {a}", 80),
         signed=True,
     )
-    parts: list[Node] = [
+    nodes: list[Node] = [
         head,
         _verdict_line(comparison, hide.value(comparison.verdict)),
         _muted_line(comparison.words),
@@ -178,10 +178,10 @@ def render_comparison(comparison: Compared) -> dict[str, str]:
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
         pairs = [p for p in comparison.pairs if p.change == change]
         if pairs:
-            parts.append(
+            nodes.append(
                 _folded_table(f"{title} ({len(pairs):,})", _pairs_table(hide, comparison, pairs))
             )
-    return page_forms(_wrap_page("comparison", parts))
+    return page_forms(_wrap_page("comparison", nodes))
 
 
 def _find_secrets() -> Redaction:

@@ -4,10 +4,8 @@ Why apart from the driver: it schedules and stores rows alike, wherever they are
 
 Rules
 - An asker returns a result for every row, failed ones included; it raises a cancellation only.
-- An asker stores nothing: the driver stores the results.
-- `LocalRows` asks in this process. The rows share one `assembly.Basis`.
-- A row whose answer broke off in the middle is asked again, in a new run: nobody has read the first
-  part of its answer yet. After a tool call it is not, because a tool may not be safe to run twice.
+- A row whose answer broke off in the middle is asked again, in a new run: nobody has read its
+  answer yet. After a tool call it is not, because a tool may not be safe to run twice.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The limits that hold over a whole map: tokens and dollars.
 
+Why apart from `limits.Meter`: a meter counts within one run; a budget adds up the rows of a map,
+wherever they are asked. The limits of turns, tool calls and seconds hold for each row.
+
 Rules
 - A row begins only if the limit has room for it and for all rows under way. The expected use of a
   row is an estimate at first, and the average of the finished rows later.
-- The estimate may be wrong, and short answers finish first. So at most `FEW` rows more are under
-  way than have finished with a known use. Only rows under way can exceed the limit.
+- At most `FEW` rows more are under way than have finished with a known use, since the estimate may
+  be wrong, and short answers finish first.
 - A row that used nothing, such as a refused one, does not count in the average.
 - Rows from the store or a record are free: an earlier execution paid for them.
-
-Why apart from `limits.Meter`: a meter counts within one run; a budget adds up the rows of a map,
-wherever they are asked. The limits of turns, tool calls and seconds hold for each row.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """Drives a map: asks its rows, several at a time, and writes the log of the map.
 
-It takes the place of `agent.loop`. Why: cards, journal, hub, record and Stop can then treat a map
-as any run; only the events between `run_start` and `end` differ.
+Why in the place of `agent.loop`: cards, journal, hub, record and Stop treat a map as any run; only
+the events between `run_start` and `end` differ.
 
 Rules
-- There are `concurrency` workers; each takes the next row when its last one is over.
 - A row has one result. It counts, and readers see it, once the queue delivers it: if there is a
   store, after it is stored (`row_queue`).
 - `on_error="raise"`: the first row that fails ends the map; finished rows keep their results.
-- When a limit over all rows is used up, the map ends: rows under way get the status `limit`, the
-  others stay `pending`.
+- When a limit over all rows is used up, rows under way get the status `limit`; the others stay
+  `pending`.
 - A map whose first rows all fail alike ends with that error (`repeated_failure`).
 - When a map is stopped, the rows under way get the status `interrupted`. However it ends, its log
   holds the counts and, for a small map, the records of the rows.
@@ -46,30 +45,24 @@ Say = Callable[[str], None]  # shows what the map waits for ("": nothing)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of one map: its `rows` in the order in which they are asked, and its functions.
-
-    `budget` holds over all rows. `start` returns the fields of `run_start`; `user` holds the
-    template. `plan` takes the rows left to ask and returns the facts to log before the first
-    request. `asker` makes the asker of these rows; it reports what it waits for, and raises
-    UsageError where no row may be asked. `read_pictures` returns a row with the data of its
-    pictures. `store` opens the store of the rows (None: no store) and passes warnings to its
-    argument. `trust`: which records of others count (see `find_stored_rows`). `known`: trusted
-    records of rows by key. `play`: see `PlayRow`. `unplayable`: see `MapLog`.
-    """
+    """The work of one map: its `rows` in the order in which they are asked, and its functions."""
 
     rows: Sequence[Row]
     options: MapOptions
-    budget: Budget
-    start: Callable[[], Mapping[str, Any]]
-    user: events.User
+    budget: Budget  # over all rows
+    start: Callable[[], Mapping[str, Any]]  # the fields of `run_start`
+    user: events.User  # with the template
+    # the facts to log before the first request, for the rows that are left
     plan: Callable[[Sequence[Row]], Mapping[str, Any]]
+    # makes the asker of these rows, which reports what it waits for; may raise UsageError
     asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
-    read_pictures: Callable[[Row], Row] = lambda row: row
+    read_pictures: Callable[[Row], Row] = lambda row: row  # the row with the data of its pictures
+    # opens the store of the rows (None: no store), which passes warnings to its argument
     store: Callable[[Warn], RowStore | None] = lambda warn: None
-    trust: bool | frozenset[str] = False
-    known: Mapping[str, Record] = {}
+    trust: bool | frozenset[str] = False  # which records of others count (`find_stored_rows`)
+    known: Mapping[str, Record] = {}  # trusted records of rows by key
     play: PlayRow | None = None
-    unplayable: str = ""
+    unplayable: str = ""  # see `MapLog`
 
 
 class MapDriver:
@@ -303,10 +296,7 @@ class MapDriver:
             self._halt()
 
     def _explain_cut(self, result: RowResult) -> RowResult:
-        """Return the result; mark an interrupted one as not to be stored.
-
-        If a limit of the map interrupted it, the result names that limit.
-        """
+        """Return the result; an interrupted row is not stored, and names the limit that cut it."""
         if result.status != "interrupted":
             return result
         stop = self._stop

@@ -2,18 +2,15 @@
 
     estimate_map(rows, basis).words     about 120,000 tokens in and 40,000 out, about $0.06 …
 
-Why: a thousand rows cost a thousand times as much as the one prompt that a user tries first.
+Why: a thousand rows cost a thousand times as much as the single prompt that a user tries first.
 
 Rules
-- It sends no request. It counts tokens as a run does (`history.estimate_tokens`): the prompt and
-  pictures of a row, and what each request repeats: instructions, tools, the answer's schema.
-- Of more than `SAMPLE` rows it counts a random sample, the same in every execution.
-- The tokens of an answer are a guess: `ANSWER` for text; for a typed answer a number that grows
-  with its fields; at most `max_tokens`. `basis` says which.
-- It assumes one request for each row. Tool calls, thoughts and repeated requests cost more; a
-  provider's cache makes requests cheaper.
-- It takes the price of the first model, row by row, because prices may depend on the size of a
-  request. An unknown price is None.
+- Tokens are counted as in a run (`history.estimate_tokens`), in at most `SAMPLE` rows, which are
+  the same in every execution.
+- The tokens of an answer are a guess that `basis` names.
+- Each row counts as one request: tool calls, thoughts and repeated requests cost more, a provider's
+  cache less.
+- The price is that of the first model, row by row: it may depend on the size of a request.
 """
 
 from __future__ import annotations
@@ -38,8 +35,7 @@ BASE, FIELD = 20, 15  # tokens of a typed answer without fields, and of each of 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of all rows, sent (`input`) and `written`, and their cost in dollars (None: unknown).
 
-    `basis`: the assumptions, in words. `limit`: the limit that the figures exceed, in words ("":
-    none).
+    `basis`: the assumptions, in words. `limit`: the limit that the figures exceed, in words, or "".
     """
 
     rows: int

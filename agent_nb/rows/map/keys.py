@@ -1,12 +1,11 @@
-"""The keys of rows: the same question has the same key in every execution.
+"""The keys of rows: the same prompt with the same inputs has the same key in every execution.
 
 Why: when a stopped map runs again, or its data grew, only rows without an answer are asked.
 
 Rules
-- A key is made of the inputs of the row's run (`record.fingerprint`: prompt, attachments, model,
-  tools, settings, the schema of the answer), of its occurrence among rows with equal inputs, and of
-  the repeat. The position does not count, so rows may be sorted or removed.
-- Only the prompt and its attachments differ between the rows of a map; the rest is digested once.
+- A key is made of the inputs of the row's run (`record.fingerprint`), of its occurrence among rows
+  with equal inputs, and of the repeat. The position does not count, so rows may be sorted.
+- Only the prompt and its attachments differ between the rows of a map; all else is digested once.
 """
 
 from __future__ import annotations

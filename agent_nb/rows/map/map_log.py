@@ -8,8 +8,8 @@
 
 Rules
 - However the map ends, its log holds the counts, and `end` is its last event.
-- The caller provides the clock. Snapshots of the counts go out when rows have ended, at most one
-  every `TICK` seconds, else one every `QUIET` seconds.
+- Snapshots of the counts go out when rows have ended, at most one every `TICK` seconds, else one
+  every `QUIET` seconds.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ row is paid for.
 
 Rules
 - Prompts are filled in and redacted here, once. Rows differ in prompt and attachments only.
-- Planning needs no model, so that a recorded map plays without one. `check` looks the model up,
-  unless nothing runs live here.
+- Planning needs no model, so that a recorded map plays without one; `check` looks the model up.
 - A token limit that the user set, and a limit in dollars, hold over all rows. The default token
   limit holds for each row, as do the limits of turns, calls and seconds.
 """
@@ -53,8 +52,8 @@ MAP = "map"  # a setting: in the inputs the digest of all rows, in `run_start` s
 class MapPlan(msgspec.Struct, frozen=True):
     """The plan of a map: the data, the work (`job`), the inputs, and the redaction of secrets.
 
-    `check` raises UsageError if the map must not run live; playing a record needs no check.
-    `absent`: the path of the user's store if that file does not exist, else "".
+    `check` raises UsageError if the map must not run live. `absent`: the path of the user's store
+    if that file does not exist, else "".
     """
 
     data: Rows
@@ -176,11 +175,11 @@ def _make_start(
     return start
 
 
-def _describe_unrecorded(left: Sequence[Row]) -> str:
+def _describe_unrecorded(unrecorded: Sequence[Row]) -> str:
     """Return why rows without a record cannot be asked here, where nothing runs live."""
-    places = [str(row.position) for row in islice(left, NAMED)]
-    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-    single = len(left) == 1
+    places = [str(row.position) for row in islice(unrecorded, NAMED)]
+    more = f" and {len(unrecorded) - NAMED} more" if len(unrecorded) > NAMED else ""
+    single = len(unrecorded) == 1
     subject = f"{'Row' if single else 'Rows'} {', '.join(places)}{more} {'has' if single else 'have'} no record here."
     return f"{subject} {read_launch().why_not_live}"
 

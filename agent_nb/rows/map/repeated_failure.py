@@ -2,8 +2,7 @@
 
 Why: with a wrong key or model name, every one of a thousand rows would fail.
 
-Rules: the map ends if the first `ENOUGH` rows have the same error, both code and message. After a
-row with another result, this check never ends the map.
+Rule: the first `ENOUGH` rows have the same code and message; any other result ends the check.
 """
 
 from __future__ import annotations

@@ -58,11 +58,11 @@ class Results(Sequence[RowResult]):
 
     async def finished(self) -> AsyncIterator[tuple[int, RowResult]]:
         """Yield index and result of each finished row, first those so far, then each as it ends."""
-        at = 0
+        position = 0
         while True:
-            while at < len(self._order):
-                index = self._order[at]
-                at += 1
+            while position < len(self._order):
+                index = self._order[position]
+                position += 1
                 yield index, self._results[index]
             if self._closed:
                 return

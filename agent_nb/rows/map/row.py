@@ -1,7 +1,7 @@
 """One row of a map: its prompt (`Row`), and its result (`RowResult`).
 
-Rules: both are frozen and small. A result holds no events, so that a hundred thousand results fit
-into memory; the events of a row are in its record.
+Rule: a result holds no events, so that a hundred thousand results fit into memory; the events of a
+row are in its record.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _STATUS = re.compile(r"\((\d{3})\)")  # as messages of `models.http.errors` name
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt of a map.
 
-    `position` counts from 0 in the order of the data, `repeat` from 0. `key` names the question
-    over all executions (see `keys`).
+    `position` counts from 0 in the order of the data, `repeat` from 0. `key` names the row over all
+    executions (see `keys`).
     """
 
     position: int
@@ -40,8 +40,8 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `answer` is the text, `output` the JSON of a typed answer. `kind` is the code of the error,
     `error` its message. `input` and `written` count tokens, `cost` is in dollars (None: unknown).
-    `seconds` is the time of the run without waits for its turn. `attempts` counts how often the row
-    was asked. `origin`: asked now (`live`), or found in the store or in the notebook's record.
+    `seconds`: the time of the run without waits for its turn. `attempts`: how often the row was
+    asked. `origin`: asked now (`live`), or read from the store or the notebook's record.
     """
 
     position: int

@@ -1,7 +1,6 @@
 """The clock of a row's time limit: it stops while the row waits for a rate limit or a slot.
 
-Rules: waits may nest or overlap, as those of sub-agents do; the clock goes on when the last wait
-ends. All times are seconds of the clock `now`.
+Rule: waits may nest or overlap, as those of sub-agents do; the clock goes on after the last one.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Why from events: they are what a record holds, so old and new rows are read by t
 
 Rules
 - A live run, its record in a store and its record in a notebook give the same result.
-- The record also holds the waits of the last run and the use of earlier runs (`Overhead`). It does
-  not hold how often all kernels asked the row; the caller passes that as `attempts`.
+- The record also holds the waits of the last run and the use of earlier runs (`Overhead`); how
+  often all kernels asked the row is passed as `attempts`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Why: the log becomes a record in the notebook, and must stay small however many rows there are.
 
-Rules: the records are kept for up to `ROWS` rows, if they take up to `BYTES` of JSON in the log. A
-larger map keeps none, and its rows replay from their store.
+Rule: a map of more than `ROWS` rows, or `BYTES` of records, keeps no records: its rows replay from
+their store.
 """
 
 from __future__ import annotations

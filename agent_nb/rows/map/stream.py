@@ -157,7 +157,7 @@ class MapStream(Stream):
                 store.forget({each.result.run for each in find_stored_rows(store, self._job.rows)})
 
     def find_lost_rows(self, log: Sequence[Event]) -> list[Row]:
-        """Return the rows that a recorded map of the same rows had, and whose store has lost them.
+        """Return the rows that a recorded map had, and whose store has lost them.
 
         None are lost if the record holds rows; a large map leaves them to its store.
         """
@@ -200,7 +200,7 @@ class MapStream(Stream):
     def runs(self) -> Runs:
         """The runs of the finished rows, in order; each is read when it is used.
 
-        `problems` says so if neither log nor store holds them.
+        Without a log or store that holds them, `problems` names that.
         """
         finished_keys = [result.key for result in self.results if result.run]
         logged = InnerRecords.of_log(self.log)
@@ -321,9 +321,9 @@ def start_map(
 
     `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
     rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
-    unless it plays a record. `client`: whose workers ask the rows (`cluster`). `finish`
-    computes the final state of the log. Raises UsageError for data, a prompt, options or tools that
-    cannot be used.
+    unless it plays a record. `client`: whose workers ask the rows (`cluster`). `finish` computes
+    the final state of the log. Raises UsageError for data, a prompt, options or tools that cannot
+    be used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))

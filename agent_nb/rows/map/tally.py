@@ -2,10 +2,10 @@
 
 Rules
 - It reads no clock: the caller passes the time. The rate counts the asked rows that ended within
-  the last `WINDOW` seconds, so that it soon shows when a rate limit slows the map down.
-- Rows found in the store or in a record count as done, but neither for the rate nor for the cost.
-- `cost` is the sum of the known costs (None: none is known). `forecast` assumes the average known
-  cost for each row of unknown cost and for each row that is left.
+  the last `WINDOW` seconds, so that it soon shows a rate limit.
+- Rows from the store or a record count as done, but neither for the rate nor for the cost.
+- `forecast` assumes the average known cost for each row of unknown cost and for each row that is
+  left.
 - Rate, forecast and expected limit are unknown until `ENOUGH` asked rows are over.
 """
 
@@ -42,10 +42,10 @@ class RowLine(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A map at one moment; it is recorded, and shown live.
 
-    `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `known` of them
-    were in the store or the record. `asking` are under way. `rate` is in rows per second, `left` in
-    seconds, `cost` and `forecast` (of the whole map) in dollars; None: unknown. `limit`: in words,
-    the limit that the map is expected to reach ("": none; None: not known yet).
+    `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind); `known` of them
+    were in the store or the record. `asking` are under way. `rate`: rows per second. `left`:
+    seconds. `cost` and `forecast` (of the whole map): dollars; None: unknown. `limit`: the limit
+    that the map is expected to reach, in words ("": none; None: not known yet).
     """
 
     total: int
@@ -143,12 +143,12 @@ class Tally:
             last=tuple(self._last),
         )
 
-    def _expect_limit(self, rest: int) -> str:
-        """Return in words the limit that the map reaches if `rest` more rows use the average.
+    def _expect_limit(self, more: int) -> str:
+        """Return in words the limit that the map reaches if `more` more rows use the average.
 
         A row of unknown cost counts as free, as it does in `Budget`, which enforces the limit.
         """
-        rows, budget = self._answered + rest, self._budget
+        rows, budget = self._answered + more, self._budget
         return exceeded_limit(
             rows,
             (self._input + self._written) / self._answered * rows,

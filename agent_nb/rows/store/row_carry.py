@@ -4,8 +4,8 @@ Why: `git checkout` or a sync may replace the file under a running map. The rows
 are then readable only through the handle that is still open.
 
 Rules
-- A row that the new file lacks is copied as it is, with its payloads; its signature is checked when
-  it is read, as for every row. If both files have a row, the one that is final for this user stays.
+- A row that the new file lacks is copied as it is; its signature is checked when it is read. If
+  both files have a row, the version that is final for this user stays.
 - Attempts and claims are copied where the new file has none; claims on the former file are not.
 - All of it is part of the caller's transaction, so that a kill leaves the former file complete.
 """

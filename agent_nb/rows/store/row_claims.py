@@ -4,13 +4,13 @@ Why apart from `row_store`: these functions run statements; `row_store` opens th
 
 Rules
 - A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `SKEW` ahead
-  of the reader's clock. A claim from further ahead does not hold: the clock was set back after it.
-  A claim for longer than the reader's own lease does not hold either, so that a stranger's file
-  can block a row only for a lease and the skew.
-- A claim counts as an attempt as soon as it is made, before the request, because a row may have
-  been asked when its kernel died.
-- Each open store has a claim on the file itself, under a `name` of its own, and its attempts count
-  the store's transactions. If the number differs, an earlier copy was written over the file.
+  of the reader's clock; further ahead, the clock was set back after it, and it does not hold.
+- A claim for longer than the reader's own lease does not hold either, so that a stranger's file
+  cannot block a row for longer.
+- A claim counts as an attempt as soon as it is made, because a row may have been asked when its
+  kernel died.
+- Each open store has a claim on the file itself, whose attempts count the store's transactions. If
+  the number differs, an earlier copy was written over the file.
 """
 
 from __future__ import annotations

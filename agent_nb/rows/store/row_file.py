@@ -1,25 +1,24 @@
 """The SQLite file of a store: makes, opens and checks it, and notices when it is replaced.
 
 Why apart from `row_store`: this file alone handles hostile, foreign, damaged, remote and replaced
-files, and turns every error of SQLite into a message with advice. The statements of the store can
-assume a sound file.
+files, and turns every error of SQLite into a message with advice.
 
 Rules
 - A new file is complete when it appears: it is written under another name with mode 0600, then
   linked to its path. An existing file is never overwritten.
-- The first transaction makes the file if necessary, opens it for writing and makes it private.
-  Until then it is only read, and a missing file reads as an empty one.
+- Until the first transaction a file is only read, and a missing file reads as an empty one.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
-  stranger's file brings no trigger or view. Symbolic links are refused, and so is a rollback
-  journal that names another file, because SQLite may delete that.
+  stranger's file brings no trigger or view.
+- Symbolic links are refused, and so is a rollback journal that names another file, because SQLite
+  may delete that.
 - A file of another user is only read, since its owner could read what is written. A journal or log
   beside it that yet another user made is refused: it changes rows when the file is opened.
 - Each transaction and each reading compares the path with the open file. If another file is there,
   it is opened and `generation` grows; the former one stays readable (`former`) until `drop_former`.
 - For writing, the file is opened under a hard link (`row_link`), with a rollback journal. A
   write-ahead log would hold rows that are not in the file, and could belong to another file.
-- Committed rows survive `kill -9` of any process. A power cut or a crash of the system may lose the
-  last commits (`synchronous=NORMAL`), but never damages the file.
+- Committed rows survive `kill -9` of any process. A power cut may lose the last commits
+  (`synchronous=NORMAL`), but never damages the file.
 - Deleted text is overwritten (`secure_delete`).
 """
 

@@ -6,13 +6,13 @@ destroy it.
 
 Rules
 - The link of `rows.sqlite` with inode 0x1a2b is `.rows.sqlite.1a2b` in the same folder. Its journal
-  is named after the link, so it belongs to that inode only, whatever stands at `rows.sqlite`.
+  is named after the link, so it belongs to that inode only.
 - As long as the link exists, the system gives its inode to no other file. So the link is made
   before a transaction writes, and only a holder of the write lock removes it.
 - On a file system without hard links, the file is opened under its own name.
 - A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
-- No function here opens a store file, which may be open elsewhere in this process: closing it drops
-  all locks of the process on it. The exception is `is_logged`, for a file with a write-ahead log.
+- Only `is_logged` opens a store file, one with a write-ahead log: closing a file that is open
+  elsewhere in this process drops all locks of the process on it.
 """
 
 from __future__ import annotations

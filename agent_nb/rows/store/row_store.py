@@ -6,11 +6,11 @@ Rules
 - A row is final if this user signed it and its run ended `ok`. Others are returned too, and may be
   claimed again; the caller decides whether to trust what a stranger signed.
 - A claim is a lease in wall-clock time (`row_claims`): one owner asks a row.
-- A file may hold the rows of several maps (its user changed a prompt and kept `store=`). Keys are
-  unique over all maps.
+- A file may hold the rows of several maps; keys are unique over all of them.
 - If the file is deleted or replaced while the store is open, the new file gets the rows of the
-  former one (`row_carry`). If the file is written over in place, these rows are lost, and the store
-  raises an error instead of storing more.
+  former one (`row_carry`).
+- If the file is written over in place, these rows are lost, and the store raises an error instead
+  of storing more.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ OVERWRITTEN = "The store {} was written over while the map ran: what it stored t
 class RowStore:
     """The store of one map, for one execution of it; calls may come from any thread.
 
-    Every call is one short transaction for each 500 keys, or part of a `visit`. The file is opened
-    for writing by the first call that writes. `owner`: see `open`; `now` returns epoch seconds.
-    Every method raises UsageError if the file cannot be used.
+    Every call is one short transaction for each 500 keys, or part of a `visit`. `owner`: see
+    `open`; `now` returns epoch seconds. Every method raises UsageError if the file cannot be used.
     """
 
     def __init__(

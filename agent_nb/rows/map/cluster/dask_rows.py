@@ -3,16 +3,14 @@
 Rules
 - Each attempt at a row is one future, bound to one worker. Its task leaves the worker's thread pool
   at once (`secede`), so that a worker with two threads can ask as many rows as its share allows.
-- Workers may come and go: the client looks for them every `LOOK` seconds, and the shares follow.
-  When a worker is lost, another one asks its rows, up to `MOST` attempts each. While there is no
-  worker, an empty task waits for one, so that an adaptive cluster starts one.
+- Workers may come and go, and the shares follow. When a worker is lost, another one asks its rows,
+  up to `MOST` attempts each. Without a worker, an empty task waits, so that an adaptive cluster
+  starts one.
 - A worker gets rows only after it reports this version of the package: a worker that cannot import
   the task's function would lose its connection to the scheduler.
-- Just before a worker asks a row, it reports this to the scheduler and waits until that has the
-  report (`log_event`, one topic for each map). So an attempt counts even if the worker is killed
-  in that moment.
-- All work runs in the event loop of the client, whichever loop the map runs in; a `Client` may be
-  synchronous or asynchronous.
+- A worker reports a row to the scheduler before it asks it (`log_event`, one topic for each map).
+  So an attempt counts even if the worker is killed in that moment.
+- All work runs in the event loop of the client, whichever loop the map runs in.
 """
 
 from __future__ import annotations
@@ -72,12 +70,12 @@ def ask_here(message: bytes, topic: str) -> bytes:
     """Ask a row; the task that runs in a worker."""
     from distributed import get_worker, secede
 
-    here = get_worker()
+    own_worker = get_worker()
     secede()
 
     async def begun(ticket: str) -> None:
-        report = here.scheduler.log_event(topic=topic, msg=ticket)
-        sent = asyncio.run_coroutine_threadsafe(report, here.loop.asyncio_loop)
+        report = own_worker.scheduler.log_event(topic=topic, msg=ticket)
+        sent = asyncio.run_coroutine_threadsafe(report, own_worker.loop.asyncio_loop)
         await asyncio.wrap_future(sent)
 
     return worker.ask_row(message, begun)

@@ -3,8 +3,7 @@
 Why JSON: a pickle runs code where it is read, and carries every object that it refers to.
 
 Rules
-- The version is read first, on its own: a message of another version gives a clear error, whatever
-  else it holds.
+- The version is read first, on its own: a message of another version gives a clear error.
 - The client redacts every message that it sends, and every answer before it keeps it: a worker
   does not know the secrets of the client.
 - The client checks a typed answer again, against the type itself: the worker may know the schema

@@ -3,12 +3,11 @@
 Why: a limit counts over the whole map, and workers do not know of each other.
 
 Rules
-- Shares are even; the first workers get the remainder. Rows are split over the workers that may
-  send requests now. The next row goes to the worker with most free places, and waits if there is
-  none.
+- Shares are even; the first workers get the remainder.
+- Rows are split over the workers that may send requests now.
+- The next row goes to the worker with most free places, and waits if there is none.
 - A reduced share of requests per minute becomes free for another worker only after `WINDOW`
-  seconds, because the first worker may have used it just before. So a worker that replaces a lost
-  one waits, and the sum of the shares never exceeds the limit.
+  seconds, because the first worker may have used it just before.
 """
 
 from __future__ import annotations
@@ -89,5 +88,5 @@ class Shares:
         return granted
 
 
-def _split(total: int, parts: int) -> list[int]:
-    return [total // parts + (n < total % parts) for n in range(parts)]
+def _split(total: int, count: int) -> list[int]:
+    return [total // count + (n < total % count) for n in range(count)]

@@ -6,10 +6,9 @@ and a scheduler logs, stores and forwards every message.
 Rules
 - Only plain values travel, as JSON. Secrets are redacted; workers read keys from their own
   environment.
-- Tools and types travel by name (`tool_reference`). A type that no module defines travels as its
-  JSON schema; the client turns the answer into a value of the type.
-- Every worker asks a model at the same address. A worker whose environment names another server
-  for the model refuses the rows, and sends nothing there.
+- A type that no module defines travels as its JSON schema.
+- A worker whose environment names another server for the model refuses the rows, and sends nothing
+  there.
 - An agent that cannot travel is a UsageError before the first request.
 """
 
@@ -85,10 +84,12 @@ def agent_of(spec: AgentSpec) -> Configuration:
         )
     agent = Configuration(spec.model, tools, namespace={}, **spec.options)
     models = agent.choice.models
-    for address, here, model in zip(spec.addresses, _list_addresses(agent), models, strict=False):
-        if address != here:
+    for address, own_address, model in zip(
+        spec.addresses, _list_addresses(agent), models, strict=False
+    ):
+        if address != own_address:
             raise UsageError(
-                f"The model {model.name} is asked at {address or 'no address'}, but the environment of this worker sends it to {here or 'no address'}."
+                f"The model {model.name} is asked at {address or 'no address'}, but the environment of this worker sends it to {own_address or 'no address'}."
                 " Set the same base URL for the worker (OPENAI_BASE_URL, or the endpoint in its AGENT_NB_CONFIG). Nothing was sent."
             )
     return agent if spec.output is None else agent.answering(_type_of(spec.output))

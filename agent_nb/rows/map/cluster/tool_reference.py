@@ -5,11 +5,9 @@ notebook, its keys included.
 
 Rules
 - A tool travels as the name of a built-in or installed tool, or as `module:name` of a function or
-  Tool at the top level of an importable module. Everything else is a UsageError that says what to
-  do: functions of the notebook, lambdas, closures, bound methods, agents, MCP servers, tools that
-  live in the kernel.
-- The worker compares the description of the tool that it finds with a digest. So another version
-  of a module is an error, and never a different tool without notice.
+  Tool at the top level of an importable module. Everything else is a UsageError with advice.
+- The worker compares the tool's description with a digest: another version of a module is an error,
+  and never a different tool without notice.
 """
 
 from __future__ import annotations

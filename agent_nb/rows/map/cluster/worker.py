@@ -1,12 +1,12 @@
 """The worker's side: asks the rows that a client sends, in one event loop for the whole process.
 
 Why one loop: Dask calls `ask_row` in many threads, but connections, the limiter of an endpoint
-and the tools of an agent live in an event loop, where a thousand rows wait as cheaply as one.
+and the tools of an agent live in an event loop, where a thousand rows wait as cheaply as a single
+row.
 
 Rules
 - Keys come from the worker's own environment.
-- `ask_row` returns a result for every row; a stopped row is returned as interrupted. It raises only
-  for bytes that are not a message.
+- `ask_row` returns a result for every row; it raises only for bytes that are not a message.
 - The loop ends with the last map (`forget_map`). If a client goes away without that call, its map
   keeps its connections until `KEPT` newer maps are idle.
 """
@@ -140,9 +140,9 @@ def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
 
 def stop_rows(name: str, tickets: Collection[str]) -> None:
     """Stop rows of a map in this process; return at once."""
-    here = process_worker()
-    if (stopping := here.maps.get(name)) is not None and here.loop is not None:
-        here.loop.call_soon_threadsafe(stopping.stop, tickets)
+    own_process = process_worker()
+    if (stopping := own_process.maps.get(name)) is not None and own_process.loop is not None:
+        own_process.loop.call_soon_threadsafe(stopping.stop, tickets)
 
 
 def forget_map(name: str) -> None:
@@ -150,13 +150,13 @@ def forget_map(name: str) -> None:
 
     Return at once.
     """
-    here = process_worker()
-    with here.lock:
-        closing, loop = here.maps.pop(name, None), here.loop
+    own_process = process_worker()
+    with own_process.lock:
+        closing, loop = own_process.maps.pop(name, None), own_process.loop
         if closing is None or loop is None:
             return
-        last = not here.maps
-        here.loop = None if last else loop
+        last = not own_process.maps
+        own_process.loop = None if last else loop
 
     async def close() -> None:
         with suppress(Exception):  # a connection may fail to close

@@ -3,8 +3,7 @@
 Why: finished rows hold the user's data and stay on disk until the user removes them.
 
 Rules
-- The run of a map names its store in the settings of `run_start`: the map's id, and the path if the
-  user chose one. Callers check that they trust the run before they remove the rows that it names.
+- Callers check that they trust a run before they remove the rows of the store that it names.
 - An emptied file in the state folder, without rows and claims, is deleted; a file that the user
   placed elsewhere stays.
 - An unreadable file is listed without rows, and never removed.

@@ -4,8 +4,7 @@ Why: the events of a map do not include those of its rows. A row that set a vari
 again, as the replay of any run does; the other rows are only read.
 
 Rules
-- Rows are played in the order of the data, each as a run (`agent.replay`). A row is trusted as the
-  record of its map is.
+- Rows are played in the order of the data. A row is trusted as the record of its map is.
 - In a live map, known rows are played before the others are asked; a difference from their record
   is a remark in the log of the map.
 - The first drift of a row is the drift of the map. A map is never resumed after a drift.

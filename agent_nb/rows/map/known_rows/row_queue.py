@@ -4,13 +4,12 @@ Why apart from the driver: other kernels may ask rows of the same store, so whic
 changes while the map runs, and a result counts only once it is stored.
 
 Rules
-- A row is handed out once. With a store it is claimed first. The queue waits for a row that another
-  kernel has claimed, and takes its result from the store, or hands it out when that claim expires.
+- A row is handed out once. With a store it is claimed first: for a row that another kernel has
+  claimed, the queue waits for the result, or until the claim expires.
 - `put_result` never waits. A row is delivered when it is stored, in the order of `put_result`.
-- One thread uses the store, in batches: all results to store and all rows to claim share one visit,
-  so that a slow disk makes larger batches and not a longer queue.
-- `deliver_rows` needs no event loop: a map whose loop was shut down keeps its rows. If the
-  store fails, the rows are delivered all the same, and the fault is raised.
+- One thread uses the store, in batches: a slow disk makes larger batches and not a longer queue.
+- `deliver_rows` needs no event loop: a map whose loop was shut down keeps its rows. If the store
+  fails, the rows are delivered all the same, and the fault is raised.
 """
 
 from __future__ import annotations
@@ -137,8 +136,8 @@ class StoreRowQueue:
     async def deliver_known(self) -> None:
         """Deliver the rows that are in the store."""
         rows, self._left = list(self._left), deque()
-        for at in range(0, len(rows), FEW):
-            batch = rows[at : at + FEW]
+        for start in range(0, len(rows), FEW):
+            batch = rows[start : start + FEW]
             usable = await self._in_thread(self._read_usable, batch)
             self._left.extend(row for row in batch if row.key not in usable)
             for row in batch:

@@ -2,8 +2,7 @@
 
 Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
 
-Rules: runs are not cached. A row whose record was removed from the store meanwhile raises
-UsageError when it is read.
+Rule: runs are not cached. A row that the store has lost meanwhile raises UsageError.
 """
 
 from __future__ import annotations

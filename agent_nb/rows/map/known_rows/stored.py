@@ -3,14 +3,13 @@
 Why: a stored row is an answer without a request, so only a trusted one may count.
 
 Rules
-- The file is in the user's state folder, named by the map's id: a digest of the template and of
-  the inputs that all rows share. With `store=` it is where the user says.
+- The file is in the user's state folder, named by the map's id, or where the user says (`store=`).
 - A row counts if this user signed it or trusts it. Where nothing may run live, a stranger's intact
   row counts too, as any record of a notebook does there.
 - Where nothing may run live, only a store that the user named is read, and none is written: the
   outcome must not depend on the machine.
-- If the state folder is not writable, the map warns and goes on without a store; a store that the
-  user named must be usable.
+- Without a writable state folder the map warns and goes on; a store that the user named must be
+  usable.
 - No code of a record runs here, and no model is asked.
 """
 
@@ -131,7 +130,7 @@ def find_stored_rows(
 
 
 def _judge_row(row: Row, stored: StoredRow, trust: bool | Collection[str], live: bool) -> FoundRow:
-    """Return a row of the store, and whether it counts by the rules above."""
+    """Return a row of the store, and whether it counts."""
     record = stored.record
     result = recorded_result(record, row, attempts=stored.attempts, origin="store")
     ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))

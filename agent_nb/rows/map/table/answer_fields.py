@@ -3,8 +3,8 @@
 Why: a frame has the same columns and types whatever the rows answered, even if all rows failed.
 
 Rules
-- An object with fields has a column for each field, in the order of its type; a union of such
-  objects has the fields of all. Every other answer is the column `answer`.
+- An object with fields has a column for each field; a union of such objects has the fields of all.
+  Every other answer is the column `answer`.
 - Values are plain JSON, as in `run.output_frame()`: a date is a text, a nested object a dict.
 - A field that may be null or missing has the shape of its values. Where values differ in kind
   (`int | str`, a dict with any keys, a recursive type), the shape is `any`.

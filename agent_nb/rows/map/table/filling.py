@@ -3,8 +3,9 @@
 Why all at once: an error in the last row shows before the first one is paid for.
 
 Rules
-- Prompts are filled in and redacted once. The rows hold pictures of up to `HELD` characters in all;
-  further rows keep only kind and name of a picture, and its data is read when the row is asked.
+- Prompts are filled in and redacted once.
+- The rows hold pictures of up to `HELD` characters in all; the data of further pictures is read
+  when the row is asked.
 """
 
 from __future__ import annotations

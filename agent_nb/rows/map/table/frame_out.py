@@ -5,13 +5,13 @@
     It broke at once.             c3d4…   error    429 …   90               0.3
 
 Rules
-- The frame is of the same kind as the data (texts become dicts) and has its rows in their order.
-  First come the original columns, unchanged, then the fields of the answer or `answer`, then
-  `COLUMNS`. With a limit, it has only the rows within the limit.
-- A new column whose name is taken gets the prefix `out_`, as often as needed.
+- The frame is of the same kind as the data (texts become dicts) and has its rows in their order, up
+  to the limit.
+- The original columns come first, then the fields of the answer or `answer`, then `COLUMNS`. A new
+  name that is taken gets the prefix `out_`.
 - Columns and types depend only on the data and the type of the answer. A row that did not end `ok`
   has no answer; a row that was not asked has the status `pending`.
-- Each repeat has a row of its own, one after the other, numbered from 0 in `_repeat`.
+- Each repeat has a row of its own, numbered from 0 in `_repeat`.
 """
 
 from __future__ import annotations
@@ -67,10 +67,7 @@ def frame_out(
 def add_columns(
     rows: Rows, positions: Sequence[int] | None, columns: Sequence[tuple[str, Column]]
 ) -> Any:
-    """Return the rows at `positions` (None: all), as the kind of the data, with further columns.
-
-    A name that is taken gets the prefix.
-    """
+    """Return the rows at `positions` (None: all), as the kind of the data, with further columns."""
     if (module := _FRAMES.get(rows.kind)) is not None:
         return module.append_columns(
             rows.data, positions, _resolve_names(columns, module.column_names(rows.data))
@@ -131,12 +128,12 @@ def _number_repeats(positions: Sequence[int]) -> list[Any]:
     return numbers
 
 
-def _resolve_names(columns: Sequence[tuple[str, Column]], taken: set[str]) -> dict[str, Column]:
-    """Return the columns by name; a name that is `taken`, or used before, gets the prefix."""
+def _resolve_names(columns: Sequence[tuple[str, Column]], existing: set[str]) -> dict[str, Column]:
+    """Return the columns by name; a name that is `existing`, or used before, gets the prefix."""
     named: dict[str, Column] = {}
     for wanted, column in columns:
         name = wanted
-        while name in taken or name in named:
+        while name in existing or name in named:
             name = PREFIX + name
         named[name] = column
     return named

@@ -3,9 +3,8 @@
 Rules
 - Rows match by position. The frame keeps its index, duplicates and levels included, and its own
   columns keep their types.
-- The dtype of a new column follows from its kind: whole numbers are `Int64`, counts (never missing)
-  `int64`, truth values `boolean`, numbers `float64`, texts as in `events.text_array`. A column of
-  another kind, or with a value that does not fit (a number beyond 64 bits), has dtype object.
+- The dtype of a new column follows from its kind (`_TYPES`). A column of another kind, or with a
+  value that does not fit (a number beyond 64 bits), has dtype object.
 - In a frame with several column levels, a new name stands at the first level, "" at the others.
 """
 

@@ -7,15 +7,13 @@ Why: prompts, attachments and the frame of the answers read every kind of data a
 
 Rules
 - The data is never changed, and values are not copied: a row is a view that reads a value when it
-  is used, so that a hundred thousand rows need no dicts. Columns or rows that the user adds to the
-  frame during the map do not count.
+  is used. Columns or rows that the user adds to the frame during the map do not count.
 - Dicts with different keys have the columns of all of them, in the order of first appearance; a
   key that a row lacks is None. A generator is read once, up to the limit.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
-- A missing value (None, NaN, NaT, NA) reads as None, and a value of NumPy or of a subclass of text
-  or number as a built-in one, so that `{{ }}` reads the same from every kind of data.
-- A column is found by its name as text, then by the label itself (`row[0]`). Reading a name that
-  two columns share is an error.
+- A missing value (None, NaN, NaT, NA) reads as None, and a value of NumPy or of a subclass as a
+  built-in one, so that `{{ }}` reads the same from every kind of data.
+- A column is found by its name as text, then by the label itself (`row[0]`).
 - pandas and polars are recognised by the names of their classes, never imported.
 """
 
@@ -75,10 +73,10 @@ class Rows:
         """Return one value. Raises KeyError, and LookupError for a name of several columns."""
         if name in self._ambiguous:
             raise LookupError(f"{self._ambiguous[name]} columns are named {name!r}; rename one")
-        at = self._column_of[name]
-        if at not in self._columns_read:
-            self._columns_read[at] = self._read_column(at)
-        return cell_value(self._columns_read[at][position])
+        index = self._column_of[name]
+        if index not in self._columns_read:
+            self._columns_read[index] = self._read_column(index)
+        return cell_value(self._columns_read[index][position])
 
     @property
     def unique(self) -> Iterator[str]:

@@ -5,14 +5,13 @@
 
 Rules
 - `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
-  A column `row` hides the row itself. A builtin keeps its meaning unless a column has its name.
+  A builtin keeps its meaning unless a column has its name.
 - An expression is compiled once, and evaluated once per row. It sees a copy of the notebook's
   names, so that it cannot assign to them.
 - Values are written as in `interpolate`, but numbers, dates and the like as by `str`: `1.50` and
   not `Decimal('1.50')`.
-- Pictures: first those of `attachments`, then those of `{{ }}`. `attachments` is the name of a
-  column, a function of the row, or a list of pictures that go with every row. A column and a
-  function give one picture, a list of them, or None.
+- Pictures: first those of `attachments` (the name of a column, a function of the row, or a list of
+  pictures that go with every row), then those of `{{ }}`.
 - `check` refuses a prompt that would be the same for several rows.
 - An error is a UsageError that names the row, counted from 0, and the expression.
 """
@@ -144,10 +143,10 @@ def _parse(text: str) -> PromptTemplate:
 
 def _list_attachments(attachments: Any) -> list[Any]:
     """Return None, one or several attachments as a list, without missing values."""
-    several = isinstance(attachments, Sequence) and not isinstance(
+    is_list = isinstance(attachments, Sequence) and not isinstance(
         attachments, str | bytes | bytearray | memoryview
     )
-    attachment_list = attachments if several else [attachments]
+    attachment_list = attachments if is_list else [attachments]
     return [each for each in attachment_list if cell_value(each) is not None]
 
 
