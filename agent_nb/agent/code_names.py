@@ -238,20 +238,20 @@ def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     What is evaluated outside such a scope belongs to it: defaults, decorators and bases, and the
     targets of `:=` in a comprehension.
     """
-    left = deque(nodes)
-    while left:
-        node = left.popleft()
+    unvisited = deque(nodes)
+    while unvisited:
+        node = unvisited.popleft()
         yield node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            left.extend((*node.decorator_list, *_defaults(node.args)))
+            unvisited.extend((*node.decorator_list, *_defaults(node.args)))
         elif isinstance(node, ast.Lambda):
-            left.extend(_defaults(node.args))
+            unvisited.extend(_defaults(node.args))
         elif isinstance(node, ast.ClassDef):
-            left.extend((*node.decorator_list, *node.bases, *node.keywords))
+            unvisited.extend((*node.decorator_list, *node.bases, *node.keywords))
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            left.extend(n.target for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+            unvisited.extend(n.target for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
         else:
-            left.extend(ast.iter_child_nodes(node))
+            unvisited.extend(ast.iter_child_nodes(node))
 
 
 def _find_assigned(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -76,8 +76,8 @@ class Questions:
         if local is not None:
             asking = asyncio.ensure_future(local(question))
             try:
-                both: set[asyncio.Future[Any]] = {asking, remote}
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                sources: set[asyncio.Future[Any]] = {asking, remote}
+                await asyncio.wait(sources, return_when=asyncio.FIRST_COMPLETED)
                 if not remote.done() and (decision := asking.result()) is not None:
                     return decision
             finally:

@@ -45,5 +45,5 @@ class Markers:
 
 def find_marker_start(text: str, start: int, marker: str) -> int:
     """Return where the text after `start` may begin `marker`, or the length of the text."""
-    at = text.rfind(marker[0], max(start, len(text) - len(marker) + 1))
-    return at if at >= 0 and marker.startswith(text[at:]) else len(text)
+    position = text.rfind(marker[0], max(start, len(text) - len(marker) + 1))
+    return position if position >= 0 and marker.startswith(text[position:]) else len(text)

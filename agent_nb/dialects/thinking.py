@@ -42,8 +42,8 @@ ANYWHERE = ThoughtTags(anywhere=TAGS)
 class FilterParser:
     """Takes thoughts out of the text for a parser that does not know the tags."""
 
-    def __init__(self, inner: Parser, tags: ThoughtTags) -> None:
-        self._inner = inner
+    def __init__(self, wrapped: Parser, tags: ThoughtTags) -> None:
+        self._wrapped = wrapped
         self._filter = MarkerParser("", (), tags)
         self._part_type: type[Part] = Text
         self.stopped = False
@@ -54,39 +54,38 @@ class FilterParser:
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
         """Flush and close both parsers."""
-        return [*self._pass_on(self._filter.close(cut=cut)), *self._inner.close(cut=cut)]
+        return [*self._pass_on(self._filter.close(cut=cut)), *self._wrapped.close(cut=cut)]
 
     def _pass_on(self, parts: Sequence[Part]) -> list[Part]:
         out: list[Part] = []
         for part in parts:
-            if self._inner.stopped:
+            if self._wrapped.stopped:
                 break
             if isinstance(part, Text):
                 self._part_type = Text
-                out.extend(self._inner.feed(part.text))
+                out.extend(self._wrapped.feed(part.text))
             elif isinstance(part, Thought):
                 self._part_type = Thought
                 out.append(part)
             elif not isinstance(part, Close) or self._part_type is Thought:
                 out.append(part)  # the inner parser closes its text itself
-        self.stopped = self._inner.stopped
+        self.stopped = self._wrapped.stopped
         return out
 
 
 class Thinking:
     """A dialect whose parser also reads thought tags; all else is the wrapped dialect's."""
 
-    def __init__(self, inner: Dialect, tags: ThoughtTags, *, name: str = "") -> None:
-        self.name = name or inner.name
-        self.native = inner.native
-        self._inner = inner
+    def __init__(self, wrapped: Dialect, tags: ThoughtTags, *, name: str = "") -> None:
+        self.name = name or wrapped.name
+        self.native = wrapped.native
+        self._wrapped = wrapped
         self._tags = tags
 
     def over(self, inner: Dialect, named: Sequence[str] = ()) -> Dialect:
-        """Return `inner` as it reads the text of a provider.
+        """Return `inner` as it reads the text of a provider. Raises UsageError as `thinking` does.
 
-        The usual tags count at the start of a turn, those that the user named anywhere. Raises
-        UsageError as `thinking` does.
+        The usual tags count at the start of a turn, those that the user named anywhere.
         """
         return thinking(inner, ThoughtTags(leading=TAGS, anywhere=tuple(named)))
 
@@ -96,21 +95,21 @@ class Thinking:
             tuple(dict.fromkeys((*self._tags.leading, *tags.leading))),
             tuple(dict.fromkeys((*self._tags.anywhere, *tags.anywhere))),
         )
-        return Thinking(self._inner, both, name=self.name)
+        return Thinking(self._wrapped, both, name=self.name)
 
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the instructions of the wrapped dialect."""
-        return self._inner.instructions(tools, small=small)
+        return self._wrapped.instructions(tools, small=small)
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Return the shots of the wrapped dialect."""
-        return self._inner.shots(tools)
+        return self._wrapped.shots(tools)
 
     def grammar(
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the grammar of the wrapped dialect."""
-        return self._inner.grammar(tools, small=small, answered=answered)
+        return self._wrapped.grammar(tools, small=small, answered=answered)
 
     def typed_grammar(
         self,
@@ -121,27 +120,27 @@ class Thinking:
         answered: bool = False,
     ) -> str:
         """Return the grammar of the wrapped dialect for a typed answer, "" if it has none."""
-        if not isinstance(self._inner, Typed):
+        if not isinstance(self._wrapped, Typed):
             return ""
-        return self._inner.typed_grammar(tools, answer, small=small, answered=answered)
+        return self._wrapped.typed_grammar(tools, answer, small=small, answered=answered)
 
     def parser(self) -> Parser:
         """Return a parser of the wrapped dialect that also reads the thought tags."""
-        if isinstance(self._inner, Taggable):
-            return self._inner.tagged_parser(self._tags)
-        return FilterParser(self._inner.parser(), self._tags)
+        if isinstance(self._wrapped, Taggable):
+            return self._wrapped.tagged_parser(self._tags)
+        return FilterParser(self._wrapped.parser(), self._tags)
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Write a step as the wrapped dialect does."""
-        return self._inner.assistant(thoughts, calls, text)
+        return self._wrapped.assistant(thoughts, calls, text)
 
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write results as the wrapped dialect does."""
-        return self._inner.results(results)
+        return self._wrapped.results(results)
 
 
-def thinking(inner: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:
-    """Return `inner` with a filter for `tags` around it; a filter gets them beside its own.
+def thinking(wrapped: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:
+    """Return `wrapped` with a filter for `tags` around it; a filter gets them beside its own.
 
     Raises UsageError if a tag is not a name of letters, digits, `_`, `.` and `-`.
     """
@@ -150,9 +149,9 @@ def thinking(inner: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:
             raise UsageError(
                 f"{tag!r} is not a tag name. Write it without brackets, for example 'thinking'."
             )
-    if isinstance(inner, Thinking):
-        return inner.with_tags(tags)
-    return Thinking(inner, tags) if tags != NO_TAGS else inner
+    if isinstance(wrapped, Thinking):
+        return wrapped.with_tags(tags)
+    return Thinking(wrapped, tags) if tags != NO_TAGS else wrapped
 
 
 dialect = Thinking(native.dialect, ANYWHERE, name="thinking")

@@ -58,7 +58,7 @@ def resolve_all(
 
 def split_names(name: str) -> list[str]:
     """Split a choice such as `a/x,b/y` into its names, in order."""
-    return [part.strip() for part in name.split(",") if part.strip()] or [name]
+    return [item.strip() for item in name.split(",") if item.strip()] or [name]
 
 
 def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:

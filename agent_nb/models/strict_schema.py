@@ -77,10 +77,10 @@ def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | Non
 
 
 def _schema(
-    schema: Any, rules: Rules, definitions: Mapping[str, Any], level: int
+    schema: Any, rules: Rules, definitions: Mapping[str, Any], depth: int
 ) -> dict[str, Any]:
     """Return the strict form of a schema at a depth of nesting. Raises _NoStrictForm."""
-    if not isinstance(schema, Mapping) or level > MOST_LEVELS or schema.keys() - _NOTES - _READ:
+    if not isinstance(schema, Mapping) or depth > MOST_LEVELS or schema.keys() - _NOTES - _READ:
         raise _NoStrictForm
     result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
     result |= _type_of(result)
@@ -89,13 +89,13 @@ def _schema(
         raise _NoStrictForm
     if schema.get("format") in FORMATS:
         result["format"] = schema["format"]
-    _choices(schema, rules, definitions, level, result)
+    _choices(schema, rules, definitions, depth, result)
     if "object" in _kinds(schema):
-        _write_members(schema, rules, definitions, level, result)
+        _write_members(schema, rules, definitions, depth, result)
     elif {"properties", "required", "additionalProperties"} & schema.keys():
         raise _NoStrictForm
     if "array" in _kinds(schema):
-        result["items"] = _schema(schema.get("items"), rules, definitions, level + 1)
+        result["items"] = _schema(schema.get("items"), rules, definitions, depth + 1)
     elif "items" in schema:
         raise _NoStrictForm
     if not {"type", "anyOf", "$ref"} & result.keys():
@@ -138,7 +138,7 @@ def _choices(
     schema: Mapping[str, Any],
     rules: Rules,
     definitions: Mapping[str, Any],
-    level: int,
+    depth: int,
     result: dict[str, Any],
 ) -> None:
     """Add a reference and options to `result`; `oneOf` becomes `anyOf` if no value fits two."""
@@ -152,7 +152,7 @@ def _choices(
         raise _NoStrictForm
     options = schema.get("anyOf", exclusive)
     if options is not None:
-        result["anyOf"] = [_schema(each, rules, definitions, level) for each in options]
+        result["anyOf"] = [_schema(each, rules, definitions, depth) for each in options]
 
 
 def _are_disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
@@ -177,7 +177,7 @@ def _write_members(
     schema: Mapping[str, Any],
     rules: Rules,
     definitions: Mapping[str, Any],
-    level: int,
+    depth: int,
     result: dict[str, Any],
 ) -> None:
     """Add the members of an object to `result`: closed, and all required."""
@@ -187,7 +187,7 @@ def _write_members(
     if set(schema.get("required", ())) - members.keys():
         raise _NoStrictForm
     result["properties"] = {
-        name: _schema(each, rules, definitions, level + 1) for name, each in members.items()
+        name: _schema(each, rules, definitions, depth + 1) for name, each in members.items()
     }
     result["required"] = list(members)
     result["additionalProperties"] = False

@@ -40,8 +40,8 @@ def squeeze_spaces(text: str) -> str:
 
 def commands(line: str) -> list[str]:
     """Return the distinct texts between `; & && | ||` and line ends, at least one."""
-    parts = dict.fromkeys(squeeze_spaces(part) for part in _BETWEEN.split(line))
-    return [part for part in parts if part] or [squeeze_spaces(line)]
+    texts = dict.fromkeys(squeeze_spaces(text) for text in _BETWEEN.split(line))
+    return [text for text in texts if text] or [squeeze_spaces(line)]
 
 
 class CommandLine:
@@ -57,11 +57,11 @@ class CommandLine:
         """The spellings of the whole line, and commands that a split at operators would miss."""
         return {self.text, squeeze_spaces(self.text), *_joined(self.text), *_in_quotes(self.text)}
 
-    def spellings(self, part: str) -> set[str]:
+    def spellings(self, command: str) -> set[str]:
         """Return the spellings of one of the `parts`."""
-        if part not in self._spellings:
-            self._spellings[part] = spellings(part)
-        return self._spellings[part]
+        if command not in self._spellings:
+            self._spellings[command] = spellings(command)
+        return self._spellings[command]
 
 
 def spellings(command: str) -> set[str]:
@@ -72,7 +72,7 @@ def spellings(command: str) -> set[str]:
 
 def _forms(command: str) -> set[str]:
     """Return a command and those nested in it, each also without prefix words and quotes."""
-    nested = [command, *(squeeze_spaces(part) for part in _NESTED.split(command))]
+    nested = [command, *(squeeze_spaces(text) for text in _NESTED.split(command))]
     bare = [_BEFORE.sub("", text) for text in nested]
     return {*nested, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
 
@@ -85,20 +85,20 @@ def _behind(texts: Iterable[str]) -> set[str]:
     started: set[str] = set()
     seen: set[str] = set()
     waiting = list(texts)
-    left = READ_ALWAYS + READ_TIMES * sum(map(len, waiting))
+    characters_left = READ_ALWAYS + READ_TIMES * sum(map(len, waiting))
     while waiting:
         text = waiting.pop()
         if text in seen or not may_wrap(text):
             continue
         seen.add(text)
-        left -= len(text)
-        if left < 0:
+        characters_left -= len(text)
+        if characters_left < 0:
             started.update(map(" ".join, cut_windows(_QUOTES.sub("", text).split())))
             continue
         programs, scripts = programs_behind(text)
         started.update(map(" ".join, programs))
-        for part in (part for script in scripts for part in commands(script)):
-            forms = _forms(part)
+        for command in (command for script in scripts for command in commands(script)):
+            forms = _forms(command)
             started |= forms
             waiting += forms
     return started

@@ -102,7 +102,7 @@ def preview_value(
             lines.insert(0, " | ".join(_write_label(label, clean) for label, _ in table.columns))
     elif type(value) is dict:
         pairs = take_items(dict.items(value), count)
-        lines = [f"{_write_item(key, clean)}: {_write_item(held, clean)}" for key, held in pairs]
+        lines = [f"{_write_item(key, clean)}: {_write_item(item, clean)}" for key, item in pairs]
     elif is_exactly(value, (list, tuple, range)):
         lines = [_write_item(item, clean) for item in take_items(value, count)]
     elif is_exactly(value, (set, frozenset)):
@@ -159,18 +159,18 @@ def list_variables(
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
     order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
     shown: list[str] = []
-    left = TOKENS - count_tokens(_left_out_line(len(order)))
+    tokens_left = TOKENS - count_tokens(_left_out_line(len(order)))
     for name in order[:VARIABLES]:
         full = known.get(name) or describe_variable(name, variables[name], clean)
         # a table whose columns do not fit is listed without them
         short = msgspec.structs.replace(full, columns=(), more=0)
         text = next(
-            (t for t in map(Described.as_text, (full, short)) if count_tokens(t) <= left), ""
+            (t for t in map(Described.as_text, (full, short)) if count_tokens(t) <= tokens_left), ""
         )
         if not text:
             break
         shown.append(text)
-        left -= count_tokens(text)
+        tokens_left -= count_tokens(text)
     missing = len(order) - len(shown)
     return "\n".join([*shown, *([_left_out_line(missing)] if missing else [])])
 
@@ -187,16 +187,16 @@ def describe_variables(
     text = list_variables(variables, first, clean, known)
     if not rows:
         return text
-    left = TOKENS - sum(map(count_tokens, text.splitlines()))
+    tokens_left = TOKENS - sum(map(count_tokens, text.splitlines()))
     frames: list[str] = []
     for name in dict.fromkeys((*first, *sorted(variables))):
         if public_name(variables[name]) not in _FRAMES:
             continue
         preview = preview_value(name, variables[name], ROWS, clean, brief=True)
         shown = f"First rows of {name}:\n{preview}"
-        left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
-        if left < 0:
-            left += cost
+        tokens_left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
+        if tokens_left < 0:
+            tokens_left += cost
             continue
         frames.append(shown)
     return "\n\n".join([text, *frames])
@@ -209,11 +209,11 @@ def _left_out_line(count: int) -> str:
 
 def _fit_tokens(lines: Iterable[str]) -> str:
     """Return as many of the lines as `TOKENS` allow, with `…` below if not all."""
-    left = TOKENS
+    tokens_left = TOKENS
     shown: list[str] = []
     for text in lines:
-        left -= count_tokens(text)
-        if left < 0:
+        tokens_left -= count_tokens(text)
+        if tokens_left < 0:
             return "\n".join([*shown, "…"])
         shown.append(text)
     return "\n".join(shown)
@@ -221,8 +221,8 @@ def _fit_tokens(lines: Iterable[str]) -> str:
 
 def _write_label(label: Any, clean: Clean) -> str:
     """Return a column's label on one line; the parts of a tuple (several levels) with `/`."""
-    parts = label[:KINDS] if type(label) is tuple else (label,)
-    return one_line("/".join(write_unquoted(part, clean) or _DOTS for part in parts), WIDTH)
+    labels = label[:KINDS] if type(label) is tuple else (label,)
+    return one_line("/".join(write_unquoted(each, clean) or _DOTS for each in labels), WIDTH)
 
 
 def _write_item(value: Any, clean: Clean) -> str:

@@ -76,16 +76,18 @@ def parse_docstring(text: str | None) -> Doc:
     return Doc(description, parameters)
 
 
-def _heading(lines: list[str], at: int) -> str:
-    """Return the title of the section that begins at line `at`, in lower case; "" if none does.
+def _heading(lines: list[str], index: int) -> str:
+    """Return the title of the section that begins at line `index`, in lower case; "" if none does.
 
     A title has a line of dashes below it (NumPy), or is one of `_SECTIONS` with a colon (Google).
     """
-    line = lines[at].strip()
-    if _UNDERLINE.match(lines[at + 1]) if at + 1 < len(lines) else False:
+    line = lines[index].strip()
+    if _UNDERLINE.match(lines[index + 1]) if index + 1 < len(lines) else False:
         return line.lower()
     name = line.removesuffix(":").lower()
-    return name if line.endswith(":") and name in _SECTIONS and not lines[at][:1].isspace() else ""
+    return (
+        name if line.endswith(":") and name in _SECTIONS and not lines[index][:1].isspace() else ""
+    )
 
 
 def _is_field(line: str) -> bool:
@@ -98,10 +100,10 @@ def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
     """Return the title, whether its form is NumPy's, and the lines below, of each section."""
     starts = [i for i in range(len(lines)) if _heading(lines, i)]
     sections = []
-    for at, end in pairwise([*starts, len(lines)]):
-        numpy = not lines[at].strip().endswith(":")
+    for start, end in pairwise([*starts, len(lines)]):
+        numpy = not lines[start].strip().endswith(":")
         # a NumPy title has its line of dashes below, which is skipped too
-        sections.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
+        sections.append((_heading(lines, start), numpy, lines[start + 1 + numpy : end]))
     return sections
 
 

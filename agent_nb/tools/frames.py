@@ -147,12 +147,12 @@ def _read_axis(index: Any) -> tuple[tuple[int, ...], str, Callable[[int], Any]]:
         return () if store is None else (len(store),), dtype, lambda row: cell(row, 0)
     # `list.__iter__`: the lists are instances of a subclass of pandas
     levels = map(_read_categories, list.__iter__(read_field(index, "_levels")))
-    parts = list(zip(levels, map(_find_store, list.__iter__(codes)), strict=True))
+    levels_and_codes = list(zip(levels, map(_find_store, list.__iter__(codes)), strict=True))
 
     def label(row: int) -> tuple[Any, ...]:
-        return tuple(category(code[row]) for category, code in parts)
+        return tuple(category(code[row]) for category, code in levels_and_codes)
 
-    return (len(parts[0][1]),), f"{len(parts)} levels", label
+    return (len(levels_and_codes[0][1]),), f"{len(levels_and_codes)} levels", label
 
 
 def _read_column(values: Any) -> tuple[str, Callable[[int, int], Any]]:

@@ -96,16 +96,16 @@ def locate_file(folder: str, name: str) -> ConfinedPath:
             f"{name!r} leads out of the notebook's folder. Only files in that folder can be used."
         )
     inside = os.path.relpath(target, root)
-    parts = () if inside == os.curdir else tuple(inside.split(os.sep))
-    for part in parts:
-        _check_part(part, name)
-    return ConfinedPath(root, parts, name)
+    components = () if inside == os.curdir else tuple(inside.split(os.sep))
+    for component in components:
+        _check_component(component, name)
+    return ConfinedPath(root, components, name)
 
 
-def is_private(part: str) -> bool:
+def is_private(name: str) -> bool:
     """Return True for names of hidden files or folders, and of files that usually hold secrets."""
     return any(
-        p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(part)
+        p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(name)
     )
 
 
@@ -125,8 +125,8 @@ def open_parent(target: ConfinedPath, create: bool = False) -> Iterator[tuple[in
         return
     current = os.open(target.root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for part in target.parts[:-1]:
-            current = _step(current, part, create)
+        for folder in target.parts[:-1]:
+            current = _step(current, folder, create)
         yield current, target.parts[-1] if target.parts else os.curdir
     finally:
         os.close(current)
@@ -167,11 +167,11 @@ def _check_kind(mode: int, folder: bool, name: str) -> None:
         raise ToolError(f"{name!r} is neither a file nor a folder.")
 
 
-def _step(current: int, part: str, create: bool) -> int:
-    """Open the folder `part` inside the open folder `current`, close `current`, return the new."""
-    if create and not os.access(part, os.F_OK, dir_fd=current):
-        os.mkdir(part, dir_fd=current)
-    deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)
+def _step(current: int, name: str, create: bool) -> int:
+    """Open the folder `name` inside the open folder `current`, close `current`, return the new."""
+    if create and not os.access(name, os.F_OK, dir_fd=current):
+        os.mkdir(name, dir_fd=current)
+    deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)
     os.close(current)
     return deeper
 
@@ -193,27 +193,27 @@ def _check_written(name: str) -> None:
             raise ToolError(
                 f"{name!r} is an absolute path. Give a name relative to the notebook's folder."
             )
-        for part in _SEPARATORS.split(form):
-            if part.strip(" .") == "" and part not in ("", "."):
+        for component in _SEPARATORS.split(form):
+            if component.strip(" .") == "" and component not in ("", "."):
                 raise ToolError(
-                    f"{name!r} contains {part!r}. Only files in the notebook's folder can be used."
+                    f"{name!r} contains {component!r}. Only files in the notebook's folder can be used."
                 )
-            if part not in ("", "."):
-                _check_part(part, name)
+            if component not in ("", "."):
+                _check_component(component, name)
 
 
 def _short(name: str) -> str:
     return repr(name) if len(name) <= 100 else f"{name[:100]!r}…"
 
 
-def _check_part(part: str, name: str) -> None:
-    if is_private(part):
+def _check_component(component: str, name: str) -> None:
+    if is_private(component):
         raise ToolError(f"{name!r} is hidden or may hold secrets, and is not open to tools.")
 
 
-def _forms(part: str) -> set[str]:
+def _forms(name: str) -> set[str]:
     """Return the spellings of a name that file systems may take for the same file."""
-    normal = unicodedata.normalize("NFKC", part)
+    normal = unicodedata.normalize("NFKC", name)
     # zero-width and direction marks
     visible = "".join(c for c in normal if unicodedata.category(c) != "Cf")
-    return {form.casefold().strip() for form in (part, normal, visible, visible.rstrip(". "))}
+    return {form.casefold().strip() for form in (name, normal, visible, visible.rstrip(". "))}

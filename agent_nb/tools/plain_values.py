@@ -196,15 +196,15 @@ def _signature(value: types.FunctionType, clean: Clean) -> str:
     shown = [f"{name}=…" if name in optional else name for name in code.co_varnames[:total]]
     variadic = iter(code.co_varnames[total:])
     star = f"*{next(variadic)}" if code.co_flags & inspect.CO_VARARGS else "*"
-    parts = [
+    parameters = [
         *shown[:positional],
         *([star] if star != "*" or total > positional else []),
         *shown[positional:],
     ]
-    parts += [f"**{next(variadic)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
+    parameters += [f"**{next(variadic)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
     if code.co_posonlyargcount:
-        parts.insert(code.co_posonlyargcount, "/")
-    return clean_text(f"{str.__str__(value.__name__)}({', '.join(parts)})", clean, _SIGNATURE)
+        parameters.insert(code.co_posonlyargcount, "/")
+    return clean_text(f"{str.__str__(value.__name__)}({', '.join(parameters)})", clean, _SIGNATURE)
 
 
 def _describe_method(value: types.MethodType, clean: Clean) -> str:

@@ -130,8 +130,8 @@ class Toolset:
         """
         from .mcp.opening import open_references
 
-        taken = {*self.names, *Toolset.installed()}
-        tools, lists = await open_references(self.late, taken, folder, status)
+        reserved = {*self.names, *Toolset.installed()}
+        tools, lists = await open_references(self.late, reserved, folder, status)
         return Toolset([*self, *tools]), lists
 
     def with_recorded(self, events: Iterable[Event]) -> Toolset:

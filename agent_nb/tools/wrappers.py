@@ -151,16 +151,16 @@ def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
         for n, word in enumerate(tokens)
         if "<<<" in word
     ]
-    at = 0
-    while at < len(tokens):
-        word = tokens[at]
+    position = 0
+    while position < len(tokens):
+        word = tokens[position]
         if redirected := _redirection(word):
-            at += 1 if redirected[1] else 2
+            position += 1 if redirected[1] else 2
         elif word.lower() in _KEYWORDS or _assignment(word):
-            at += 1
+            position += 1
         else:
             break
-    return tokens[at:]
+    return tokens[position:]
 
 
 def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]:
@@ -168,8 +168,12 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
     if wrapper.after:
         starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]
     else:
-        at = _skip_options(wrapper, tokens)
-        starts = [] if at is None or wrapper.joined or wrapper.file else [at + wrapper.skipped]
+        position = _skip_options(wrapper, tokens)
+        starts = (
+            []
+            if position is None or wrapper.joined or wrapper.file
+            else [position + wrapper.skipped]
+        )
     for start in starts:
         ends = (";", "+", *wrapper.after) if wrapper.after else ()
         stop = next((n for n in range(start, len(tokens)) if tokens[n] in ends), len(tokens))
@@ -180,20 +184,20 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
 
 def _skip_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
     """Return the position of the first argument after the options, None if no program runs."""
-    at = 0
-    while at < len(tokens):
-        word = tokens[at]
+    position = 0
+    while position < len(tokens):
+        word = tokens[position]
         if word == "--":
-            return at + 1
+            return position + 1
         if len(word) > 1 and word[0] == "-":
             if not word.startswith("--") and any(letter in word for letter in wrapper.listing):
                 return None
-            at += 2 if _takes_next(wrapper, word) else 1
+            position += 2 if _takes_next(wrapper, word) else 1
         elif _assignment(word):
-            at += 1
+            position += 1
         else:
             break
-    return at
+    return position
 
 
 def _takes_next(wrapper: Wrapper, option: str) -> bool:

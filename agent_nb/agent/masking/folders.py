@@ -135,24 +135,24 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
                 yield PathPiece(start=start, end=end, path=name["name"])
 
 
-def differ_at_random(one: str, other: str) -> bool:
+def differ_at_random(recorded: str, fresh: str) -> bool:
     """Return whether two names differ only in the characters that `tempfile` or `mktemp` makes up.
 
     Both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring characters
     of `tempfile`'s alphabet, in at least 5 of them.
     """
-    if _MKTEMP.fullmatch(one) and _MKTEMP.fullmatch(other):
+    if _MKTEMP.fullmatch(recorded) and _MKTEMP.fullmatch(fresh):
         return True
-    if len(one) != len(other):
+    if len(recorded) != len(fresh):
         return False
     first = next(  # index of the first difference
-        (n for n, pair in enumerate(zip(one, other, strict=True)) if len(set(pair)) > 1), 0
+        (n for n, pair in enumerate(zip(recorded, fresh, strict=True)) if len(set(pair)) > 1), 0
     )
     # the random characters may begin up to 3 before it, where both names happen to be equal
     for start in range(max(0, first - _RANDOM + _LEAST_DIFFERENT), first + 1):
         end = start + _RANDOM
-        windows = one[start:end], other[start:end]
-        if one[end:] == other[end:] and all(map(_RANDOM_ALPHABET.fullmatch, windows)):
+        windows = recorded[start:end], fresh[start:end]
+        if recorded[end:] == fresh[end:] and all(map(_RANDOM_ALPHABET.fullmatch, windows)):
             return sum(a != b for a, b in zip(*windows, strict=True)) >= _LEAST_DIFFERENT
     return False
 

@@ -132,14 +132,14 @@ class TurnCheck:
         answer came by the final tool, its further blocks were shown already and are emptied.
         """
         by_tool = [e for e in responses if e.extra]
-        first, *rest = by_tool or responses
+        first, *others = by_tool or responses
         mark = {Answer.TYPED: self._output.name}
         for event in self._take_waiting():
             if event is first:
                 yield msgspec.structs.replace(event, content=text, incomplete=False, extra=mark)
-            elif event in rest and by_tool:
+            elif event in others and by_tool:
                 yield msgspec.structs.replace(event, content="")
-            elif event not in rest and not isinstance(event, events.Delta):
+            elif event not in others and not isinstance(event, events.Delta):
                 yield event
 
     def _take_waiting(self) -> list[Event]:

@@ -69,8 +69,8 @@ class Http:
     @property
     def address(self) -> str:
         """The base URL for display: without a password."""
-        parts = urlsplit(self.base_url)
-        return f"{parts.scheme}://{self.host}{parts.path}"
+        url_parts = urlsplit(self.base_url)
+        return f"{url_parts.scheme}://{self.host}{url_parts.path}"
 
     def post(
         self, path: str, body: bytes, headers: Mapping[str, str]
@@ -163,11 +163,11 @@ def checked_url(url: str) -> str:
     for tail in ("/chat/completions", "/responses", "/messages"):
         url = url.removesuffix(tail).rstrip("/")
     try:
-        parts = urlsplit(url)
+        url_parts = urlsplit(url)
         valid = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and (parts.port is None or parts.port > 0)
+            url_parts.scheme in ("http", "https")
+            and bool(url_parts.hostname)
+            and (url_parts.port is None or url_parts.port > 0)
         )
     except ValueError:
         valid = False

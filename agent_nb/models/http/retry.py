@@ -145,6 +145,6 @@ def _read_reset(name: str, headers: Mapping[str, str], now: float) -> float | No
 
 def _duration(text: str) -> float | None:
     """Return the seconds of a duration such as `7.66s`, `6m0s` or `850ms`, else None."""
-    parts = _DURATION.findall(text)
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    return seconds if parts and math.isfinite(seconds) else None
+    quantities = _DURATION.findall(text)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in quantities)
+    return seconds if quantities and math.isfinite(seconds) else None

@@ -144,8 +144,8 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
         raise ValueError("Please type something.")
     kind, choices = field.get("type"), _choices(field)
     if kind == "array":
-        parts = [text.strip() for text in typed.split(",") if text.strip()]
-        return [_chosen(text, choices) for text in parts]
+        texts = [text.strip() for text in typed.split(",") if text.strip()]
+        return [_chosen(text, choices) for text in texts]
     if kind == "boolean":
         if typed.lower() not in (*_YES, *_NO):
             raise ValueError("Please type y or n.")

@@ -41,14 +41,15 @@ class _Wanted(msgspec.Struct):
 
 async def open_references(
     references: Iterable[Reference],
-    taken: Collection[str],
+    reserved: Collection[str],
     folder: str,
     status: Callable[[str], object],
 ) -> tuple[list[Tool], list[dict[str, Any]]]:
     """Return the tools that the references stand for, and the lists for the record.
 
-    `taken`: names that no tool of a server gets; `status` receives what happens, in words. Raises
-    UsageError for a server that is unknown or may not start, and ToolError for one that fails.
+    `reserved`: names that no tool of a server gets; `status` receives what happens, in words.
+    Raises UsageError for a server that is unknown or may not start, and ToolError for one that
+    fails.
     """
     wanted = _by_server(references, folder)
     for request in wanted:
@@ -71,7 +72,7 @@ async def open_references(
         for request, tools in zip(wanted, listings, strict=True)
         for listed_tool in _chosen(request, tools)
     ]
-    names = _names(chosen, taken)
+    names = _names(chosen, reserved)
     tools = [
         make_tool(server, listed_tool, name)
         for (server, listed_tool), name in zip(chosen, names, strict=True)
@@ -142,16 +143,16 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
         yield tool
 
 
-def _names(chosen: list[tuple[Server, ListedTool]], taken: Collection[str]) -> list[str]:
-    """Return the names of the tools for the model, each different and none `taken`."""
+def _names(chosen: list[tuple[Server, ListedTool]], reserved: Collection[str]) -> list[str]:
+    """Return the names of the tools for the model, each different and none `reserved`."""
     plain = [clean_name(tool.name) for _, tool in chosen]
     counts = Counter(plain)
     names: list[str] = []
     for (server, _), name in zip(chosen, plain, strict=True):
-        if name in taken or counts[name] > 1:
+        if name in reserved or counts[name] > 1:
             name = clean_name(f"{server.name}_{name}")  # noqa: PLW2901
         number, first = 1, name
-        while name in {*taken, *names}:
+        while name in {*reserved, *names}:
             number += 1
             # the longest name has 64 characters, and `number` may have five
             name = f"{first[:58]}_{number}"  # noqa: PLW2901

@@ -224,7 +224,7 @@ def _problem(server: Server) -> str:
 
 def _address(url: str) -> bool:
     try:
-        parts = urlsplit(url)
+        url_parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    return url_parts.scheme in ("http", "https") and bool(url_parts.hostname)
