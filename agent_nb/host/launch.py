@@ -1,4 +1,4 @@
-"""What the parent process decided for this one: whether it may run live, and how it proves itself.
+"""What the parent process decided for this one: whether it may run live, and its secret.
 
 Why the environment: a front end copies a stranger's cell metadata into its requests, so a request
 proves no sender. Only the starter of a kernel can put a secret into that kernel's environment.
