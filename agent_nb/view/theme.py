@@ -21,10 +21,10 @@ from __future__ import annotations
 TINY, SMALL, BASE, PROSE = "11px", "12px", "13px", "14px"
 WIDTH = "880px"
 RADIUS = "6px"
-LINE = "1px solid rgba(128,128,128,0.28)"  # around panels
-HAIR = "1px solid rgba(128,128,128,0.18)"  # between rows
-GROUND = "rgba(128,128,128,0.09)"
-TRACK = "rgba(128,128,128,0.22)"  # behind a bar
+LINE = "1px solid #80808047"  # around panels
+HAIR = "1px solid #8080802e"  # between rows
+GROUND = "#80808017"
+TRACK = "#80808038"  # behind a bar
 
 # tone: (role, fallback, per cent of the role in text)
 ROLES: dict[str, tuple[str, str, int]] = {
@@ -99,7 +99,8 @@ def height(lines: float) -> str:
 
 # Declarations for a style attribute, named after the part of the page that they are for.
 
-FAMILY = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
+MONOSPACE = "Menlo,Consolas,DejaVu Sans Mono,monospace"
+FAMILY = f"font-family:{MONOSPACE}"
 MARKER = 16  # px, the width of a fold's marker, kept free in rows without one
 INDENT = f"{MARKER}px"
 PAGE = f"max-width:{WIDTH};font-size:{BASE};line-height:1.5;margin:0;padding:2px 0"
@@ -119,7 +120,7 @@ SUMMARY = f"cursor:pointer;list-style-position:outside;margin-left:{INDENT}"
 ROOM = "box-sizing:border-box;overflow:auto;display:flex;flex-direction:column-reverse"
 BODY = f"padding:2px 0 1px {INDENT}"
 BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:3px 0 0"
-PRE = f"margin:4px 0 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto;{FAMILY}"
+PRE = f"margin:4px 0 0;padding:6px 8px;border-radius:4px;background:{GROUND};font:{SMALL}/1.45 {MONOSPACE};overflow:auto"
 HEIGHT = "max-height:20em"
 WHOLE = "-webkit-user-select:all;user-select:all"
 SCROLLS = 60  # letters; a longer line may be too long for a narrow column, so it must scroll

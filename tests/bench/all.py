@@ -30,6 +30,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "map": ("--concurrency", "1", "100", "--rounds", "2"),
     "memory": ("--tokens", "200000"),
     "notebook": ("--rounds", "1"),
+    "page": (),
     "parse": ("--quick",),
     "pipeline": (),
     "record": ("frame", "replay"),

@@ -13,6 +13,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.view import nodes, theme
 from agent_nb.view.bundle import make_bundle
 from agent_nb.view.draw import html
+from agent_nb.view.markdown.html import pre_style
 from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream
 from agent_nb.view.state.fold import RunView
@@ -128,6 +129,22 @@ def test_the_value_of_open_is_removed_by_the_sanitiser():
     assert clean('<details open="x">a</details>') == '<details open="">a</details>'
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "background:url(https://e.com/p.png)",
+        "background:#fff fixed",
+        "font:99px/1.2 serif",
+        "font:12px/9 serif",
+        "font:12px/1.2 url(x)",
+        "overflow:visible",
+        "overflow:auto visible",
+    ],
+)
+def test_shorthands_take_no_more_than_the_properties_they_stand_for(declaration):
+    assert clean(f'<p style="{declaration}">a</p>') == "<p>a</p>"
+
+
 def test_links_of_foreign_html_open_in_a_new_page_without_an_opener():
     assert (
         clean('<a href="https://e.com" class="x">a</a>')
@@ -139,7 +156,8 @@ def test_our_own_colours_pass_our_sanitiser():
     for css in (
         theme.link(),
         theme.syntax("keyword"),
-        f"background-color:{theme.GROUND}",
+        f"background:{theme.GROUND}",
+        pre_style(),
         theme.CELL,
     ):
         assert f'style="{css}"' in clean(f'<span style="{css}">x</span>')

@@ -16,7 +16,7 @@ from agent_nb.view.draw import html
 from agent_nb.view.markdown import split as mdsplit
 from agent_nb.view.markdown.html import parser, tokens_html
 from agent_nb.view.markdown.sanitize import clean
-from agent_nb.view.markdown.stream import MarkdownStream, render, sensible, stream_of
+from agent_nb.view.markdown.stream import MarkdownStream, render, sensible, stream_of, without_spare
 from agent_nb.view.state.text import Text, in_fence
 
 SAMPLES = {
@@ -36,7 +36,7 @@ SAMPLES = {
 
 def whole(text: str) -> str:
     env: dict[str, object] = {}
-    return clean(tokens_html(parser().parse(text, env), env))
+    return without_spare(clean(tokens_html(parser().parse(text, env), env)))
 
 
 def streamed(pieces: list[str], *, look: bool = True) -> str:
@@ -232,6 +232,21 @@ def test_formulas_stay_as_they_were_written():
     assert "$$\nx_1 \\\\ y\n$$" in html
 
 
+def test_a_table_repeats_no_line_in_its_cells_and_has_no_optional_end_tags():
+    html = render("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n- c\n\n  d\n- e\n")
+    assert html.count("border-bottom") == 3
+    assert "\n" not in html
+    assert not re.search("</(?:li|t[dhr]|thead|tbody)>", html)
+
+
+def test_what_reads_like_an_end_tag_in_a_text_or_in_code_stays():
+    html = render('`</td>` a</li>b [c](https://e.com "</tr>")\n\n    </li>\n    x\n')
+    assert unescape(html).count("</li>") == 2
+    assert 'title="&lt;/tr&gt;"' in html
+    assert "&lt;/td&gt;" in html
+    assert "&lt;/li&gt;\nx" in html
+
+
 def test_prices_are_not_formulas():
     assert render("from $5 to $6").count("<span>$</span>") == 2
 
@@ -367,7 +382,7 @@ def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
 )
 def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, wide):
     drawn = render(source)
-    assert "overflow-x:auto" in drawn
+    assert "overflow:auto hidden" in drawn
     assert ("border-right:1px" in drawn) == wide
     assert ('tabindex="0"' in drawn) == wide
 

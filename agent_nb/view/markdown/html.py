@@ -37,18 +37,21 @@ STYLES = {
     "paragraph_open": f"margin:{_SPACE}",
     "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",
     "ordered_list_open": f"margin:{_SPACE};padding:0 0 0 26px",
-    "blockquote_open": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid rgba(128,128,128,0.4)",
+    "blockquote_open": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid #80808066",
     "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE};border:0",
-    "th_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{theme.LINE};font-weight:600",
-    "td_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{theme.HAIR}",
+    # the lines between rows are of the rows, which are fewer than the cells
+    "thead_open": f"border-bottom:{theme.LINE}",
+    "tr_open": f"border-bottom:{theme.HAIR}",
+    "th_open": "border:0;padding:3px 14px 3px 0;font-weight:600",
+    "td_open": "border:0;padding:3px 14px 3px 0",
     "hr": f"border:0;border-bottom:{theme.LINE};background-color:transparent;padding:4px 0 0;margin:0 0 12px",
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
 CODE_INLINE = (
-    "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em;"
-    + theme.FAMILY
+    f"background:#80808024;border-radius:4px;padding:1px 4px;font-size:.92em;{theme.FAMILY}"
 )
-PRE = f"background-color:{theme.GROUND};font-size:{theme.SMALL};line-height:1.45;overflow:auto;{theme.FAMILY}"
+ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
+PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE};overflow:auto"
 # a formula between dollars: no space inside its delimiters, no digit after it
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
@@ -89,8 +92,13 @@ def tokens_html(
     A long block is cut into pages (`split`): `first` and `last` say which edges of the block this
     page has; `number` is that of its first item, if it continues an ordered list.
     """
+    in_head = False
     for token in tokens:
         css = STYLES.get(token.type)
+        if token.tag == "thead":
+            in_head = token.nesting > 0
+        elif in_head and token.type == "tr_open":
+            css = None
         if token.type == "heading_open":
             css = heading(token.tag)
         # the parser puts the alignment into the style that ours replaces
@@ -120,7 +128,7 @@ def _remove_edges(token: Token, *, first: bool, last: bool) -> None:
 
 def heading(tag: str) -> str:
     """Return the style of a heading."""
-    return f"margin:0 0 6px;padding:6px 0 0;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, theme.PROSE)}"
+    return f"margin:0;padding:6px 0;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, theme.PROSE)}"
 
 
 def selectors() -> dict[str, str]:
@@ -131,6 +139,8 @@ def selectors() -> dict[str, str]:
         "ol": "ordered_list_open",
         "blockquote": "blockquote_open",
         "table": "table_open",
+        "thead": "thead_open",
+        "tbody tr": "tr_open",
         "hr": "hr",
     }
     cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
@@ -144,6 +154,8 @@ def selectors() -> dict[str, str]:
         "code": CODE_INLINE,
         "a": theme.link(),
         **block,
+        # not the boxes of the widgets
+        "[class*=content] div": ACROSS,
         **code,
     }
 
@@ -161,14 +173,13 @@ def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> s
 
 def pre_style(*, first: bool = True, last: bool = True) -> str:
     """Return the style of a block of code, or of one page of it."""
-    top, bottom = "5px" if first else "0", "5px" if last else "0"
-    shape = f"margin:0 0 {'8px' if last else '0'};border-radius:{top} {top} {bottom} {bottom}"
-    padding = (
-        "8px 10px"
-        if first and last
-        else f"{'8px' if first else '0'} 10px {'8px' if last else '0'} 10px"
+    if first and last:
+        return f"{PRE};border-radius:5px;margin:{_SPACE};padding:8px 10px"
+    top, bottom = ("5px", "8px") if first else ("0", "0"), ("5px", "8px") if last else ("0", "0")
+    return (
+        f"{PRE};border-radius:{top[0]} {top[0]} {bottom[0]} {bottom[0]};margin:0 0 {bottom[1]};"
+        f"padding:{top[1]} 10px {bottom[1]}"
     )
-    return f"padding:{padding};{PRE};{shape}"
 
 
 def language_of(info: str) -> str:
@@ -262,13 +273,12 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
         html = escape(formula) if formulas is None else formulas.put(formula)
     if not block:
         return f"<span>{html}</span>"
-    return f'<p style="margin:{_SPACE}{_scrolling(len(formula))}>{html}</p>\n'
+    return f'<p style="margin:{_SPACE};{_scrolling(len(formula))}>{html}</p>\n'
 
 
 def _scrolling(letters: int) -> str:
     """Return the rest of a block's style attribute, and a tab stop if it may be too wide."""
-    across = ";overflow-x:auto;overflow-y:hidden"
-    return f'{across};{theme.EDGE}" tabindex="0"' if letters > theme.SCROLLS // 2 else f'{across}"'
+    return f'{ACROSS};{theme.EDGE}" tabindex="0"' if letters > theme.SCROLLS // 2 else f'{ACROSS}"'
 
 
 def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
@@ -278,7 +288,7 @@ def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
         letters = 0 if token.type == "tr_open" else letters + len(token.content)
         rows.append(letters)
     start = self.renderToken(tokens, index, options, env)
-    return f'<div style="margin:0{_scrolling(max(rows))}>{start}'
+    return f'<div style="{_scrolling(max(rows))}>{start}'
 
 
 def bare(formula: str) -> str:

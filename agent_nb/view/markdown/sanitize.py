@@ -51,7 +51,9 @@ _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
 _MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"
 _COLOUR = rf"(?:#[0-9a-fA-F]{{3,8}}|[a-zA-Z]{{3,20}}|rgba?\([\d\s.,%/]{{5,40}}\)|hsla?\([\d\s.,%/deg]{{5,40}}\)|{_MIX})"
 # 6 to 39 px or pt, 0.5 to 2 em, 50 to 199 %
-_FONT_SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
+_FONT_SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0?\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
+_LINE_HEIGHT = r"1(?:\.\d+)?"
+_FAMILY = r"[\w\s,'\"-]{1,80}"
 _KEYWORD = r"[a-z-]{2,20}"
 _BORDER = rf"(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})(?:\s+(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})){{0,2}}"
 _LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
@@ -60,17 +62,19 @@ _LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
 PROPERTIES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for names, pattern in (
-        ("color background-color border-color border-left-color", _COLOUR),
+        ("color background background-color border-color border-left-color", _COLOUR),
         ("font-weight", r"normal|bold|bolder|lighter|\d{3}"),
         (
             "font-style text-align vertical-align text-decoration white-space overflow-wrap word-break",
             _KEYWORD,
         ),
         ("border-collapse list-style-type", _KEYWORD),
-        ("overflow overflow-x overflow-y", r"auto|hidden|scroll"),
+        ("overflow", r"(?:auto|hidden|scroll)(?: (?:auto|hidden|scroll))?"),
+        ("overflow-x overflow-y", r"auto|hidden|scroll"),
         ("font-size", _FONT_SIZE),
-        ("line-height", r"1(?:\.\d+)?|normal"),
-        ("font-family", r"[\w\s,'\"-]{1,80}"),
+        ("line-height", rf"{_LINE_HEIGHT}|normal"),
+        ("font-family", _FAMILY),
+        ("font", rf"(?:{_FONT_SIZE})/{_LINE_HEIGHT} {_FAMILY}"),
         ("margin margin-top margin-bottom margin-left margin-right", _LENGTHS),
         ("padding padding-top padding-bottom padding-left padding-right", _LENGTHS),
         ("border border-top border-bottom border-left border-right", _BORDER),

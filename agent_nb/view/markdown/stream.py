@@ -111,7 +111,23 @@ class MarkdownStream:
         html = clean(
             tokens_html(tokens, env, first=segment.first, last=segment.last, number=segment.number)
         )
+        html = without_spare(html)
         return html if self._formulas is None else self._formulas.fill(html)
+
+
+# an end tag that HTML allows to omit, or another tag of a block; and the line end after it
+_SPARE = re.compile(
+    r"(?:</(?:li|t[dhr]|thead|tbody)>"
+    r"|(</(?:p|h[1-6]|[uo]l|blockquote|pre|table|div)>|<(?:[uo]l|li|blockquote|t(?:able|head|body|r)|hr)\b[^>]*>))\n?"
+)
+
+
+def without_spare(html: str) -> str:
+    """Return rendered markdown without optional end tags and without line ends between blocks.
+
+    A notebook would keep them, and a growing answer would send them many times.
+    """
+    return _SPARE.sub(r"\1", html)
 
 
 class _Memo:

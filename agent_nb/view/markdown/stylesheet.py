@@ -4,8 +4,7 @@ Why: a saved page needs its styles inline; in a live answer, sent many times, th
 the text.
 
 Rules
-- `compact` runs after the sanitiser. It removes only style attributes that `html` wrote, and line
-  ends between blocks, each of which would be a text node in the browser.
+- `compact` runs after the sanitiser. It removes only style attributes that `html` wrote.
 - An element without its style looks the same below `ROOT`, where `css` applies.
 """
 
@@ -18,16 +17,13 @@ from .. import theme
 from .html import selectors
 
 _TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
-_BLOCKS = "p|h[1-6]|ul|ol|li|blockquote|pre|table|thead|tbody|tr|th|td"
-# a line end after the tag of a block
-_BREAK = re.compile(rf"(</(?:{_BLOCKS})>|<(?:ul|ol|li|blockquote|table|thead|tbody|tr|hr)>)\n")
 # the widget that holds a text; twice, to weigh more than the rules of the front end
 ROOT = ".agent-nb .agent-nb-prose.agent-nb-prose"
 
 
 def compact(html: str) -> str:
-    """Return rendered markdown without the styles of `css` and line ends between blocks."""
-    return _BREAK.sub(r"\1", _TAG.sub(_shorten_tag, html).replace(f' style="{theme.link()}"', ""))
+    """Return rendered markdown without the styles of `css`."""
+    return _TAG.sub(_shorten_tag, html).replace(f' style="{theme.link()}"', "")
 
 
 @cache
@@ -51,6 +47,6 @@ def _known() -> dict[str, str]:
     """Return two tables as one: tag → its declarations, a code token's declarations → its class."""
     table = selectors()
     return {
-        **{s: r for s, r in table.items() if s[0] != "."},
+        **{s.split()[-1]: r for s, r in table.items() if s[0] != "."},
         **{r: s for s, r in table.items() if s[0] == "."},
     }

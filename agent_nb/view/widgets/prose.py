@@ -27,7 +27,7 @@ from .slots import Slot
 
 RECENT = 4_000  # characters of finished HTML that are sent again with the open end
 SHORT = 300  # characters of an open end that is a line or two
-FAN = 20  # parts of one level that are merged into one of the next
+FAN = 40  # parts of one level that are merged into one of the next
 # recent HTML with formulas moves to its own widget when it exceeds 1/SHARE of what moved before
 SHARE = 8
 MERGED = ("agent-nb-merged",)  # class of parts that `live.css` always lays out
