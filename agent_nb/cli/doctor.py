@@ -20,7 +20,10 @@ def run_doctor(arguments: Arguments) -> int:
     findings = collect_findings()
     if arguments.json:
         show_json(
-            {"ok": findings.sound, "findings": [msgspec.to_builtins(one) for one in findings]}
+            {
+                "ok": findings.sound,
+                "findings": [msgspec.to_builtins(finding) for finding in findings],
+            }
         )
     else:
         print_lines(findings.render())

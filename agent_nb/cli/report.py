@@ -112,8 +112,8 @@ def diff_notebooks(arguments: Arguments) -> int:
     from ..notebook import compare_notebooks
 
     comparisons = compare_notebooks(existing_files(arguments.notebooks))
-    for one in comparisons:
-        print_lines(one)
+    for comparison in comparisons:
+        print_lines(comparison)
     return FAILED if any(comparisons) else OK
 
 

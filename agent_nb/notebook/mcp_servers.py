@@ -35,9 +35,7 @@ def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
 
 
 def list_servers(folder: str = ".") -> str:
-    """Return a table of the servers of the folder's `.mcp.json` and of this kernel: name and
-    state.
-    """
+    """Return a table of the servers of `.mcp.json` and of this kernel: name and state."""
     config = read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [

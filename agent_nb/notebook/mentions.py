@@ -99,12 +99,12 @@ def _read_name(prompt: str, start: int) -> Written | None:
     unpunctuated = path_text.rstrip("./\\-…")
     variable = _VARIABLE.match(path_text)
     name = variable[0] if variable is not None else ""
-    rest = path_text[len(name) :]
+    after_name = path_text[len(name) :]
     return Written(
         start,
         f"@{unpunctuated or path_text}",
         paths=tuple(dict.fromkeys(filter(None, (path_text, unpunctuated)))),
-        variable=name if not rest or rest[0] in ".…-" else "",
+        variable=name if not after_name or after_name[0] in ".…-" else "",
         exact=unpunctuated == name,
     )
 

@@ -123,8 +123,7 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
 
 
 def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: bool) -> Options:
-    """Return options from values under the parser's names; `model_source` and `own_tools`: see
-    `Options`.
+    """Return options from values under the parser's names (`model_source`, `own_tools`: `Options`).
 
     Raises UsageError for an invalid variable name and for options that do not fit together.
     """

@@ -33,14 +33,18 @@ from .ssh_signature import (
 )
 
 MOST = 16  # signatures kept for one record
-# describes a signature with the verdict `again`
-AGAIN = "was made when the calls of rows and sub-agents were not shown: sign again"
 _PREFIX = "agent_nb signed record"
 Verdict = Literal[
     "good",
     "again",  # of the first form, but the record has calls that were not shown then
     "bad",
 ]
+# describes the signature of a signer by its verdict
+_SENTENCES: dict[Verdict, str] = {
+    "good": "signed by {name}",
+    "again": "the signature by {name} was made when the calls of rows and sub-agents were not shown: sign again",
+    "bad": "the signature by {name} is not one of this record for this text of the cell",
+}
 
 
 def signed_message(record: str, source: str, shown: str) -> bytes:
@@ -117,13 +121,9 @@ class Signatures:
         Raises MissingExtra if that cannot be checked here.
         """
         return [
-            f"signed with {fingerprint_key(key)}, which is not the key of a signer"
-            if not name
-            else f"signed by {name}"
-            if verdict == "good"
-            else f"the signature by {name} {AGAIN}"
-            if verdict == "again"
-            else f"the signature by {name} is not one of this record for this text of the cell"
+            _SENTENCES[verdict].format(name=name)
+            if name
+            else f"signed with {fingerprint_key(key)}, which is not the key of a signer"
             for name, verdict, key in self._check(record, source, signers)
         ]
 

@@ -94,11 +94,11 @@ def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _find_common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _find_common(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that two objects share, at any depth."""
     common: dict[str, Any] = {}
-    for key in one.keys() & other.keys():
-        a, b = one[key], other[key]
+    for key in first.keys() & second.keys():
+        a, b = first[key], second[key]
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             common[key] = _find_common(a, b)
         elif type(a) is type(b) and a == b:
@@ -112,6 +112,6 @@ def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, A
     for key, value in whole.items():
         if key not in shared:
             remaining[key] = value
-        elif isinstance(value, Mapping) and (rest := _without(value, shared[key])):
-            remaining[key] = rest
+        elif isinstance(value, Mapping) and (own_fields := _without(value, shared[key])):
+            remaining[key] = own_fields
     return remaining

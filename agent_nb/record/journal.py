@@ -127,9 +127,9 @@ class Journal:
 
     def _write(self, line: bytes) -> None:
         """Hand a line to the operating system, which may accept it in parts. Raises OSError."""
-        rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
+        unwritten = memoryview(line)
+        while unwritten:
+            unwritten = unwritten[os.write(self._file, unwritten) :]
 
     def close(self, *, discard: bool = False) -> None:
         """End the journal; with `discard`, remove its file (the run is saved elsewhere)."""

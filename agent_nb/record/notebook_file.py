@@ -70,10 +70,7 @@ class NotebookRuns:
 
     @property
     def newer_format_notice(self) -> str:
-        """Why these records cannot be tested, packed or signed, and what to do.
-
-        "" if this version knows their format.
-        """
+        """Why these records cannot be tested, packed or signed, and what to do; "" if they can."""
         if not self.has_newer_format():
             return ""
         version = as_dict(self._ours).get("version")
@@ -91,12 +88,10 @@ class NotebookRuns:
             for cell, output in all_outputs(nb)
             if (record := read_published_record(output)) is not None
         )
-        for cell, record in (
-            *read_stored_records(self._ours),
-            *published,
-            *list_unmerged_records(nb),
-        ):
-            if record not in (listed := by_cell.setdefault(cell, [])):
+        stored = read_stored_records(self._ours)
+        for cell, record in (*stored, *published, *list_unmerged_records(nb)):
+            listed = by_cell.setdefault(cell, [])
+            if record not in listed:
                 listed.append(record)
         return [
             CellRecord(cell, record)
@@ -107,15 +102,15 @@ class NotebookRuns:
     def all_by_cell(self) -> Runs:
         """Return all records by the present id of their cell, oldest first."""
         listed: Runs = {}
-        for item in self.list_all():
-            listed.setdefault(item.cell, []).append(item.record)
+        for entry in self.list_all():
+            listed.setdefault(entry.cell, []).append(entry.record)
         return reassign_runs(list_cells(with_ids(self._nb)), listed)
 
     def by_cell(self) -> Runs:
         """Return the whole records that are kept, by the present id of their cell, newest first."""
         nb = with_ids(self._nb)
         lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
-        merged = _merged(lifted, _set_aside(nb), in_outputs(nb))
+        merged = _merged(lifted, _unmerged_runs(nb), in_outputs(nb))
         return {cell: listed for cell, listed in merged.items() if listed}
 
     def cleared_cells(self) -> list[str]:
@@ -130,16 +125,14 @@ class NotebookRuns:
         `previous` is our metadata as the file on disk has it (None: no file, or no value).
         """
         nb, current = self._nb, self._ours
-        if (
-            has_newer_format(current)
-            or has_newer_format(previous)
-            or not isinstance(nb.get("cells"), list)
-        ):
+        if has_newer_format(current) or has_newer_format(previous):
+            return False
+        if not isinstance(nb.get("cells"), list):
             return False
         nb_with_ids = with_ids(nb)  # shares outputs and metadata with `nb`
         cells = list_cells(nb_with_ids)
         present = {cell_id(c) for c in cells}
-        unmerged = _set_aside(nb, take=True)
+        unmerged = _unmerged_runs(nb, take=True)
         forgotten = take_forgotten(nb, previous, current)
         # a front end that still holds the runs of a deleted cell must not restore them
         loaded = {
@@ -154,7 +147,7 @@ class NotebookRuns:
         runs = _merged(runs, find_copied_runs(nb_with_ids, runs))
         runs = _merged(runs, inherit_runs(cells, runs))
         runs = _without_leaving(runs, find_leaving_runs(cells, runs))
-        gone = _gone(runs, present, current, previous)
+        gone = _count_missing_saves(runs, present, current, previous)
         runs = {
             cell: runs_of_cell
             for cell, runs_of_cell in runs.items()
@@ -232,7 +225,7 @@ class NotebookRuns:
 
     def strip(self) -> int:
         """Remove every record and reference; return how many places were cleaned."""
-        count = len(_set_aside(self._nb, take=True))
+        count = len(_unmerged_runs(self._nb, take=True))
         count += int(self._metadata.pop(METADATA_KEY, None) is not None)
         self._ours = None
         for _, output in all_outputs(self._nb):
@@ -288,15 +281,15 @@ def _merged(*sources: Runs) -> Runs:
     return {cell: CellRecords(by_id.values()).select_kept(key) for cell, by_id in merged.items()}
 
 
-def _either(one: Record | None, other: Record) -> Record:
+def _either(earlier: Record | None, later: Record) -> Record:
     """Return the second of two records of one id, unless only the first is this user's."""
-    if one is None or one == other:
-        return other
+    if earlier is None or earlier == later:
+        return later
     key = user_key()
-    return one if is_own_record(one, key) and not is_own_record(other, key) else other
+    return earlier if is_own_record(earlier, key) and not is_own_record(later, key) else later
 
 
-def _set_aside(nb: Notebook, *, take: bool = False) -> Runs:
+def _unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
     """Return the records in nbdime's conflicts; with `take`, remove these conflicts."""
     runs: Runs = {}
     for cell, record in list_unmerged_records(nb, take=take):
@@ -305,20 +298,20 @@ def _set_aside(nb: Notebook, *, take: bool = False) -> Runs:
     return runs
 
 
-def _without_leaving(runs: Runs, left: dict[str, set[str]]) -> Runs:
+def _without_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
     """Return `runs` without those that cells give up; runs that a cell only followed stay."""
     return {
         cell: [
             r
             for r in listed
-            if r["id"] not in left.get(cell, ())
+            if r["id"] not in leaving.get(cell, ())
             or r.get("conversation") == Provenance.NO_CONVERSATION
         ]
         for cell, listed in runs.items()
     }
 
 
-def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
+def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
     """Return for how many saves each deleted cell with runs has been missing, with this one.
 
     Only saves over an existing file count.

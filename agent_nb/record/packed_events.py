@@ -44,11 +44,11 @@ _RAW = {"$raw": True}  # stands for `args` that are read from `raw_args`
 
 def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[str, Any]:
     """Return the JSON object of the event at `position` (from 1) of the run `run`."""
-    obj = to_builtins(event)
-    if obj.get("run") == run:
-        del obj["run"]
-    if obj.get("seq") == position:
-        del obj["seq"]
+    fields = to_builtins(event)
+    if fields.get("run") == run:
+        del fields["run"]
+    if fields.get("seq") == position:
+        del fields["seq"]
     args_in_raw = (
         isinstance(event, Call)
         and len(event.raw_args) >= SHORTEST
@@ -58,7 +58,7 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         k: packer.pack_pictures(v)
         if k == PICTURES and isinstance(event, User | Result)
         else packer.pack(v)
-        for k, v in obj.items()
+        for k, v in fields.items()
         if not (args_in_raw and k == "args")
     }
     if args_in_raw:

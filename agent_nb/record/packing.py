@@ -73,17 +73,15 @@ class Home:
 
     def __init__(self, path: str) -> None:
         path = path.rstrip("/\\")
-        # each form of the home folder in a text, and its mark. A path without backslashes has one
-        # form; the second item of `forms` overwrites its mark, and `|` below restores "~"
-        forms = {path: "~", path.replace("\\", "\\\\"): "\\"} if len(path) >= _SHORTEST_HOME else {}
-        self._hidden = {form: self.SIGN + mark for form, mark in reversed(forms.items())} | (
-            {path: self.SIGN + "~"} if forms else {}
-        )
-        self._shown = {"~": path or "~", "\\": path.replace("\\", "\\\\") or "~", "=": self.SIGN}
-        longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
-        self._find = (
-            re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])") if forms else None
-        )
+        doubled = path.replace("\\", "\\\\")
+        self._shown = {"~": path or "~", "\\": doubled or "~", "=": self.SIGN}
+        self._hidden: dict[str, str] = {}
+        self._find: re.Pattern[str] | None = None
+        if len(path) >= _SHORTEST_HOME:
+            # a path without backslashes has one form, and the mark ~
+            self._hidden = {doubled: self.SIGN + "\\", path: self.SIGN + "~"}
+            longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
+            self._find = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])")
 
     def hide(self, text: str) -> str:
         """Return `text` without the home folder."""
@@ -121,11 +119,7 @@ class Payloads(dict[str, Any]):
         mappings = [source for source in sources if isinstance(source, Mapping) and source]
         if len(mappings) == 1 and isinstance(mappings[0], cls):
             return mappings[0]
-        return (
-            cls(mappings[0])
-            if len(mappings) == 1
-            else cls({k: v for s in mappings for k, v in s.items()})
-        )
+        return cls({k: v for mapping in mappings for k, v in mapping.items()})
 
     def only(self, keys: Iterable[str]) -> Payloads:
         """Return the payloads of these keys; the results of hashing are shared."""
@@ -224,16 +218,16 @@ class Packer:
 
     def pack_pictures(self, pictures: Iterable[Any]) -> list[Any]:
         """Return the packed form of attachments: the base64 of each picture is a payload."""
-        return [
-            {
-                k: self._keep(v) if k == "data" and _is_picture(v) else self.pack(v)
-                for k, v in picture.items()
-                if k != Shown.LIVE
-            }
-            if isinstance(picture, Mapping)
-            else self.pack(picture)
-            for picture in pictures
-        ]
+        return [self._pack_picture(picture) for picture in pictures]
+
+    def _pack_picture(self, picture: Any) -> Any:
+        if not isinstance(picture, Mapping):
+            return self.pack(picture)
+        return {
+            k: self._keep(v) if k == "data" and _is_picture(v) else self.pack(v)
+            for k, v in picture.items()
+            if k != Shown.LIVE
+        }
 
     def _keep(self, packed: Any) -> dict[str, str]:
         """Store a packed value as a payload; return the reference to it."""

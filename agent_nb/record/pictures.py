@@ -120,9 +120,10 @@ def _is_display(picture: Picture) -> bool:
 
 def _say(picture: Picture | None) -> str:
     """Return in a word or two what an attachment shows."""
-    display = Shown(picture).display if isinstance(picture, Mapping) else {}
+    mime_bundle = Shown(picture).display if isinstance(picture, Mapping) else {}
     return next(
-        filter(None, map(DisplayPair.kind_name, display)), "text" if display else "a picture"
+        filter(None, map(DisplayPair.kind_name, mime_bundle)),
+        "text" if mime_bundle else "a picture",
     )
 
 
@@ -178,8 +179,8 @@ def _largest_channel(picture: Any) -> Any:
     """Return the largest channel of each pixel."""
     from PIL import ImageChops
 
-    first, *others = picture.split()
-    for band in others:
+    first, *other_bands = picture.split()
+    for band in other_bands:
         first = ImageChops.lighter(first, band)
     return first
 

@@ -54,16 +54,15 @@ class CellRecords(list[Record]):
         ordered = self.newest_first()
         if len(ordered) <= self.EXECUTIONS:
             return ordered
-        own: dict[
-            str, list[Record]
-        ] = {}  # execution -> its records, the newest first; `others` too
-        others: dict[str, list[Record]] = {}
+        # execution -> its records, the newest first
+        own: dict[str, list[Record]] = {}
+        foreign: dict[str, list[Record]] = {}
         for record in ordered:
-            group = own if is_own_record(record, key) else others
+            group = own if is_own_record(record, key) else foreign
             group.setdefault(_execution_id(record), []).append(record)
-        kept_own = list(own.values())[: self.EXECUTIONS]
-        kept_others = list(others.values())[: max(self.EXECUTIONS - len(own), 1)]
-        records = [record for listed in (*kept_own, *kept_others) for record in listed]
+        newest_own = list(own.values())[: self.EXECUTIONS]
+        newest_foreign = list(foreign.values())[: max(self.EXECUTIONS - len(own), 1)]
+        records = [record for listed in (*newest_own, *newest_foreign) for record in listed]
         return CellRecords(records).newest_first()
 
     def newest_execution(self) -> list[Record]:

@@ -114,12 +114,14 @@ class LogCalls:
             rows, source = pending.pop()
             events = events_of(source, home=home) if isinstance(source, Mapping) else source
             yield cls(events, rows)
-            inner = InnerRecords.of_log(events)
-            count += len(inner)
-            if inner and (count > MOST or len(rows) == DEEPEST):
+            row_records = InnerRecords.of_log(events)
+            count += len(row_records)
+            if row_records and (count > MOST or len(rows) == DEEPEST):
                 raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
             # `pop` takes the last one, so the rows come in the order of their keys
-            pending += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
+            pending += [
+                ((*rows, key), row_records[key]) for key in sorted(row_records, reverse=True)
+            ]
 
     @cached_property
     def decisions(self) -> dict[str, Approval]:

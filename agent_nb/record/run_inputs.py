@@ -141,9 +141,9 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
         for value in (old.get("sampling"), new.get("sampling"))
     ]
     for name in sorted({*sampling[0], *sampling[1]}):
-        one, other = (_setting_text(side.get(name)) for side in sampling)
-        if one != other:
-            yield f"{name}: {one} → {other}"
+        recorded_value, value_now = (_setting_text(side.get(name)) for side in sampling)
+        if recorded_value != value_now:
+            yield f"{name}: {recorded_value} → {value_now}"
     # older records lack the requested dialect: the one that the run used counts as requested
     dialect = str(new.get("dialect") or "")
     if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):

@@ -64,8 +64,9 @@ DROPPED = (  # types of events that are removed whole, in this order, if cutting
 
 
 class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One thing that was cut: the `bytes` of the `field` of the event number `seq`, or a number of
-    whole `events` of the type `kind`.
+    """One thing that was cut: the value of a `field`, or whole events of the type `kind`.
+
+    seq, bytes: the number of the field's event, and the size of the value. events: how many.
     """
 
     kind: str
@@ -91,18 +92,20 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
     excess = measure_json(packed) + sum(weights[k] for k in _find_used_keys(packed, payloads)) - cap
     marked: list[tuple[dict[str, Any], str, int]] = []
     for kind, field in ORDER:
-        for weight, obj in _find_large_values(packed, kind, field, weights) if excess > 0 else ():
+        if excess <= 0:
+            break
+        for weight, event in _find_large_values(packed, kind, field, weights):
             if excess > 0:
-                excess -= weight - _replace_by_mark(obj, kind, field, weight, payloads)
-                marked.append((obj, field, weight))
+                excess -= weight - _replace_by_mark(event, kind, field, weight, payloads)
+                marked.append((event, field, weight))
     # remove whole events if that was not enough; events that were cut may be among them
     dropped = list(_remove_events(packed, excess))
     # the positions after the removal
-    seqs = {id(obj): position for position, obj in enumerate(packed, 1)}
+    seqs = {id(event): position for position, event in enumerate(packed, 1)}
     cuts = [
-        Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight)
-        for o, field, weight in marked
-        if id(o) in seqs
+        Cut(kind=event["type"], seq=seqs[id(event)], field=field, bytes=weight)
+        for event, field, weight in marked
+        if id(event) in seqs
     ]
     return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
 
@@ -128,21 +131,21 @@ def _find_large_values(
     A payload counts in full for each value that refers to it, so that the sizes are estimates.
     """
     weighed = []
-    for obj in packed:
-        if obj.get("type") == kind and field in obj:
-            weight = measure_json(obj[field]) + sum(
-                weights.get(k, 0) for k in Payloads.find_keys(obj[field])
+    for event in packed:
+        if event.get("type") == kind and field in event:
+            weight = measure_json(event[field]) + sum(
+                weights.get(k, 0) for k in Payloads.find_keys(event[field])
             )
             if weight > SMALL:
-                weighed.append((weight, obj))
+                weighed.append((weight, event))
     return sorted(weighed, key=lambda pair: -pair[0])
 
 
 def _replace_by_mark(
-    obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
+    event: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
 ) -> int:
     """Replace a value by a mark, after the beginning of a text; return the bytes of both."""
-    value = obj[field]
+    value = event[field]
     # a long text is a payload: its beginning is kept
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):
         value = payloads[value["$payload"]]
@@ -150,13 +153,13 @@ def _replace_by_mark(
     new: Any = f"{value[:HEAD]}\n{mark}" if isinstance(value, str) else mark
     if (kind, field) in _OBJECTS:
         new = {"text/plain": mark}
-    obj[field] = [] if (kind, field) in _LISTS else new
+    event[field] = [] if (kind, field) in _LISTS else new
     if field in ("content", "raw_args"):
-        obj.pop("chunks", None)
+        event.pop("chunks", None)
     # these arguments would be read from the text that was just cut
-    if field == "raw_args" and obj.get("args") == {"$raw": True}:
-        obj["args"] = {"text/plain": mark}
-    return measure_json(obj[field])
+    if field == "raw_args" and event.get("args") == {"$raw": True}:
+        event["args"] = {"text/plain": mark}
+    return measure_json(event[field])
 
 
 def _remove_events(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:

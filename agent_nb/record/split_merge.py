@@ -46,11 +46,10 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     # first the cells whose text made the newest run of an id, then those that made an older one
     for candidates in (_newest, _all):
         for cell in unmatched_cells:
-            old_id = (
-                next((i for i in unmatched_ids if _made_of(candidates(runs[i]), texts[cell])), None)
-                if cell not in moved
-                else None
-            )
+            if cell in moved:
+                continue
+            fitting = (i for i in unmatched_ids if _made_of(candidates(runs[i]), texts[cell]))
+            old_id = next(fitting, None)
             if old_id is not None:
                 unmatched_ids.remove(old_id)
                 moved[cell] = old_id

@@ -150,9 +150,9 @@ def _merge_alike(problems: Iterable[Problem]) -> Iterator[Problem]:
     alike: dict[tuple[str, bool], list[Problem]] = {}
     for problem in problems:
         alike.setdefault((problem.text.partition("\n")[0], problem.warning), []).append(problem)
-    for first, *others in alike.values():
+    for first, *repeats in alike.values():
         head, line_end, details = first.text.partition("\n")
-        more = f" (and {len(others)} more like it)" if others else ""
+        more = f" (and {len(repeats)} more like it)" if repeats else ""
         yield msgspec.structs.replace(first, text=f"{head}{more}{line_end}{details}")
 
 

@@ -167,9 +167,10 @@ def _read(path: Path) -> Any:
     form = {} if (named := with_ids(loaded)) is loaded else {"nbformat_minor": IDS_SINCE}
     # the records are most of a file, and nbformat takes long to copy them
     metadata = as_dict(loaded.get("metadata"))
-    rest = {name: value for name, value in metadata.items() if name != METADATA_KEY}
+    other_metadata = {name: value for name, value in metadata.items() if name != METADATA_KEY}
     nb = nbformat.reads(
-        json.dumps({**named, **form, **({"metadata": rest} if metadata else {})}), as_version=4
+        json.dumps({**named, **form, **({"metadata": other_metadata} if metadata else {})}),
+        as_version=4,
     )
     if METADATA_KEY in metadata:
         dict.__setitem__(nb.metadata, METADATA_KEY, metadata[METADATA_KEY])

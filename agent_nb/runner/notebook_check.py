@@ -193,8 +193,8 @@ def _find_time_zone(recorded: Mapping[str, Sequence[Record]]) -> str:
         (r for listed in recorded.values() for r in listed), key=read_start_time, default={}
     )
     start = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
-    place = start.settings.get("place") if isinstance(start, RunStart) else None
-    zone = place.get("zone") if isinstance(place, Mapping) else None
+    origin = start.settings.get("place") if isinstance(start, RunStart) else None
+    zone = origin.get("zone") if isinstance(origin, Mapping) else None
     return zone if isinstance(zone, str) and is_zone(zone) else ""
 
 

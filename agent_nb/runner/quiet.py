@@ -77,12 +77,9 @@ def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
         ids = {r["id"] for r in known.get(cell, ())}
         fresh = CellRecords([r for r in records if r["id"] not in ids]).newest_execution()
         last = CellRecords(known.get(cell, ())).newest_execution()
-        if (
-            fresh
-            and len(fresh) == len(last)
-            and all(is_own_record(r, key) for r in last)
-            and all(map(same_run, last, fresh))
-        ):
+        if not fresh or len(fresh) != len(last):
+            continue
+        if all(is_own_record(r, key) for r in last) and all(map(same_run, last, fresh)):
             repeated[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
     return repeated
 

@@ -74,9 +74,9 @@ def _comparable_fields(event: Mapping[str, Any], names: _GeneratedNames) -> dict
         elif key not in _DROPPED_FIELDS:
             fields[key] = value
     if kind == "metric":
-        for part in ("step", "total"):
-            fields[part] = {
-                k: v for k, v in as_dict(fields.get(part)).items() if k not in _TIME_FIELDS
+        for usage in ("step", "total"):
+            fields[usage] = {
+                k: v for k, v in as_dict(fields.get(usage)).items() if k not in _TIME_FIELDS
             }
     elif kind == "run_start":  # the hash follows from the other settings
         fields["settings"] = {

@@ -57,11 +57,11 @@ class Frames:
         """Return the bytes that the encoder held back, and a comment that names its losses."""
         if self._encoder is None:
             return b""
-        rest = self._encode_items(self._encoder.items(None), None)
+        output = self._encode_items(self._encoder.items(None), None)
         lost = self._encoder.losses.counts()
         if lost and self._framing == "sse":
-            rest += f": not carried by this format: {', '.join(f'{n} {what}' for what, n in lost.items())}\n\n".encode()
-        return rest
+            output += f": not carried by this format: {', '.join(f'{n} {what}' for what, n in lost.items())}\n\n".encode()
+        return output
 
     def _entry(self, entry: Entry) -> bytes:
         if self._encoder is None:

@@ -84,9 +84,9 @@ class Hub:
                 )
             if conversation and not channel.conversation:
                 positions = [
-                    other.earlier
-                    for other in self._channels.values()
-                    if other.conversation == conversation
+                    member.earlier
+                    for member in self._channels.values()
+                    if member.conversation == conversation
                 ]
                 channel.join(conversation, max(positions, default=-1) + 1)
             return channel
@@ -161,11 +161,11 @@ class Hub:
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
         with self.shared.lock:
-            others = [
+            still_open = [
                 s for s in self._subscriptions.pop(subscription.run, []) if s is not subscription
             ]
-            if others:
-                self._subscriptions[subscription.run] = others
+            if still_open:
+                self._subscriptions[subscription.run] = still_open
 
     def close(self) -> None:
         """End every subscription as the server shuts down; runs continue."""

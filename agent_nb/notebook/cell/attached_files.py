@@ -164,12 +164,12 @@ def _name_frames(file: AttachedFile, sheets: Sequence[str]) -> Iterator[str]:
     """Yield a name for each frame: the file's, joined with the sheet's if there are several."""
     name = Path(file.name).name
     stem = file.variable or name[: -len(next(e for e in ENDINGS if name.lower().endswith(e)))]
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for sheet in sheets:
         chosen = make_identifier(stem if len(sheets) == 1 else f"{stem}_{sheet}")
-        while chosen in taken:
+        while chosen in used_names:
             chosen += "_"
-        taken.add(chosen)
+        used_names.add(chosen)
         yield chosen
 
 
@@ -178,8 +178,8 @@ def make_identifier(text: str) -> str:
     name = _NOT_IN_NAME.sub("_", text).strip("_")
     if not name.isidentifier():
         name = f"table_{name}".rstrip("_")
-    taken = keyword.iskeyword(name) or hasattr(builtins, name) or name in _RESERVED
-    return f"{name}_table" if taken else name
+    is_reserved = keyword.iskeyword(name) or hasattr(builtins, name) or name in _RESERVED
+    return f"{name}_table" if is_reserved else name
 
 
 _by_shell: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()

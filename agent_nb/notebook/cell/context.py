@@ -92,12 +92,12 @@ def build_context(
         for name in _order(variables, first)[:LOOKS]
     }
     variable_list = _list_variables(variables, first, clean, described, rows=mode in _WITH_ROWS)
-    others, cells = "", 0
+    cell_texts, cells = "", 0
     if mode == "cells":
         tokens_left = context_cells.TOKENS - sum(map(count_tokens, variable_list.splitlines()))
         unnamed = [c for c in above() if not pointed.names_cell(c)]
-        others, cells = context_cells.format_cells(unnamed, clean, tokens_left)
-    text = "\n\n".join(filter(None, (*pointed.texts, variable_list, others)))
+        cell_texts, cells = context_cells.format_cells(unnamed, clean, tokens_left)
+    text = "\n\n".join(filter(None, (*pointed.texts, variable_list, cell_texts)))
     return msgspec.structs.replace(
         bare,
         mode=mode,

@@ -33,9 +33,9 @@ def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
     history = ran_cells.ran_cells_of(shell)
     history.forget(cell.deleted)
     return [
-        other
-        for other in reversed(list(history))
-        if not (other.excluded or other.id in file.excluded or other.text_hash in excluded)
+        ran
+        for ran in reversed(list(history))
+        if not (ran.excluded or ran.id in file.excluded or ran.text_hash in excluded)
     ]
 
 
@@ -43,7 +43,7 @@ def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
     """Return the `readable_cells` without those that stand below `cell` in the saved notebook."""
     order = {name: position for position, name in enumerate(file.cell_ids)}
     here = order.get(cell.id, len(order))
-    return [other for other in readable_cells(shell, cell, file) if order.get(other.id, -1) < here]
+    return [ran for ran in readable_cells(shell, cell, file) if order.get(ran.id, -1) < here]
 
 
 def format_cells(
@@ -56,11 +56,11 @@ def format_cells(
     parts: list[str] = []
     left -= count_tokens(_ABOUT) + count_tokens(_count_missing(len(cells)))
     for cell in cells:
-        part = describe_cell(cell, clean)
-        left -= sum(map(count_tokens, part.splitlines())) + 1
+        text = describe_cell(cell, clean)
+        left -= sum(map(count_tokens, text.splitlines())) + 1
         if left < 0:
             break
-        parts.append(part)
+        parts.append(text)
     missing = len(cells) - len(parts)
     paragraphs = [*parts, *([_count_missing(missing)] if missing else [])]
     return ("\n\n".join([_ABOUT, *paragraphs]) if parts else ""), len(parts)

@@ -116,8 +116,8 @@ class Driver:
         if self.abandoned:
             return
         end = self._loop.time() + LINGER
-        while not self._loop_closed and (left := end - self._loop.time()) > 0:
-            await self._wait(left)
+        while not self._loop_closed and (remaining := end - self._loop.time()) > 0:
+            await self._wait(remaining)
         if self._loop_closed:
             thread.join(LINGER)
 

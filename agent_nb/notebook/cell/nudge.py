@@ -116,10 +116,10 @@ def _copy_signals(signals: socket.socket, former: int, nudge: int) -> bytes:
         numbers = signals.recv(64, socket.MSG_DONTWAIT)
     except BlockingIOError:
         return b""
-    others = numbers.replace(bytes([nudge]), b"")
-    if former != -1 and others:
+    foreign = numbers.replace(bytes([nudge]), b"")
+    if former != -1 and foreign:
         with suppress(OSError):
-            os.write(former, others)
+            os.write(former, foreign)
     return numbers
 
 

@@ -34,9 +34,7 @@ class ChosenCell:
         self.code = ""
 
     def choose(self, code: str = "") -> None:
-        """Choose the cell with this code in place of an earlier choice, none for ""; from any
-        thread.
-        """
+        """Choose the cell with this code ("": none), not an earlier one; from any thread."""
         self.code = code
 
     def insert(self, shell: Any) -> None:

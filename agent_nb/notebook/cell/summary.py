@@ -22,6 +22,7 @@ from ..notices import print_warning
 VERSION = 1  # of the numbers
 LONGEST = 2000  # characters of a text in the metadata
 MOST = 50  # items of a list there
+_RARE = frozenset({"rows", "denied", "cost", "error", "limit"})  # numbers that most runs lack
 
 
 def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
@@ -32,8 +33,8 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
-    # every output holds these numbers, so values that most runs lack are left out
-    return {
+    limit = Interrupt.limit_in(run.reason) if run.status == "limit" else ""
+    numbers: dict[str, Any] = {
         "version": VERSION,
         "run": run.id,
         "recorded": recorded,
@@ -41,18 +42,16 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "model": next(_later_models(run), start.model),
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
-        **({"rows": rows} if (rows := _count_rows(run)) else {}),
-        **({"denied": denied} if denied else {}),
+        "rows": _count_rows(run),
+        "denied": denied,
         "tokens": [run.usage.input, run.usage.output],
-        **({"cost": run.usage.cost} if run.usage.cost else {}),
+        "cost": run.usage.cost,
         "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
-        **({"error": run.error} if run.error else {}),
-        **(
-            {"limit": limit[:100]}
-            if run.status == "limit" and (limit := Interrupt.limit_in(run.reason))
-            else {}
-        ),
+        "error": run.error,
+        "limit": limit[:100],
     }
+    # every output holds these numbers, so values that most runs lack are left out
+    return {name: number for name, number in numbers.items() if number or name not in _RARE}
 
 
 def _count_rows(run: Run) -> list[int]:

@@ -137,10 +137,10 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
-        first, *rest = LiveView.make_parts(log, badge=f"recovered, ended {journal.status}")
+        first, *further_parts = LiveView.make_parts(log, badge=f"recovered, ended {journal.status}")
         numbers = {METADATA_KEY: summarize_run(run)}
         publish_display({**first, RECORD_MIME: record}, numbers, {}, False)
-        for part in rest:
+        for part in further_parts:
             publish_display(part, {METADATA_KEY: {RunNumbers.PART: run.id}}, {}, False)
 
 

@@ -195,8 +195,8 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
         if (offer := Key.find_offer()) is not None and not offer.is_allowed():
             print_text(f"{offer.refusal}.")
         return
-    provider, *rest = arguments
-    if rest not in ([], ["--keyring"]):
+    provider, *flags = arguments
+    if flags not in ([], ["--keyring"]):
         raise UsageError(
             "Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell."
         )
@@ -213,7 +213,7 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
     print_text(
-        f"The key of {provider} is kept in {Key.keep(provider, entered, keyring=bool(rest))}."
+        f"The key of {provider} is kept in {Key.keep(provider, entered, keyring=bool(flags))}."
     )
 
 

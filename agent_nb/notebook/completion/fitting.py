@@ -108,8 +108,9 @@ _OPTIONS = {
 
 
 class Completions(msgspec.Struct, frozen=True):
-    """The names that fit, their kind, and the text before the cursor that they replace (`prefix`).
-    `kinds`: the kinds of names that differ from `kind`.
+    """The names that fit, and the text before the cursor that they replace (`prefix`).
+
+    `kind`: what they are. `kinds`: the kinds of single names that differ from it.
     """
 
     names: tuple[str, ...] = ()
@@ -153,9 +154,7 @@ def _complete_option(session: Session, at: Typed) -> Completions:
 
 
 def _complete_value(session: Session, option: Option, prefix: str) -> Completions:
-    """Return the values of an option that begin with `prefix`; of a list, the values of its
-    last item.
-    """
+    """Return the values of an option that begin with `prefix`, or with the last item of a list."""
     if option.choices:
         return _select_fitting(option.choices, "choice", prefix)
     destination = option.destination

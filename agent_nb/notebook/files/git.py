@@ -101,14 +101,13 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
             below.setdefault(call, []).append(event)
             continue
         if isinstance(event, Result) and event.span == span:
-            inner = below.pop(event.call_id, [])
-            yield from (
-                _order_by_call(inner, event.call_id)
-                if event.call_id.count("/") < DEEPEST
-                else inner
-            )
+            child_events = below.pop(event.call_id, [])
+            if event.call_id.count("/") < DEEPEST:
+                yield from _order_by_call(child_events, event.call_id)
+            else:
+                yield from child_events
         yield event
-    yield from (event for rest in below.values() for event in rest)
+    yield from (event for events_below in below.values() for event in events_below)
 
 
 def merge_files(

@@ -46,8 +46,8 @@ class Library:
 
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
-        others = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
-        self._records[key] = CellRecords([record, *others]).select_kept(user_key())
+        earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
+        self._records[key] = CellRecords([record, *earlier]).select_kept(user_key())
 
     def records_of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""

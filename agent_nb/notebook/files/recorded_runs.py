@@ -58,17 +58,17 @@ def _read_file_runs(path: Path, every: bool) -> Iterator[Run]:
 
 def _rows_with_calls(run: Run) -> list[Run]:
     return [
-        Run(EventLog.of_events(inner.log), cell=run.cell, notebook=run.notebook)
-        for inner in LogCalls.read_all(run.log)
-        if inner.rows and inner.list_repeatable()
+        Run(EventLog.of_events(log_calls.log), cell=run.cell, notebook=run.notebook)
+        for log_calls in LogCalls.read_all(run.log)
+        if log_calls.rows and log_calls.list_repeatable()
     ]
 
 
 def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
-    """Return the differences between the newest runs of two notebooks, cell by cell; with one
-    notebook, between each cell's newest run and the one before.
+    """Return the differences between the newest runs of two notebooks, cell by cell.
 
-    Raises UsageError if there is nothing to compare.
+    With one notebook, each cell's newest run is compared with the one before. Raises UsageError
+    if there is nothing to compare.
     """
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
@@ -85,7 +85,7 @@ def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
     paired = [(run, by_cell[run.cell]) for run in a if run.cell in by_cell] or list(
         zip(a, b, strict=False)
     )
-    return [_diff(one, other) for one, other in paired]
+    return [_diff(run, partner) for run, partner in paired]
 
 
 def _compare_versions(runs: Sequence[Run]) -> list[Diff]:

@@ -64,9 +64,7 @@ def source_screen(followed: Any, *, insist: bool = False) -> Any:
 
 
 class AwaitedSource(CellScreen):
-    """The cards of a source that a cell awaits. Making it shows the runs so far and those to
-    come.
-    """
+    """The cards of a source that a cell awaits: of its runs so far, and of those to come."""
 
     shown = True
 

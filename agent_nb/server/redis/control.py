@@ -31,8 +31,10 @@ _UNREAD = 600  # s after which unread messages expire
 
 
 class Control:
-    """Both ends of control: `attend` obeys messages about runs of this process; `cancel`,
-    `approve` and `listen` send messages about runs of other processes.
+    """Both ends of control.
+
+    `attend` obeys messages about runs of this process; `cancel`, `approve` and `listen` send
+    messages about runs of other processes.
     """
 
     def __init__(self, link: Link, reader: Reader, key: bytes) -> None:

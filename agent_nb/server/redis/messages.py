@@ -123,8 +123,9 @@ def new_message(kind: Any, run: str, **values: Any) -> Message:
 
 
 def question_hash(events: Iterable[Event], call_id: str) -> str:
-    """Return the hash of the newest question about a call: of the call with its arguments, and of
-    the approval with its preview. "" if no question was asked.
+    """Return the hash of the newest question about a call, "" if no question was asked.
+
+    It covers the call with its arguments, and the approval with its preview.
     """
     call = question = None
     for event in events:

@@ -144,8 +144,9 @@ class Publisher:
         return True
 
     async def tend(self) -> None:
-        """Delete old deltas, renew expiries, and publish a stream that was deleted again; called
-        every few seconds. Raises HubAway.
+        """Delete old deltas, renew expiries, and publish deleted streams again. Raises HubAway.
+
+        Call it every few seconds.
         """
         now = time.monotonic()
         for run, out in list(self._runs.items()):
@@ -236,9 +237,9 @@ class Publisher:
             out.listed = True
 
     def _batch(self, out: Outgoing, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
-        """Return the entries of a batch, and the commands for it: one reads the last published
-        entry, the others add the batch. They add nothing if the stream is gone, so that no stream
-        begins in the middle of a run.
+        """Return the entries of a batch, and the commands that check the last one and add these.
+
+        They add nothing if the stream is gone: no stream begins in the middle of a run.
         """
         key, (seq, _, n) = self._key(out.channel.run), out.position
         existing = ("NOMKSTREAM",) if out.position > Position() else ()
@@ -257,9 +258,7 @@ class Publisher:
         ]
 
     async def _are_stored(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
-        """Return whether Redis holds the refused events unchanged, or has trimmed them; if not,
-        stop publishing the run.
-        """
+        """Return whether Redis holds the refused events, or has trimmed them; else give up."""
         key = self._key(out.channel.run)
         stored = [e for e in refused if not e.n]  # the complete event makes up for a refused delta
         hits = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
