@@ -10,7 +10,10 @@ script, which needs a network and does nothing in an untrusted notebook.
 Rules
 - A chart is kept under one of the `CHARTS` types, the newest of Vega that JupyterLab draws.
 - A chart that loads anything from an address is refused: a forged result would contact a stranger
-  when the notebook is opened.
+  when the notebook is opened. That holds too for what a button, a frame, a cursor or a tooltip
+  of the chart would load later, and for paths of the page's own server.
+- A chart with the key `__proto__`, alone or in a path, is refused: merging it would change every
+  object of the page.
 - Instructions for the program that embeds a chart (`usermeta`, addresses in Plotly's `config`) are
   removed.
 - HTML that needs a script or a frame is not kept; other HTML is sanitised when it is drawn.
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from .json_text import as_dict, dumps
@@ -46,14 +50,28 @@ _LOADING = frozenset(
         "geojson",
         "tiles",
         "url",
+        "urls",
+        "data",
+        "sprite",
+        "glyphs",
         "topojsonURL",
         "plotlyServerURL",
         "plotlyServerUrl",
     }
 )
 _DROPPED = re.compile(r"[\x00-\x20]+")  # browsers drop these, or some, from an address
-_ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|[/\\]{2})", re.IGNORECASE)
+# an address, or a path: the page's own server may act on a request
+_ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|\.{0,2}[/\\])", re.IGNORECASE)
 _INLINE = re.compile(r"data:image/", re.IGNORECASE)
+# the parts of a key of Plotly, which may be a path: images[0].source
+_KEY_PARTS = re.compile(r"[^.\[\]\s]*[^.\[\]\s\d][^.\[\]\s]*")
+_POLLUTING = ("__proto__", "constructor.prototype")
+_CURSOR = re.compile(r"[\w-]+").fullmatch  # not a picture: url(…)
+# how a tooltip of Vega gets a member `image`, whose address it shows as a picture: as a key of data
+# or of an expression, as a field or title, in a text of rows, or by escapes in an expression
+_TOOLTIP_PICTURE = re.compile(
+    r"""\bimage\\?["']?\s*:|"(?:field|title|as|fields)":(?:\[[^\]]*)?"image"|"values":"[^"]*\bimage\b|\\\\[ux]"""
+)
 _DEEPEST = 100  # levels of a chart
 _LONGEST_NOTE = 300  # characters
 
@@ -161,9 +179,12 @@ class Shown(dict[str, Any]):
     def explain_refusal(kind: str, chart: Any) -> str:
         """Return why a chart is not kept as JSON, "" if it is."""
         try:
-            size = len(dumps(chart)) if isinstance(chart, dict) else 0
+            text = dumps(chart) if isinstance(chart, dict) else ""
+            size = len(text)
             if size > LARGEST:
                 return f"its JSON has {size / 1e6:.1f} MB, at most {LARGEST / 1e6:.0f} MB are kept"
+            if any(key in text for key in _POLLUTING):
+                return "it would change every object of the page"
             if size and Shown.loads_address(kind, chart):
                 return "it loads something from an address"
         except (ValueError, TypeError, RecursionError, OverflowError):
@@ -176,7 +197,10 @@ class Shown(dict[str, Any]):
 
         Raises RecursionError if it is nested too deeply.
         """
-        return next(_find_addresses(kind, _without_instructions(kind, chart), _DEEPEST), False)
+        own = _without_instructions(kind, chart)
+        if kind != PLOTLY and _may_show_pictures(own):
+            return True
+        return next(_find_addresses(kind, own, _DEEPEST), False)
 
 
 def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
@@ -202,14 +226,39 @@ def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, member in items:
         if kind == PLOTLY:
-            if key in _LOADING and _loads(member):
+            if isinstance(key, str) and _names_loading(key) and _loads(member):
                 yield True
-        elif key in ("values", "datasets"):  # data, in which an address is only a text
+            if key in ("args", "args2") and isinstance(member, list):  # of a button: path, value
+                yield from (_names_loading(a) and _loads(b) for a, b in pairwise(member))
+        elif key == "values" and isinstance(member, list):
+            continue  # data, in which an address is only a text
+        elif key == "datasets" and isinstance(member, dict):
+            other = {name: rows for name, rows in member.items() if not isinstance(rows, list)}
+            yield from _find_addresses(kind, other, depth - 1)
             continue
-        elif key == "url":
+        elif key == "url" or (key == "cursor" and not _is_cursor(member)):
             yield True
         if isinstance(member, dict | list):
             yield from _find_addresses(kind, member, depth - 1)
+
+
+def _names_loading(key: Any) -> bool:
+    """Return whether a key of Plotly, or a path to one, is among `_LOADING`."""
+    parts = _KEY_PARTS.findall(key) if isinstance(key, str) else []
+    return bool(parts) and parts[-1] in _LOADING
+
+
+def _is_cursor(value: Any) -> bool:
+    """Return whether the cursor of a Vega mark is a word, and so no picture."""
+    word = value.get("value") if isinstance(value, dict) and len(value) == 1 else value
+    return isinstance(word, str) and _CURSOR(word) is not None
+
+
+def _may_show_pictures(chart: dict[str, Any]) -> bool:
+    """Return whether a tooltip of a Vega chart may show a picture from an address."""
+    text = dumps(chart)
+    pivots = '"pivot"' in text and '"image"' in text  # values become fields
+    return '"tooltip"' in text and (pivots or _TOOLTIP_PICTURE.search(text) is not None)
 
 
 def _loads(value: Any) -> bool:

@@ -10,6 +10,12 @@ FIGURE = {"data": [{"type": "bar", "x": [1], "y": [2]}], "layout": {"title": {"t
 ADDRESS = "https://stranger.example/seen"
 
 
+def button(*args):
+    """Return a Plotly chart with a button that sets something."""
+    buttons = [{"method": "relayout", "args": list(args)}]
+    return {"data": [], "layout": {"updatemenus": [{"buttons": buttons}]}}
+
+
 @pytest.mark.parametrize(
     ("kind", "kept"),
     [
@@ -39,11 +45,63 @@ def test_a_newer_type_of_vega_is_kept_as_one_that_is_drawn(kind, kept):
         (PLOTLY, {"data": [], "layout": {"map": {"style": ADDRESS}}}),
         (PLOTLY, {"data": [{"type": "choropleth", "geojson": ADDRESS}], "layout": {}}),
         (PLOTLY, {"data": [], "layout": {"mapbox": {"layers": [{"source": [ADDRESS]}]}}}),
+        (PLOTLY, {"data": [], "layout": {"images": [{"source": "/logout"}]}}),
+        (PLOTLY, {"data": [], "layout": {"mapbox": {"style": {"sprite": ADDRESS}}}}),
+        (
+            PLOTLY,
+            {"data": [], "layout": {"mapbox": {"style": {"sources": {"a": {"data": ADDRESS}}}}}},
+        ),
+        (PLOTLY, {"data": [], "frames": [{"layout": {"images[0].source": ADDRESS}}]}),
+        (PLOTLY, button({"images[0].source": ADDRESS})),
+        (PLOTLY, button("images[0].source", ADDRESS)),
+        (VEGA, {"marks": [{"type": "image", "encode": {"values": {"url": {"value": ADDRESS}}}}]}),
+        (VEGA, {"marks": [{"type": "image", "encode": {"datasets": {"url": {"value": ADDRESS}}}}]}),
+        (VEGA, {"marks": [{"encode": {"update": {"cursor": {"value": f"url({ADDRESS})"}}}}]}),
+        (VEGA, {"marks": [{"encode": {"update": {"cursor": {"field": "a"}}}}]}),
+        (VEGA, {"marks": [{"encode": {"hover": {"tooltip": {"signal": "{'image': datum.a}"}}}}]}),
+        (VEGA, {"marks": [{"encode": {"hover": {"tooltip": {"signal": r"{'im\u0061ge': 1}"}}}}]}),
+        (VEGA_LITE, {**BARS, "encoding": {"tooltip": {"field": "a", "title": "image"}}}),
+        (
+            VEGA_LITE,
+            {
+                "mark": {"type": "bar", "tooltip": {"content": "data"}},
+                "data": {"values": [{"image": ADDRESS}]},
+            },
+        ),
     ],
 )
 def test_a_chart_that_loads_from_an_address_is_not_kept(kind, chart):
     assert Shown.explain_refusal(kind, chart) == "it loads something from an address"
     assert Shown.clean_display({kind: chart}) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "chart"),
+    [
+        (PLOTLY, {"data": [], "layout": {"__proto__": {"x": 1}}}),
+        (PLOTLY, button("a.__proto__.x", 1)),
+        (PLOTLY, {"data": [], "frames": [{"layout": {"constructor.prototype.x": 1}}]}),
+        (VEGA_LITE, {**BARS, "config": {"__proto__": {"x": 1}}}),
+    ],
+)
+def test_a_chart_that_changes_the_objects_of_the_page_is_not_kept(kind, chart):
+    assert Shown.explain_refusal(kind, chart) == "it would change every object of the page"
+    assert Shown.clean_display({kind: chart}) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "chart"),
+    [
+        (VEGA_LITE, {**BARS, "mark": {"type": "bar", "tooltip": True, "cursor": "pointer"}}),
+        (VEGA, {"marks": [{"encode": {"update": {"cursor": {"value": "pointer"}}}}]}),
+        (VEGA_LITE, {"datasets": {"d": [{"url": ADDRESS, "kind": "image"}]}, "mark": "bar"}),
+        (PLOTLY, {"data": [], "layout": {"mapbox": {"style": "open-street-map"}}}),
+        (PLOTLY, {"data": [{"type": "sankey", "link": {"source": [0], "target": [1]}}]}),
+        (PLOTLY, button({"visible": [True, False]})),
+    ],
+)
+def test_ordinary_charts_are_kept(kind, chart):
+    assert Shown.clean_display({kind: chart}) == {kind: chart}
 
 
 def test_addresses_among_the_data_and_inline_pictures_load_nothing():
