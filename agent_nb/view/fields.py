@@ -11,8 +11,9 @@ Rules
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -54,7 +55,7 @@ def read_fields(
     for field, value in typed:
         try:
             if field.name == OTHERS:
-                args.update(_read_others(value))
+                args.update(_read_others(value, args))
             else:
                 args[field.name] = _read_field(field, value)
         except ValueError as fault:
@@ -64,7 +65,9 @@ def read_fields(
 
 def _make_field(name: str, value: Any, schema: Any) -> Field:
     choices = schema.get("enum") if isinstance(schema, dict) else None
-    if isinstance(choices, list) and value in choices and len(choices) > 1:
+    equal = [c for c in choices if c == value] if isinstance(choices, list) else []
+    # `1` also equals `true`, which is another choice
+    if equal and all(type(c) is type(value) for c in equal) and len(choices) > 1:
         return Field(name, "choice", value, choices=tuple(choices))
     if isinstance(value, bool):
         return Field(name, "flag", value)
@@ -114,24 +117,32 @@ def _use_newlines(text: str) -> str:
 
 def _read_json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float)
     except RecursionError:
         raise ValueError("This is nested too deeply.") from None
     except ValueError as fault:
         raise ValueError(f"This is not JSON: {fault}.") from None
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _read_others(text: str) -> dict[str, Any]:
+def _read_float(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse_constant(digits)
+
+
+def _read_others(text: str, own: Collection[str]) -> dict[str, Any]:
+    """Return the arguments in the last field; `own` have fields of their own. Raises ValueError."""
     if not text.strip():
         return {}
     others = _read_json(text)
     if not isinstance(others, dict):
         # one kind of error for every field
         raise ValueError('Arguments are a JSON object, such as {"name": "value"}.')  # noqa: TRY004
+    if repeated := next((name for name in others if name in own), None):
+        raise ValueError(f"{visible.show_hidden(repeated)} has a field above: change it there.")
     return others
 
 

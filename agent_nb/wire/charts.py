@@ -228,8 +228,10 @@ def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
         if kind == PLOTLY:
             if isinstance(key, str) and _names_loading(key) and _loads(member):
                 yield True
-            if key in ("args", "args2") and isinstance(member, list):  # of a button: path, value
-                yield from (_names_loading(a) and _loads(b) for a, b in pairwise(member))
+            # the arguments of a button: a path, and the value that it gets
+            pairs = pairwise(member) if key in ("args", "args2") and isinstance(member, list) else ()
+            if any(_names_loading(path) and _loads(new) for path, new in pairs):
+                yield True
         elif key == "values" and isinstance(member, list):
             continue  # data, in which an address is only a text
         elif key == "datasets" and isinstance(member, dict):

@@ -58,6 +58,8 @@ def test_a_typed_value_is_read(value, typed, read):
         ({}, '{"a": ', "This is not JSON: "),
         ({}, "[" * 100_000, "This is nested too deeply."),
         ([1], "[Infinity]", "This is not JSON: Infinity"),
+        (1, "1e999", "This is not a number"),
+        ([1], "[-1e999]", "This is not JSON: -1e999"),
     ],
 )
 def test_what_cannot_be_read_says_why(value, typed, fault):
@@ -77,3 +79,17 @@ def test_arguments_that_the_call_lacks_are_typed_as_json():
     }
     assert read_fields([(fields[0], "1"), (fields[1], " ")])[0] == {"n": 1}
     assert [f.name for f in make_fields({"n": 1, "how": None}, SCHEMA)] == ["n", "how"]
+
+
+def test_an_argument_with_a_field_is_not_typed_a_second_time():
+    fields = make_fields({"n": 1}, SCHEMA)
+    args, faults = read_fields([(fields[0], "2"), (fields[1], '{"n": 3}')])
+    assert args == {"n": 2}
+    assert faults == {OTHERS: "n has a field above: change it there."}
+
+
+@pytest.mark.parametrize(("value", "choices"), [(True, [1, True]), (1.0, [1, 2])])
+def test_a_value_is_no_choice_that_is_only_equal_to_it(value, choices):
+    [field, *_] = make_fields({"a": value}, {"properties": {"a": {"enum": choices}}})
+    assert field.kind != "choice"
+    assert type(field.value) is type(value)

@@ -4,8 +4,11 @@ import random
 
 import pytest
 
+from agent_nb.view.draw import cells, terminal_markdown
 from agent_nb.view.draw.cells import cell_width, fit, pad
 from agent_nb.view.draw.terminal_markdown import MarkdownWriter, Terminal, draw_markdown
+from agent_nb.view.markdown import split
+from agent_nb.view.markdown.split import parse
 
 PLAIN = Terminal(40, styled=False)
 STYLED = Terminal(40)
@@ -121,6 +124,36 @@ def test_no_control_of_the_text_reaches_the_terminal(hostile):
 def test_the_columns_of_a_text(text, width):
     assert cell_width(text) == width
     assert cell_width(pad(text, 9)) == 9
+
+
+@pytest.mark.parametrize("word", ["word ", "*a ", "[", "x"])
+def test_a_long_line_is_parsed_a_bounded_number_of_times(monkeypatch, word):
+    parsed = []
+
+    def count(source, *args, **options):
+        parsed.append(len(source))
+        return parse(source, *args, **options)
+
+    for module in (split, terminal_markdown):
+        monkeypatch.setattr(module, "parse", count)
+    writer = MarkdownWriter(Terminal(80))
+    text = word * (6_000 // len(word))
+    for at in range(0, len(text), 3):
+        writer.feed(text[at : at + 3])
+    writer.close()
+    assert sum(parsed) < 150 * len(text)
+
+
+def test_emphases_without_end_in_one_another_are_shown_as_they_are():
+    text = f"{'*' * 1500}a{'*' * 1500}"
+    assert "".join(draw_markdown(text, Terminal(80))).replace("*", "") == "a"
+
+
+def test_a_long_text_is_cut_with_few_looks_at_it(monkeypatch):
+    looks = []
+    monkeypatch.setattr(cells, "cell_width", lambda text: looks.append(text) or cell_width(text))
+    assert cell_width(fit("漢" * 5000, 80)) == 79
+    assert len(looks) < 30
 
 
 def test_a_text_is_cut_to_columns():

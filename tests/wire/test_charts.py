@@ -54,6 +54,7 @@ def test_a_newer_type_of_vega_is_kept_as_one_that_is_drawn(kind, kept):
         (PLOTLY, {"data": [], "frames": [{"layout": {"images[0].source": ADDRESS}}]}),
         (PLOTLY, button({"images[0].source": ADDRESS})),
         (PLOTLY, button("images[0].source", ADDRESS)),
+        (PLOTLY, button("visible", True, {"images[0].source": ADDRESS})),
         (VEGA, {"marks": [{"type": "image", "encode": {"values": {"url": {"value": ADDRESS}}}}]}),
         (VEGA, {"marks": [{"type": "image", "encode": {"datasets": {"url": {"value": ADDRESS}}}}]}),
         (VEGA, {"marks": [{"encode": {"update": {"cursor": {"value": f"url({ADDRESS})"}}}}]}),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")  # only ours: the drawers remove all others
 _JOINER, _EMOJI = "\u200d", "\ufe0f"
@@ -42,6 +43,5 @@ def fit(text: str, width: int) -> str:
     """Return a text without styles, cut to a width."""
     if cell_width(text) <= width:
         return text
-    while text and cell_width(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
+    end = bisect_left(range(len(text)), width, key=lambda n: cell_width(text[:n]))
+    return f"{text[: max(0, end - 1)]}…"

@@ -5,7 +5,8 @@ through.
 
 Rules
 - A line is written as soon as no later text can change it: the open end up to the last place where
-  no emphasis, code or link is open, without its last line. A table waits for its last row.
+  no emphasis, code or link is open, without its last line. A table waits for its last row,
+  and a long block for more text.
 - Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
 - Each line ends its own styles, so that whatever is printed next is not coloured.
 - Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
@@ -31,6 +32,7 @@ from .cells import cell_width, pad
 
 NARROWEST, WIDEST = 24, 100  # columns of a line
 INDENT = 2
+GROWTH = 20  # the open end is drawn again once it has grown by this part, 1/20, of itself
 # part of a line, or family of tokens of code: parameters of its escape sequence
 STYLES = {
     "strong": "1",
@@ -78,6 +80,7 @@ class MarkdownWriter:
         self._terminal = terminal
         self._splitter = Splitter()
         self._written = 0  # lines of the open block that are returned already
+        self._drawn = 0  # characters of the open end when it was drawn last
         self._blocks = 0  # finished blocks that had lines
 
     def feed(self, text: str) -> list[str]:
@@ -94,6 +97,7 @@ class MarkdownWriter:
             lines = self._draw(segment)
             yield from self._select_new(lines, first=segment.first)
             self._written = 0 if segment.last else max(0, self._written - len(lines))
+            self._drawn = 0
 
     def _select_new(self, lines: Sequence[str], *, first: bool) -> list[str]:
         """Return the lines that were not returned yet, after an empty line between blocks."""
@@ -107,9 +111,14 @@ class MarkdownWriter:
     def _open_lines(self) -> list[str]:
         """Return the new lines of the open end that no later text can change."""
         tail = self._splitter.tail()
+        size = len(tail.source)
+        # a long open end is drawn at each growth by a fixed share: linear time in all
+        if size - self._drawn < size // GROWTH:
+            return []
         source = _cut_open_marks(tail.source)
         if not source:
             return []
+        self._drawn = size
         lines = self._draw(msgspec.structs.replace(tail, source=source))
         if not _is_fence(source) or not self._terminal.styled:
             lines = lines[:-1]  # it may get another word, or is the end of the code
@@ -122,7 +131,10 @@ class MarkdownWriter:
             t for b in parse(segment.source, self._splitter.references)[0] for t in b.tokens
         ]
         drawer = _Drawer(self._terminal, segment.number)
-        return drawer.blocks(SyntaxTreeNode(tokens).children, self._terminal.width)
+        try:
+            return drawer.blocks(SyntaxTreeNode(tokens).children, self._terminal.width)
+        except RecursionError:  # thousands of emphases in one another
+            return visible.show_output(segment.source).rstrip("\n").split("\n")
 
 
 def draw_markdown(text: str, terminal: Terminal) -> list[str]:

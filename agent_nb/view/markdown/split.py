@@ -94,6 +94,7 @@ class Splitter:
         self.open = Open()
         self.references: dict[str, Any] = {}
         self._column = 0  # characters of the line that has no end yet
+        self._unfinished = 0  # characters of the open end that, parsed, finish nothing
 
     def feed(self, text: str) -> None:
         """Add text; lines that are too long are broken."""
@@ -131,7 +132,7 @@ class Splitter:
         """Parse one window of the open end, add what is finished; return whether to go on."""
         takes_all = final and len(self.rest) <= WINDOW
         window = self.rest if takes_all else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
-        if not window:
+        if not window or (not takes_all and len(window) == self._unfinished):
             return False
         source = self.open.head + window
         blocks, definitions = parse(source, self.references, open_end=not takes_all)
@@ -142,7 +143,7 @@ class Splitter:
             self.open = Open()
         if ended:
             self.references.update(definitions)
-            self.rest = self.rest[len(window) :]
+            self.rest, self._unfinished = self.rest[len(window) :], 0
             return not takes_all
         return self._leave(blocks[-1:], definitions, source, lines, out)
 
@@ -164,6 +165,7 @@ class Splitter:
         finished = max(0, lines[start] - head)  # characters; the head is not in `rest`
         self.references.update({k: v for k, v in references.items() if v["map"][1] <= start})
         self.rest = self.rest[finished:]
+        self._unfinished = 0 if finished else len(source) - head
         return finished > 0
 
     def _cut(
