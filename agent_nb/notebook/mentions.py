@@ -59,7 +59,9 @@ def find_written(prompt: str) -> list[Written]:
             continue
         if (written := _read_name(prompt, start)) is not None:
             mentions.append(written)
-    return mentions[:MOST]
+        if len(mentions) == MOST:
+            break
+    return mentions
 
 
 def find_begun(prompt: str) -> str | None:
@@ -149,7 +151,8 @@ def _find_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         if begin < after:
             continue
         length = opened - begin
-        close = next((e for b, e in runs[number + 1 :] if e - b == length), 0)
+        later = (runs[n] for n in range(number + 1, len(runs)))
+        close = next((e for b, e in later if e - b == length), 0)
         if close:
             yield begin, close
             after = close

@@ -64,8 +64,9 @@ def read_fields(
 
 
 def _make_field(name: str, value: Any, schema: Any) -> Field:
-    choices = schema.get("enum") if isinstance(schema, dict) else None
-    equal = [c for c in choices if c == value] if isinstance(choices, list) else []
+    enum = schema.get("enum") if isinstance(schema, dict) else None
+    choices = enum if isinstance(enum, list) else []
+    equal = [c for c in choices if c == value]
     # `1` also equals `true`, which is another choice
     if equal and all(type(c) is type(value) for c in equal) and len(choices) > 1:
         return Field(name, "choice", value, choices=tuple(choices))

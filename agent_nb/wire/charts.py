@@ -229,7 +229,9 @@ def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
             if isinstance(key, str) and _names_loading(key) and _loads(member):
                 yield True
             # the arguments of a button: a path, and the value that it gets
-            pairs = pairwise(member) if key in ("args", "args2") and isinstance(member, list) else ()
+            pairs = (
+                pairwise(member) if key in ("args", "args2") and isinstance(member, list) else ()
+            )
             if any(_names_loading(path) and _loads(new) for path, new in pairs):
                 yield True
         elif key == "values" and isinstance(member, list):

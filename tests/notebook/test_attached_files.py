@@ -146,6 +146,7 @@ def test_each_sheet_is_a_frame(agent, loaded, folder):
     ("name", "data", "message"),
     [
         ("a.csv", b"," * 20_000, "more than 10,000 columns"),
+        ("a.csv", b"a\n" + b"1," * 20_000, "more than 10,000 columns in its first row"),
         ("a.csv", b"x" * 2_000_000, "too long a first line"),
         ("a.csv", b"", "is empty"),
         ("a.csv", bytes(range(256)) * 50, "not text"),

@@ -13,10 +13,12 @@ from helpers.scripts import calling
 from agent_nb import Agent
 from agent_nb.agent.context import Mention, find_context
 from agent_nb.host import launch
+from agent_nb.notebook import mentions as mentions_of
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.cell.staleness import list_cell_states
 from agent_nb.notebook.commands.output import make_agent
 from agent_nb.notebook.completion.names import cell_numbers
+from agent_nb.notebook.mentions import _read_name as read_name
 from agent_nb.notebook.mentions import find_begun, find_written
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
 from agent_nb.record.signing import sign_record, user_key
@@ -181,6 +183,12 @@ def test_files_outside_or_with_secrets_are_never_read(agent, tmp_path, monkeypat
     model = Asked(["ok"])
     agent(LINE, f'Read @{name} and @"{name}"', model=model)
     assert model.prompt() == f'Read @{name} and @"{name}"'
+
+
+def test_no_name_is_read_beyond_the_most_mentions(monkeypatch):
+    read = []
+    monkeypatch.setattr(mentions_of, "_read_name", lambda *at: read.append(at) or read_name(*at))
+    assert len(find_written("@a `x` " * 500)) == len(read) == mentions_of.MOST
 
 
 def test_a_cell_is_sent_with_its_result_and_kept_by_its_id(notebook):

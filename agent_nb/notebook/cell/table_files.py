@@ -98,6 +98,8 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     separator = _find_separator(header)
     if len(header) == _LONGEST_HEADER or header.count(separator) >= COLUMNS:
         raise UsageError(f"{name} has too long a first line, or more than {COLUMNS:,} columns.")
+    if _first_row(text, len(header)).count(separator) >= COLUMNS:  # it may be wider than the header
+        raise UsageError(f"{name} has more than {COLUMNS:,} columns in its first row.")
     module = _require(library, name)
     if library == "polars":
         return module.read_csv(text.encode(), separator=separator, try_parse_dates=True)
@@ -128,6 +130,12 @@ def _find_separator(header: str) -> str:
     """Return the separator that occurs most often in the first line, outside quotes."""
     plain = "".join(header.split('"')[::2])
     return max(_SEPARATORS, key=plain.count)
+
+
+def _first_row(text: str, header: int) -> str:
+    """Return the row below a header of that length without what stands in quotes."""
+    begin = text[: header + _LONGEST_HEADER].lstrip("\r\n")[header:].lstrip("\r\n")
+    return "".join(begin.split('"')[::2]).partition("\n")[0]
 
 
 def _read_parquet(name: str, data: bytes, library: Library) -> Any:
