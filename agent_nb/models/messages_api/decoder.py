@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...wire import lenient_loads
+from ...wire import as_dict, lenient_loads
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import count_tokens, is_empty, to_json, to_text
@@ -63,8 +63,7 @@ class AnthropicDecoder(EventDecoder):
 
     def on_message_start(self, event: dict[str, Any], out: list[Part]) -> None:
         """Emit the head and the usage so far."""
-        message = event.get("message")
-        message = message if isinstance(message, dict) else {}
+        message = as_dict(event.get("message"))
         out.append(Head(self._status, to_text(message.get("model")), to_text(message.get("id"))))
         self._update_usage(message.get("usage"), out)
 
@@ -166,8 +165,7 @@ class AnthropicDecoder(EventDecoder):
 
     def on_message_delta(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read the stop reason and the usage."""
-        delta = event.get("delta")
-        delta = delta if isinstance(delta, dict) else {}
+        delta = as_dict(event.get("delta"))
         self._update_usage(event.get("usage"), out)
         for holder in (event, delta):
             out += [

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import SurrogatePairs
+from ...wire import SurrogatePairs, as_dict
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import flatten_text, to_text, usage_part
@@ -85,7 +85,7 @@ class ResponsesDecoder(EventDecoder):
 
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
         """Begin an item; announce a call."""
-        item = _dict(event.get("item"))
+        item = as_dict(event.get("item"))
         entry = self._items.begin(
             to_text(item.get("type")), names_of(event, item), to_text(item.get("call_id"))
         )
@@ -135,7 +135,7 @@ class ResponsesDecoder(EventDecoder):
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete an item."""
-        item = _dict(event.get("item"))
+        item = as_dict(event.get("item"))
         kind, names = to_text(item.get("type")), names_of(event, item)
         entry = self._items.end(kind, names, to_text(item.get("name"))) or self._items.begin(
             kind, names
@@ -149,7 +149,7 @@ class ResponsesDecoder(EventDecoder):
 
     def on_end(self, event: dict[str, Any], out: list[Part]) -> None:
         """End the response: emit unstreamed content, the usage and the end."""
-        response = _dict(event.get("response"))
+        response = as_dict(event.get("response"))
         self.on_begin(event, out)
         output = response.get("output")
         self._pass_missing(
@@ -283,10 +283,6 @@ class ResponsesDecoder(EventDecoder):
         if half := self._halves.end(block):
             out.append(kind(half, block))
         out.append(Close(block, incomplete=incomplete))
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _block(item: Item, event: dict[str, Any], number_field: str) -> str:

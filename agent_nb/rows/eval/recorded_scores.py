@@ -21,6 +21,7 @@ from typing import Any
 from ...agent import Change, Checked
 from ...record import digest_value
 from ...view import count_noun
+from ...wire import as_list
 from .intervals import exact_mean
 from .scores import Candidate, Score
 
@@ -69,7 +70,7 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Ch
         yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
     elif (recorded_labels := old.get("expected")) != new.get("expected"):
         named = _name_answer(
-            new, _find_unequal(_as_list(recorded_labels), _as_list(new.get("expected")))
+            new, _find_unequal(as_list(recorded_labels), as_list(new.get("expected")))
         )
         yield Change(text=f"{head}: the expected value{named}")
 
@@ -79,7 +80,7 @@ def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     if "scores" not in new:
         is_same = all(old.get(name) == new[name] for name in ("count", "digest"))
         return "" if is_same else f"some of its {new['count']:,} scores"
-    before, now = _as_list(old.get("scores")), new["scores"]
+    before, now = as_list(old.get("scores")), new["scores"]
     if len(before) != len(now):
         return f"it has {count_noun(len(now), 'score')}, not {len(before)}"
     unequal = _find_unequal(before, now)
@@ -106,10 +107,6 @@ def _name_answer(new: Mapping[str, Any], positions: Sequence[int]) -> str:
         return ""
     position, repeat = rows[positions[0]]
     return f", first of row {position}" + (f", repeat {repeat}" if repeat else "")
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _is_number(value: Any) -> bool:
