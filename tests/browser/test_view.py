@@ -197,6 +197,43 @@ def test_the_live_header_stays_in_words_in_a_narrow_column(notebook):
     notebook.run("log.append(e.End(status='interrupted')); view.close(make_bundle(log))")
 
 
+def test_the_live_header_is_one_line_in_a_narrow_column_too(notebook):
+    cell = notebook.run(WAITING)
+    notebook.button(cell, "■ Stop").wait_for()
+    output, head = notebook.output(cell), notebook.output(cell).locator(".agent-nb-head").first
+    for width, all_figures in ((580, False), (1100, True)):
+        output.evaluate(NARROW, width)
+        assert head.bounding_box()["height"] < 30
+        assert (
+            ("12k in" in head.inner_text()) is ("turn 2 of 20" in head.inner_text()) is all_figures
+        )
+    notebook.run("log.append(e.End(status='interrupted')); view.close(make_bundle(log))")
+
+
+def test_a_call_keeps_its_name_and_status_beside_a_long_result(opened):
+    log = EventLog("run000000003")
+    log.append(e.RunStart(model="scripted/test"))
+    log.append(e.Call(call_id="k", name="archivist", args={"prompt": "What do you know? " * 4}))
+    answer = "The archive has three entries about it, all from March."
+    log.append(e.Result(call_id="k", name="archivist", content=answer, duration=7.0))
+    log.append(e.End())
+    outputs = {0: [new_output("display_data", data=make_bundle(log))]}
+    notebook = opened("lab", name="long-result", cells=("1",), outputs=outputs)
+    notebook.sees(0, "archivist")
+    for width in (350, 1100):
+        notebook.output(0).evaluate(NARROW, width)
+        line = notebook.output(0).locator("summary", has_text="archivist").bounding_box()
+        for words in ("archivist", "7.0 s"):
+            box = notebook.output(0).get_by_text(words).first.bounding_box()
+            assert (
+                line["x"]
+                <= box["x"]
+                < box["x"] + min(box["width"], 40)
+                <= line["x"] + line["width"]
+            )
+    notebook.close()
+
+
 def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(opened):
     log = EventLog("run000000002")
     log.append(

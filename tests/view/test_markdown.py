@@ -387,6 +387,12 @@ def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, wide):
     assert ('tabindex="0"' in drawn) == wide
 
 
+def test_a_long_line_of_code_scrolls_and_is_not_broken():
+    (tag,) = re.findall("<pre [^>]*>", render(f"```\n{'word ' * 40}\n```"))
+    assert "overflow:auto;white-space:pre;" in tag
+    assert 'tabindex="0"' in tag
+
+
 def test_an_empty_header_of_a_foreign_table_is_a_plain_cell():
     table = '<table><tr><th class="x" scope="col">&nbsp;</th><th></th><th>a</th></tr></table>'
     assert clean(table).count("<td") == 2

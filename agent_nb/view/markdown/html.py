@@ -51,7 +51,7 @@ CODE_INLINE = (
     f"background:#80808024;border-radius:4px;padding:1px 4px;font-size:.92em;{theme.FAMILY}"
 )
 ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
-PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE};overflow:auto"
+PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE};overflow:auto;white-space:pre"
 # a formula between dollars: no space inside its delimiters, no digit after it
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
