@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from ..host.door import open_door
 
 if TYPE_CHECKING:
-    from .cell.recording import select_begun_records as select_begun_records
     from .cell.trusting import trust_folder as trust_folder
     from .doctor import collect_findings as collect_findings
     from .doctor.environment import EXTRAS as EXTRAS
@@ -49,7 +48,6 @@ _HOMES = {
     "EXTRAS": "doctor.environment",
     "RunnerOptions": "runner_options",
     "ask_yes_no": "yes_no",
-    "select_begun_records": "cell.recording",
     "collect_findings": "doctor",
     "compare_notebooks": "files.recorded_runs",
     "countersigned_records": "files.review",

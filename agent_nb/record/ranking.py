@@ -15,7 +15,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from .record import Record
+from .fingerprint import Digests
+from .record import Provenance, Record
 from .signing import covers_record, is_intact, is_own_record
 
 TOLERANCE = 300.0  # seconds that a start may lie in the future
@@ -70,6 +71,26 @@ class CellRecords(list[Record]):
         newest = _execution_id(self.newest_first()[0]) if self else ""
         chosen = (r for r in self.oldest_first() if _execution_id(r) == newest)
         return sorted(chosen, key=read_ordinal)
+
+    def select_begun(self, call: str = "") -> list[Record]:
+        """Return the records of runs that the cell's code, or the tool call `call`, began, in play
+        order.
+
+        The most relevant record stands first in `self`. Runs of other systems, which have no
+        inputs, are left out.
+        """
+        begun = CellRecords(
+            r
+            for r in self
+            if r.get("conversation") == Provenance.NO_CONVERSATION
+            and Digests.read_record(r) is not None
+            and r.get("call", "") == call
+        )
+        newest = begun[0].get("execution") if begun else None
+        chosen = [
+            r for r in begun.oldest_first() if (r.get("execution") or None) == (newest or None)
+        ]
+        return sorted(chosen, key=read_ordinal) if newest else chosen
 
 
 def read_start_time(record: Record) -> float:

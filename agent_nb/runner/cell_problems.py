@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..agent import Tape
-from ..notebook import countersigned_records, name_cell, select_begun_records, signature_remarks
+from ..notebook import countersigned_records, name_cell, signature_remarks
 from ..record import (
     CellRecords,
     Notebook,
@@ -79,7 +78,7 @@ def find_problems(
                 for difference in _compare_pictures(cell, executed, runs)
             ]
         )
-        if any(Tape.FOREIGN in problem.text for problem in problems):
+        if any(map(_lacks_trust, problems)):
             remarks = dict.fromkeys(
                 text for r in recorded.listed for text in signature_remarks(nb, cell, r, signers)
             )
@@ -94,13 +93,19 @@ def _attribute_to_cell(problem: Problem, number: int) -> Problem:
 
     A problem for lack of trust is `untrusted` and not `stale`, as recording again does not help.
     """
-    trust = problem.kind == "untrusted" or Tape.FOREIGN in problem.text
+    trust = problem.kind == "untrusted" or _lacks_trust(problem)
     return msgspec.structs.replace(
         problem,
         cell=number,
         kind="untrusted" if trust else problem.kind,
         stale=problem.stale and not trust,
     )
+
+
+def _lacks_trust(problem: Problem) -> bool:
+    from ..agent import Tape  # slow to import, and most notebooks have no problem
+
+    return Tape.FOREIGN in problem.text
 
 
 def check_records(
@@ -182,7 +187,7 @@ def _check_cell(
         yield from _check_agent_cell(
             number, cell, _select_prompted(recorded.listed), recorded.faults, run, must_run=must_run
         )
-    begun = select_begun_records(recorded.listed)
+    begun = CellRecords(recorded.listed).select_begun()
     # records without `execution` may be of runs that the cell only followed, as with `attach`. The
     # outputs show such a run without `ordinal`; leave out a record for each
     if not any(r.get("execution") for r in begun):

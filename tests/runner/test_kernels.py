@@ -85,6 +85,13 @@ class TestWhichOne:
         )
         assert done.stdout == "python3 False\n"
 
+    def test_nothing_that_runs_agents_is_imported_before_a_kernel_starts(self):
+        code = "import sys, agent_nb.cli.main, agent_nb.runner.notebook_check; print('agent_nb.agent.loop' in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "False\n"
+
     @pytest.mark.parametrize(
         "metadata",
         [

@@ -35,7 +35,6 @@ from ...record import (
     RunInputs,
     events_of,
     is_intact,
-    read_start_time,
     run_record,
     sign_record,
     user_key,
@@ -139,7 +138,7 @@ class Recorder:
         assert request is not None
         records = self.library.records_of(self.cell)
         try:
-            candidates = select_begun_records(records, self._call)
+            candidates = CellRecords(records).select_begun(self._call)
             self._record = self._take(candidates, request.inputs.digests)
             if self._record is None and records:
                 raise self._unreplayable_error(candidates, request.inputs)
@@ -234,27 +233,3 @@ def begin_recording(stream: Stream) -> Recorder | None:
         InteractiveShell.instance() if InteractiveShell.initialized() else None
     )
     return None if shell is None else Recorder(stream, shell)
-
-
-def select_begun_records(records: Sequence[Record], call: str = "") -> list[Record]:
-    """Return a cell's records of runs that its code, or the call `call`, began, in play order.
-
-    `records`: all records of the cell, the most relevant first. Runs of other systems, which have
-    no inputs, are left out.
-    """
-    begun = [
-        r
-        for r in records
-        if r.get("conversation") == Provenance.NO_CONVERSATION
-        and Digests.read_record(r) is not None
-        and r.get("call", "") == call
-    ]
-    if not begun or not begun[0].get("execution"):
-        return CellRecords(r for r in begun if not r.get("execution")).oldest_first()
-    newest = begun[0]["execution"]
-    return sorted((r for r in begun if r.get("execution") == newest), key=_ordinal)
-
-
-def _ordinal(record: Record) -> tuple[int, float]:
-    number = record.get("ordinal")
-    return (number if isinstance(number, int) else 0), read_start_time(record)
