@@ -74,24 +74,20 @@ class Signer(msgspec.Struct, frozen=True):
             raise UsageError(
                 f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces."
             )
-        lines = [
-            line
-            for line in _read_key(key_text).splitlines()
-            if line.strip() and not line.lstrip().startswith("#")
-        ]
+        lines = [line for line in _read_key(key_text).splitlines() if not _is_blank(line)]
         if len(lines) != 1:
             raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
         line = lines[0].strip()
         # a line that begins with the kind of key is from a `.pub` file and has no names
-        (signer,) = _parse_line(line if not _KIND.match(line) else f"{name} {line}", "this key")
+        (signer,) = _parse_line(f"{name} {line}" if _KIND.match(line) else line, "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
-        others = read_signers(signers_file(), must=False)
-        if any(name in other.name.split(",") and other.key != signer.key for other in others):
+        known = [s for s in read_signers(signers_file(), must=False) if name in s.name.split(",")]
+        if any(known_signer.key != signer.key for known_signer in known):
             raise UsageError(
                 f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
             )
-        if not any(name in other.name.split(",") for other in others):
+        if not known:
             key = base64.b64encode(signer.key).decode()
             _write_list([*_read_list(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
         return cls(name, signer.key)
@@ -151,7 +147,7 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
         for number, line in enumerate(text.splitlines(), 1)
         for signer in _parse_line(line, f"{shorten_path(file)}, line {number}")
     ]
-    if must and not any(not signer.problem for signer in signers):
+    if must and all(signer.problem for signer in signers):
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
         raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
     return signers
@@ -177,20 +173,20 @@ def _read_key(key_text: str) -> str:
 
 def _parse_line(line: str, where: str) -> Iterator[Signer]:
     """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
-    if not line.strip() or line.lstrip().startswith("#"):
+    if _is_blank(line):
         return
-    parts = _split_words(line)
+    words = _split_words(line)
     # the kind of the key is the second word, or the third after options
-    kind_index = next((n for n, word in enumerate(parts[1:3], 1) if _KIND.fullmatch(word)), 0)
-    if not kind_index or len(parts) < kind_index + 2:
+    kind_index = next((n for n, word in enumerate(words[1:3], 1) if _KIND.fullmatch(word)), 0)
+    if not kind_index or len(words) < kind_index + 2:
         raise UsageError(
             f"{where}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
         )
     listed, options, kind, key = (
-        parts[0].strip('"'),
-        ",".join(parts[1:kind_index]),
-        parts[kind_index],
-        parts[kind_index + 1],
+        words[0].strip('"'),
+        ",".join(words[1:kind_index]),
+        words[kind_index],
+        words[kind_index + 1],
     )
     name, name_problem = _list_names(listed)
     if kind != ED25519:
@@ -203,6 +199,11 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
         yield Signer(name, parse_public_key(key), _describe_problem(options) or name_problem)
     except UsageError as fault:
         raise UsageError(f"{where}: {fault}") from None
+
+
+def _is_blank(line: str) -> bool:
+    """Return whether a line is empty or a comment."""
+    return not line.strip() or line.lstrip().startswith("#")
 
 
 def _list_names(patterns: str) -> tuple[str, str]:

@@ -70,14 +70,11 @@ def find_problems(
             _merge_alike(_check_cell(number, cell, recorded, runs, failed, must_run=number <= last))
         )
         # only if the replay agrees: otherwise different pictures would repeat its problem
-        problems += (
-            []
-            if problems
-            else [
+        if not problems:
+            problems = [
                 Problem(text=f"{name_cell(number, cell)}: {difference}", kind="picture")
                 for difference in _compare_pictures(cell, executed, runs)
             ]
-        )
         if any(map(_lacks_trust, problems)):
             remarks = dict.fromkeys(
                 text for r in recorded.listed for text in signature_remarks(nb, cell, r, signers)
@@ -205,7 +202,7 @@ def _check_cell(
 def _check_agent_cell(
     number: int,
     cell: Mapping[str, Any],
-    listed: Sequence[Record],
+    records: Sequence[Record],
     faults: Sequence[str],
     run: RunNumbers | None,
     *,
@@ -213,16 +210,16 @@ def _check_agent_cell(
 ) -> Iterator[Problem]:
     """Yield the problems of the run of an agent cell (None: it did not run).
 
-    `listed`: the cell's records; `faults`: those of the record that its replay plays.
+    `records`: those of the cell. `faults`: those of the record that its replay plays.
     """
     name = name_cell(number, cell)
-    if not listed:
+    if not records:
         yield Problem(text=f"{name}: there is no record", kind="unrecorded")
         return
     yield from (Problem(text=f"{name}: {problem}") for problem in faults)
     if run is None:
-        unrun = Problem(text=f"{name}: it did not run", kind="error", stale=False)
-        yield from [unrun] if must_run else []
+        if must_run:
+            yield Problem(text=f"{name}: it did not run", kind="error", stale=False)
     elif not run.get("replayed"):
         yield _not_replayed(name, run)
     elif drift := run.get("drift"):
@@ -261,15 +258,15 @@ def _list_changes(name: str, run: RunNumbers) -> Iterator[Problem]:
 def _check_code_runs(
     number: int,
     cell: Mapping[str, Any],
-    listed: Sequence[Record],
+    records: Sequence[Record],
     runs: Sequence[RunNumbers],
     *,
     must_run: bool,
 ) -> Iterator[Problem]:
     """Yield the problems of the runs that Python code of a cell began.
 
-    `listed`: the records of such runs in the cell's newest execution. A `scripted` run, whose
-    model is a script, needs no record.
+    `records`: those of such runs in the cell's newest execution. A `scripted` run, whose model is
+    a script, needs no record.
     """
     name = name_cell(number, cell)
     for run in runs:
@@ -285,21 +282,20 @@ def _check_code_runs(
             )
         yield from _list_changes(name, run)
     replayed_count = sum(bool(r.get("replayed")) for r in runs)
-    if must_run and replayed_count < len(listed):
+    if must_run and replayed_count < len(records):
         yield Problem(
-            text=f"{name}: {len(listed) - replayed_count} of {len(listed)} recorded runs did not begin"
+            text=f"{name}: {len(records) - replayed_count} of {len(records)} recorded runs did not begin"
         )
 
 
 def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
     """Return a drift as a problem: first event, both sides, and why the function ran again."""
-    how = drift.get("how")
-    sides = (
-        [f"{how}"]
-        if how
-        else SideBySide(str(drift.get("recorded", "")), str(drift.get("fresh", ""))).unified_diff()
-    )
-    text = "\n".join([f"{name}: {_drift_head(drift)}", *sides, *_explain_rerun(drift)])
+    if how := drift.get("how"):
+        difference = [str(how)]
+    else:
+        recorded, fresh = str(drift.get("recorded", "")), str(drift.get("fresh", ""))
+        difference = SideBySide(recorded, fresh).unified_diff()
+    text = "\n".join([f"{name}: {_drift_head(drift)}", *difference, *_explain_rerun(drift)])
     return Problem(text=text, kind="drift")
 
 

@@ -143,11 +143,9 @@ class ButtonApprovals:
         """Pass a decision to the `ask` that waits for it, if the click answers that question."""
         answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
         # `exact`, if the question has one, proves that the click came from this question's card
-        if (
-            answer is not None
-            and question is not None
-            and question.exact in ("", payload.get("question"))
-        ):
+        if answer is None or question is None:
+            return
+        if question.exact in ("", payload.get("question")):
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
 
