@@ -44,16 +44,12 @@ class InnerRecords(dict[str, Record]):
 
     def to_payload(self) -> dict[str, Any]:
         """Return the payload of the event that holds these records; shared fields are separate."""
-        first_events = {
-            key: events[0] for key, record in self.items() if (events := _events(record))
-        }
+        first_events = {key: events[0] for key in self if (events := _events(self[key]))}
         shared = reduce(_find_common, first_events.values()) if first_events else {}
-        rows = {
-            key: {**record, "events": [_without(first_events[key], shared), *_events(record)[1:]]}
-            if key in first_events
-            else record
-            for key, record in self.items()
-        }
+        rows = dict(self)
+        for key, first in first_events.items():
+            events = [_without(first, shared), *_events(self[key])[1:]]
+            rows[key] = {**self[key], "events": events}
         return {"shared": shared, "rows": rows}
 
 
@@ -85,12 +81,12 @@ def _events(record: Record) -> list[Any]:
     return events if events and isinstance(events[0], Mapping) else []
 
 
-def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `rest` with the fields that it shares with others, at any depth."""
-    merged = {**shared, **rest}
-    for key in shared.keys() & rest.keys():
-        if isinstance(shared[key], Mapping) and isinstance(rest[key], Mapping):
-            merged[key] = _merged(shared[key], rest[key])
+def _merged(shared: Mapping[str, Any], own_fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `own_fields` with the fields that are shared, at any depth."""
+    merged = {**shared, **own_fields}
+    for key in shared.keys() & own_fields.keys():
+        if isinstance(shared[key], Mapping) and isinstance(own_fields[key], Mapping):
+            merged[key] = _merged(shared[key], own_fields[key])
     return merged
 
 

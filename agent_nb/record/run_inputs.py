@@ -136,14 +136,12 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
     before, after = str(old.get("system") or ""), str(new.get("system") or "")
     if before != after:
         yield from ["system:", *SideBySide(before, after).unified_diff()]
-    sampling = [
-        value if isinstance(value, Mapping) else {}
-        for value in (old.get("sampling"), new.get("sampling"))
-    ]
-    for name in sorted({*sampling[0], *sampling[1]}):
-        recorded_value, value_now = (_setting_text(side.get(name)) for side in sampling)
-        if recorded_value != value_now:
-            yield f"{name}: {recorded_value} → {value_now}"
+    old_sampling, new_sampling = _as_mapping(old.get("sampling")), _as_mapping(new.get("sampling"))
+    for name in sorted({*old_sampling, *new_sampling}):
+        old_text = _setting_text(old_sampling.get(name))
+        new_text = _setting_text(new_sampling.get(name))
+        if old_text != new_text:
+            yield f"{name}: {old_text} → {new_text}"
     # older records lack the requested dialect: the one that the run used counts as requested
     dialect = str(new.get("dialect") or "")
     if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):
@@ -151,8 +149,7 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
 
 
 def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
-    recorded = start.settings.get(OUTPUT)
-    old, new = (side if isinstance(side, Mapping) else {} for side in (recorded, inputs.output))
+    old, new = _as_mapping(start.settings.get(OUTPUT)), _as_mapping(inputs.output)
     names = [str(side.get("name") or "none") for side in (old, new)]
     if names[0] != names[1]:
         yield f"output: the type changed: {names[0]} → {names[1]}"
@@ -164,6 +161,10 @@ def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator
     yield from [f"output: the type changed: {names[0]}", *SideBySide(before, after).unified_diff()]
 
 
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _setting_text(value: Any) -> str:
     return "not set" if value is None else str(value)
 
@@ -173,14 +174,8 @@ def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> It
     if not isinstance(recorded_turns, list):
         yield "conversation: the turns before this one are not those of the recording"
         return
-    turn = next(
-        (
-            n
-            for n, (old, new) in enumerate(zip_longest(recorded_turns, inputs.turn_digests))
-            if old != new
-        ),
-        0,
-    )
+    pairs = enumerate(zip_longest(recorded_turns, inputs.turn_digests))
+    turn = next((n for n, (old, new) in pairs if old != new), 0)
     if turn >= len(recorded_turns):
         change = "is new"
     elif turn >= len(inputs.turn_digests):

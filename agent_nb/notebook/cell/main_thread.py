@@ -139,13 +139,10 @@ class MainThread:
         start = time.perf_counter()
         outcome: Outcome
         outcome, fault = await self._submit(work)
-        if fault is not None:
-            failed = (
-                convert_error(fault)
-                if _is_stop(fault)
-                else Outcome("error", self._format_traceback(fault))
-            )
-            outcome = displays.add_to(failed)
+        if fault is not None and _is_stop(fault):
+            outcome = displays.add_to(convert_error(fault))
+        elif fault is not None:
+            outcome = displays.add_to(Outcome("error", self._format_traceback(fault)))
         duration = round(time.perf_counter() - start, 3)
         return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
 
@@ -245,10 +242,8 @@ class MainThread:
 
         The names of cell files become `<cell>`, the home folder `~`; there are no colours.
         """
-        start, files = (
-            fault.__traceback__,
-            {fault.filename or ""} if isinstance(fault, SyntaxError) else set(),
-        )
+        start = fault.__traceback__
+        files = {fault.filename or ""} if isinstance(fault, SyntaxError) else set[str]()
         while start is not None and start.tb_frame.f_globals is not self._shell.user_ns:
             start = start.tb_next
         frame = start
@@ -297,18 +292,16 @@ def _is_stop(fault: BaseException) -> bool:
 
 
 def _error_for_caller(fault: BaseException) -> BaseException:
-    """Return the exception for the caller of a failed `call`, by the rules above."""
+    """Return the exception that the caller of a failed `call` gets; see there."""
     from IPython.core.error import StdinNotImplementedError
 
     if _is_stop(fault):
         return Cancelled("user", "interrupted")
     if isinstance(fault, StdinNotImplementedError):
         return EOFError(str(fault))
-    return (
-        fault
-        if isinstance(fault, Exception)
-        else ToolError(f"the tool tried to end the kernel: {fault!r}")
-    )
+    if isinstance(fault, Exception):
+        return fault
+    return ToolError(f"the tool tried to end the kernel: {fault!r}")
 
 
 def _on_loop(
