@@ -161,7 +161,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         """Add the numbers of runs that came with a reply to the outputs, as if displayed."""
         for payload in map(as_dict, as_list(execute_reply["content"].get("payload"))):
             if payload.get("source") == METADATA_KEY:
-                shown = {"data": {"text/plain": ""}, "metadata": {METADATA_KEY: payload["numbers"]}}
+                numbers = as_dict(payload.get("numbers"))
+                shown = {"data": {"text/plain": ""}, "metadata": {METADATA_KEY: numbers}}
                 cell.outputs.append(nbformat.from_dict({"output_type": "display_data", **shown}))
 
     def output(
