@@ -386,7 +386,7 @@ def test_parts_become_events_only_in_turn():
         "agent_nb.agent.turn_reader",
         "agent_nb.agent.parse",
         "agent_nb.agent.replay",
-        "agent_nb.agent.tape",
+        "agent_nb.agent.recorded_turns",
     }
 
 
@@ -552,7 +552,15 @@ INSIDE = {
 
 def test_one_function_lists_the_calls_that_a_record_can_run_again():
     """Whoever reads records asks `record.recorded_calls`; nobody walks them on his own."""
-    readers = ("record/", "rows/", "agent/tape", "agent/replay", "notebook/", "runner/", "cli/")
+    readers = (
+        "record/",
+        "rows/",
+        "agent/recorded_turns",
+        "agent/replay",
+        "notebook/",
+        "runner/",
+        "cli/",
+    )
     found = {
         name
         for path in FILES

@@ -1,14 +1,14 @@
 """An agent and its runs: the loop, turns, batches of calls, replay.
 
 Read `loop` first: one run from its prompt to its end. `agent` prepares it (the public
-`Agent` of `rows` extends it), `turn` reads one answer of a model, `batch` runs its calls, `tape`
-and `replay` play a recorded run. Other rooms start runs, follow them (`registry`), and
-compare a replay with its record.
+`Agent` of `rows` extends it), `turn` reads one answer of a model, `batch` runs its calls,
+`recorded_turns` and `replay` play a recorded run. Other rooms start runs, follow them (`registry`),
+and compare a replay with its record.
 
 Order: call_ids, clean_json, code_names, context, images, interpolate, limits, masking,
   model_choice, outgoing, presenter, registry, result_pictures, vision
 < attachments, dependencies, display, history, text_block
-< batch, tape, turn
+< batch, recorded_turns, turn
 < context_check, parse, replay_check, typed
 < compaction, drift, run, run_spec, turn_reader
 < bill, configuration, in_progress, readiness, replay, turn_calls
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .loop import Loop as Loop
     from .masking.clock import is_zone as is_zone
     from .masking.masks import Rule as Rule
+    from .recorded_turns import RecordedTurns as RecordedTurns
     from .registry import REGISTRY as REGISTRY
     from .registry import Announced as Announced
     from .registry import Questions as Questions
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from .run import Run as Run
     from .stream import RunRequest as RunRequest
     from .stream import Stream as Stream
-    from .tape import Tape as Tape
     from .typed.output_type import InvalidOutput as InvalidOutput
     from .typed.output_type import OutputType as OutputType
     from .typed.schema_type import SchemaType as SchemaType
@@ -90,7 +90,7 @@ _HOMES = {
     "SchemaType": "typed.schema_type",
     "Screen": "display",
     "Stream": "stream",
-    "Tape": "tape",
+    "RecordedTurns": "recorded_turns",
     "class_names": "interpolate",
     "enter_run": "display",
     "find_answer": "typed.typed_answer",

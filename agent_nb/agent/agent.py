@@ -29,12 +29,12 @@ from .configuration import Configuration
 from .context import Context
 from .drift import Resume
 from .loop import Loop
+from .recorded_turns import RecordedTurns
 from .registry import Questions
 from .replay_check import ReplayStrictness
 from .run import Run
 from .run_spec import Plan
 from .stream import RunRequest, Stream
-from .tape import Tape
 
 if TYPE_CHECKING:
     from ..tools import Tool
@@ -119,7 +119,7 @@ class PromptAgent(Configuration):
         return display.gather_context(mode, self.tools, prompt, hosted=hosted)
 
     def replay(
-        self, tape: Tape, *, check: bool = True, wish: ReplayStrictness | None = None
+        self, tape: RecordedTurns, *, check: bool = True, wish: ReplayStrictness | None = None
     ) -> Stream:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 

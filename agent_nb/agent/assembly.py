@@ -24,11 +24,11 @@ from .context import Context
 from .dependencies import Reader, describe_place, digest_dependencies
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .parse import with_thought_tags
+from .recorded_turns import RecordedTurns, ReplayApprover
 from .replay import Player
 from .replay_check import ReplayCheck, ReplayStrictness
 from .request import write_opening
 from .run_spec import Plan
-from .tape import Tape, TapeApprover
 from .typed.output_way import OutputWays
 from .vision import is_blind
 
@@ -188,33 +188,33 @@ def _started(model: Model) -> Model:
 
 def make_player(
     agent: Configuration,
-    tape: Tape,
+    turns: RecordedTurns,
     strictness: ReplayStrictness | None,
     *,
     log: EventLog,
     redaction: Redaction,
 ) -> Callable[[CancelScope], Player]:
-    """Return a function that takes a cancel scope and makes the player of a tape.
+    """Return a function that takes a cancel scope and makes the player of recorded turns.
 
     `strictness`: how strictly a test compares (None: as in any replay).
     """
     if agent.tools.late:  # a replay starts no MCP server: it takes their tools from the record
-        agent = agent.equipped(agent.tools.with_recorded(tape.events))
+        agent = agent.equipped(agent.tools.with_recorded(turns.events))
     policy = agent.policy()
-    runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
+    runner = _runner(agent, ReplayApprover(turns, policy, agent.ask), log, redaction)
 
     def make_agent_runner(child: Configuration) -> ToolRunner:
-        approver = TapeApprover(tape, child.policy(), agent.ask)
+        approver = ReplayApprover(turns, child.policy(), agent.ask)
         return _runner(child, approver, log, redaction, host=child.host or runner.host)
 
     def make(scope: CancelScope) -> Player:
-        if tape.setting(SHARED) is True:
+        if turns.setting(SHARED) is True:
             runner.host = runner.host or display.entered_host()
         strict = None
         if strictness is not None:
-            strict = ReplayCheck(tape, strictness, agent.tools, policy, agent.folder)
+            strict = ReplayCheck(turns, strictness, agent.tools, policy, agent.folder)
         return Player(
-            tape, log, runner, redaction, scope, strict=strict, make_agent_runner=make_agent_runner
+            turns, log, runner, redaction, scope, strict=strict, make_agent_runner=make_agent_runner
         )
 
     return make

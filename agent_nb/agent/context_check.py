@@ -34,7 +34,7 @@ from ..tools import (
 from ..wire import redact_text
 from .code_names import CodeNames
 from .context import Look, Mention, find_context
-from .tape import Tape
+from .recorded_turns import RecordedTurns
 
 LONGEST = 100  # characters of a change in words
 MOST_LISTED = 3  # changes that are listed
@@ -51,7 +51,7 @@ class Changes(msgspec.Struct, frozen=True):
     @classmethod
     def since(
         cls,
-        tape: Tape,
+        turns: RecordedTurns,
         toolset: Toolset,
         namespace: dict[str, Any],
         compare: Callable[[Sequence[Mention], Collection[str]], Sequence[str]] | None = None,
@@ -63,13 +63,13 @@ class Changes(msgspec.Struct, frozen=True):
         the mentions, and the paths of files that the run wrote itself. `secrets`: what the words
         must not show (None: all that is known now).
         """
-        mentions = Mention.read_all(tape.events)
-        descriptions = compare(mentions, _list_written(tape)) if compare is not None else ()
+        mentions = Mention.read_all(turns.events)
+        descriptions = compare(mentions, _list_written(turns)) if compare is not None else ()
         changed = tuple(one_line(change, LONGEST) for change in descriptions)
-        looks = _recorded_looks(tape.events)
+        looks = _recorded_looks(turns.events)
         if not looks:
             return cls(changed)
-        used, plain_words = find_used(tape, toolset, namespace)
+        used, plain_words = find_used(turns, toolset, namespace)
         variables = dict(text_entries(namespace))
         hidden = collect_secrets(secrets)
 
@@ -112,24 +112,26 @@ def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
     return list(names)
 
 
-def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> tuple[set[str], set[str]]:
+def find_used(
+    turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any]
+) -> tuple[set[str], set[str]]:
     """Return the variables that a recorded run used, and the plain words that may name others."""
-    code = _read_calls(tape, toolset, namespace)
+    code = _read_calls(turns, toolset, namespace)
     assigned = code.assigned - code.read.keys()
-    prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
-    mentioned = (m.name for m in Mention.read_all(tape.events) if m.kind == "variable")
+    prompt = next((e.content for e in turns.events if isinstance(e, User) and not e.span), "")
+    mentioned = (m.name for m in Mention.read_all(turns.events) if m.kind == "variable")
     used = {*code.read, *find_mentioned(prompt, plain=False), *mentioned} - assigned
-    shared = any(Tape.shares_variables(tool) for tool in toolset)
+    shared = any(RecordedTurns.shares_variables(tool) for tool in toolset)
     return used, ({*find_mentioned(prompt)} - assigned if shared else set())
 
 
-def _read_calls(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
+def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
     """Collect the names in the code of a recorded run's calls, and those that its tools read."""
-    names, calls = CodeNames(), tape.finished_calls()
+    names, calls = CodeNames(), turns.finished_calls()
     has_code = any(call.name == "python" for call in calls)
     variables = dict(text_entries(namespace)) if has_code else {}
     for call in calls:
-        args = tape.arguments(call)
+        args = turns.arguments(call)
         if isinstance(code := args.get("code"), str) and call.name == "python":
             before = set(names.read)
             names.code(code)
@@ -137,16 +139,16 @@ def _read_calls(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Code
                 names.uses(_function_reads(variables.get(name)))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
             names.uses([wanted])
-        elif (tool := tape.tool_of(call, toolset)) is not None and Tape.must_rerun(tool):
+        elif (tool := turns.tool_of(call, toolset)) is not None and RecordedTurns.must_rerun(tool):
             # a call with an effect does not run again: it may have changed these variables itself
             names.uses(find_used_variables(tool.invoke))
     return names
 
 
-def _list_written(tape: Tape) -> set[str]:
+def _list_written(turns: RecordedTurns) -> set[str]:
     """Return the paths of the files that a recorded run wrote with `write`."""
-    calls = (call for call in tape.finished_calls() if call.name == "write")
-    return {os.path.normpath(str(tape.arguments(call).get("file"))) for call in calls}
+    calls = (call for call in turns.finished_calls() if call.name == "write")
+    return {os.path.normpath(str(turns.arguments(call).get("file"))) for call in calls}
 
 
 def _list_first(changes: Sequence[str]) -> str:

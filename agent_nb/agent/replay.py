@@ -5,12 +5,13 @@ testable without a key or a network.
 
 Rules
 - A replay yields the recorded events with their ids and times; the record itself is not changed.
-- Calls that touch the kernel (`Tape.reruns`) run again, one after another, so that later cells find
-  their variables. Their fresh results are compared with the recorded ones, and not logged.
+- Calls that touch the kernel (`RecordedTurns.reruns`) run again, one after another, so that later
+  cells find their variables. Their fresh results are compared with the recorded ones, not logged.
 - A question about such a call is shown as a live delta; the log keeps the recorded decision.
-- The first difference is the drift. A replay reports it at its end or, with `Tape.live`, stops
-  there and offers what the loop needs to continue (`Resume`).
-- Calls whose arguments were cut or redacted never run again; for other reasons see `tape`.
+- The first difference is the drift. A replay reports it at its end or, with `RecordedTurns.live`,
+  stops there and offers what the loop needs to continue (`Resume`).
+- Calls whose arguments were cut or redacted never run again; for other reasons see
+  `recorded_turns`.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ from .clean_json import clean_value
 from .dependencies import is_built_in
 from .drift import Drift, Played, Resume
 from .history import read_printed
+from .recorded_turns import RecordedTurns
 from .replay_check import Checked, ReplayCheck, compares_pictures
-from .tape import Tape
 
-EVENTS_AT_ONCE = 32  # events of a tape between two checkpoints, where other tasks run
+EVENTS_AT_ONCE = 32  # events of a record between two checkpoints, where other tasks run
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 
 
@@ -76,26 +77,26 @@ async def replay(
 ) -> Played:
     """Play a record to its end and return its log and the drift.
 
-    `runner` runs the kernel calls again (None: they too come from the tape); its approver should be
-    a `TapeApprover`. `key`, `trust`, `live`: see `Tape.of`. Raises UsageError if the record does
-    not match its hash.
+    `runner` runs the kernel calls again (None: they too come from the record); its approver should
+    be a `ReplayApprover`. `key`, `trust`, `live`: see `RecordedTurns.of`. Raises UsageError if the
+    record does not match its hash.
     """
-    tape = Tape.of(record, payloads, key=key, trust=trust, live=live)
-    player = Player(tape, EventLog(tape.run), runner, redaction)
+    turns = RecordedTurns.of(record, payloads, key=key, trust=trust, live=live)
+    player = Player(turns, EventLog(turns.run), runner, redaction)
     await player.run()
     return player.played
 
 
 class Player:
-    """Plays one tape into one log; the driver of a replay.
+    """Plays one recorded run into one log; the driver of a replay.
 
-    `runner` runs the kernel calls again (None: they too come from the tape). `strict` checks the
+    `runner` runs the kernel calls again (None: they too come from the record). `strict` checks the
     replay for a test. `make_agent_runner` makes the runner of a sub-agent's tools.
     """
 
     def __init__(
         self,
-        tape: Tape,
+        turns: RecordedTurns,
         log: EventLog,
         runner: ToolRunner | None = None,
         redaction: Redaction | None = None,
@@ -104,7 +105,7 @@ class Player:
         strict: ReplayCheck | None = None,
         make_agent_runner: Callable[[Any], ToolRunner] | None = None,
     ) -> None:
-        self._tape = tape
+        self._turns = turns
         self._log = log
         self._runner = runner
         self._strict = strict
@@ -117,9 +118,9 @@ class Player:
         self._unrecorded: list[dict[str, Any]] = []
         self._drift: Drift | None = None
         self._resume: Resume | None = None
-        self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
-        self._results = {e.call_id: e for e in tape.events if isinstance(e, Result)}
-        self._finished_calls = tape.finished_calls()
+        self._calls = {e.call_id: e for e in turns.events if isinstance(e, Call)}
+        self._results = {e.call_id: e for e in turns.events if isinstance(e, Result)}
+        self._finished_calls = turns.finished_calls()
         self._checked: Checked | None = None  # set once the log has ended
 
     @property
@@ -148,14 +149,14 @@ class Player:
             self._log.append(event)
 
     async def _play(self) -> None:
-        for number, event in enumerate(self._tape.events):
+        for number, event in enumerate(self._turns.events):
             self._log.append(event)
             if number % EVENTS_AT_ONCE == 0:
                 await anyio.lowlevel.checkpoint()
             if isinstance(event, Execute) and self._runner is not None:
                 fresh = await self._rerun(event, self._runner)
                 self._drift = self._drift or self._find_drift(event, fresh)
-                if self._drift is not None and self._tape.live:
+                if self._drift is not None and self._turns.live:
                     self._resume = (
                         self._resume_from_prompt(self._drift)
                         if event.span
@@ -167,14 +168,16 @@ class Player:
         """Run the kernel calls of a batch again, in start order, and return the fresh outcomes."""
         fresh = _FreshOutcomes(self._show_question)
         for call in self._finished_calls:
-            tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
-            if tool is None or not self._tape.reruns(tool):
+            tool = (
+                self._turns.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
+            )
+            if tool is None or not self._turns.reruns(tool):
                 continue
             if call.call_id in self._rerun_ids:  # a forged record may name it in several batches
                 continue
             call_runner = self._runner_of(call.span, runner)
             self._rerun_ids.append(call.call_id)
-            args = self._tape.arguments(call)
+            args = self._turns.arguments(call)
             if refusal := self._why_not_rerun(call, args):
                 fresh.end(call.call_id, Outcome("denied", refusal))
             else:
@@ -183,7 +186,7 @@ class Player:
 
     def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:
         """Return the runner of calls in `span`: the sub-agent's, or `runner` without one."""
-        agent = self._tape.agent_of(span, runner.toolset)
+        agent = self._turns.agent_of(span, runner.toolset)
         if agent is None or self._make_agent_runner is None:
             return runner
         return self._runners.get(span) or self._runners.setdefault(
@@ -205,7 +208,7 @@ class Player:
 
     def _why_not_rerun(self, call: Call, args: dict[str, Any]) -> str:
         """Return why the record does not have the whole arguments of a call, "" if it does."""
-        if (call.seq, "args") in self._tape.cut or (call.seq, "raw_args") in self._tape.cut:
+        if (call.seq, "args") in self._turns.cut or (call.seq, "raw_args") in self._turns.cut:
             return "Not run again: its arguments were too large to be recorded whole."
         if _REDACTED.search(encode_canonical(clean_value(args))):
             return "Not run again: its arguments hold something that was redacted."
@@ -245,7 +248,7 @@ class Player:
 
         `content`: the outcome's, in the form that would be recorded.
         """
-        if (result.seq, "content") in self._tape.cut:
+        if (result.seq, "content") in self._turns.cut:
             return None
         tool, contents = self._tool_of(call_id), _recorded_contents(result)
         outcome = self._as_recorded(outcome)
@@ -267,7 +270,7 @@ class Player:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normalize_value(content) not in map(normalize_value, contents):
             return ""
-        if (result.seq, "attachments") in self._tape.cut or (
+        if (result.seq, "attachments") in self._turns.cut or (
             tool and not compares_pictures(tool.compare)
         ):
             return None
@@ -287,7 +290,7 @@ class Player:
         call = self._calls.get(call_id)
         if self._runner is None or call is None:
             return None
-        return self._tape.tool_of(call, self._runner.toolset)
+        return self._turns.tool_of(call, self._runner.toolset)
 
     def _variables_read(self, call_id: str) -> list[str]:
         """Return the variables that made an undeclared function run again."""
@@ -298,9 +301,9 @@ class Player:
 
     def _resume_from_prompt(self, drift: Drift) -> Resume:
         """Return what the loop needs to start over, since a sub-agent's run cannot be resumed."""
-        prompt = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
+        prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
         return Resume(
-            events=self._tape.events[: prompt + 1], calls=(), outcomes={}, updates={}, drift=drift
+            events=self._turns.events[: prompt + 1], calls=(), outcomes={}, updates={}, drift=drift
         )
 
     def _resume_after(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
@@ -320,7 +323,7 @@ class Player:
     def _recorded_updates(self, call_id: str) -> list[Update]:
         return [
             Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message)
-            for e in self._tape.events
+            for e in self._turns.events
             if isinstance(e, Progress) and e.call_id == call_id
         ]
 

@@ -39,7 +39,7 @@ from .masking.clock import Span
 from .masking.durations import EXACT, LINES, Measures
 from .masking.folders import Folders
 from .masking.masks import Rule, Side, Verdict
-from .tape import Tape
+from .recorded_turns import RecordedTurns
 
 # what `find_changed` yields of an agent and of a tool, in words
 AGENT_PARTS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
@@ -93,24 +93,31 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayCheck:
-    """Checks the replay of one tape.
+    """Checks the replay of one recorded run.
 
     Make it before the replay begins: it notes the time, and reads the code of all tools.
     """
 
     def __init__(
-        self, tape: Tape, strictness: ReplayStrictness, tools: Toolset, policy: Policy, folder: str
+        self,
+        turns: RecordedTurns,
+        strictness: ReplayStrictness,
+        tools: Toolset,
+        policy: Policy,
+        folder: str,
     ) -> None:
-        self._tape, self._strictness, self._folder = tape, strictness, folder
+        self._turns, self._strictness, self._folder = turns, strictness, folder
         self._toolset, self._policy = tools, policy
-        start = next((e for e in tape.events if isinstance(e, RunStart) and not e.span), RunStart())
+        start = next(
+            (e for e in turns.events if isinstance(e, RunStart) and not e.span), RunStart()
+        )
         self._recorded_digests: Mapping[str, Any] = start.settings.get("behind") or {}
         self._recorded_place = start.settings.get("place")
         self._began = time.time()
         self._unread: set[str] = set()  # names of functions whose code cannot be read
         self._current_digests: Digests = digest_dependencies(
             tools,
-            Reader(folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._unread),
+            Reader(folder=folder, earlier=follows_earlier_rules(turns.events), unseen=self._unread),
         )
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
@@ -129,7 +136,7 @@ class ReplayCheck:
         same = partial(self._same, tool=tool, result=result, measures=measures)
         if not any(same(content_then, content) for content_then in recorded):
             return ""
-        cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
+        cut = {(result.seq, "display"), (result.seq, "attachments")} & self._turns.cut
         if not compares_pictures(compare) or cut:
             return None
         return self._compare_pictures(result, outcome, same) or self._compare_displays(
@@ -181,15 +188,15 @@ class ReplayCheck:
 
         if not is_built_in(tool):
             return read_function_measures(tool.invoke, self._folder)
-        call = next(c for c in self._tape.finished_calls() if c.call_id == result.call_id)
-        code = self._tape.arguments(call).get("code")
+        call = next(c for c in self._turns.finished_calls() if c.call_id == result.call_id)
+        code = self._turns.arguments(call).get("code")
         return read_code_measures(code, self._folder) if isinstance(code, str) else LINES
 
     def _find_sides(self) -> tuple[Side, Side] | None:
         """Return the places of the recorded run and of this one; None if the record has none."""
-        if not isinstance(self._recorded_place, Mapping) or not self._tape.events:
+        if not isinstance(self._recorded_place, Mapping) or not self._turns.events:
             return None
-        first, last = self._tape.events[0].ts, self._tape.events[-1].ts
+        first, last = self._turns.events[0].ts, self._turns.events[-1].ts
         return _make_side(self._recorded_place, first, last), _make_side(
             describe_place(self._folder), self._began, time.time()
         )
@@ -210,7 +217,7 @@ class ReplayCheck:
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tool_changes(ran)
-        for event in self._tape.events:
+        for event in self._turns.events:
             if isinstance(event, End) and isinstance(
                 files := (event.extra or {}).get("files"), Mapping
             ):
@@ -219,8 +226,8 @@ class ReplayCheck:
 
     def _tool_changes(self, ran: set[str]) -> Iterator[Change]:
         played = {
-            (self._tape.agents_around(call.span), call.name)
-            for call in self._tape.finished_calls()
+            (self._turns.agents_around(call.span), call.name)
+            for call in self._turns.finished_calls()
             if call.call_id not in ran
         }
         changes_of: dict[tuple[str, str], list[str]] = {}
@@ -244,15 +251,15 @@ class ReplayCheck:
                 yield Change(text=f"the file {name} changed since the run read it")
 
     def _denied_calls(self, ran: set[str]) -> Iterator[Change]:
-        for call in self._tape.finished_calls():
+        for call in self._turns.finished_calls():
             tool, agent = (
-                self._tape.tool_of(call, self._toolset),
-                self._tape.agent_of(call.span, self._toolset),
+                self._turns.tool_of(call, self._toolset),
+                self._turns.agent_of(call.span, self._toolset),
             )
             if call.call_id in ran or tool is None:
                 continue
             verdict, reason = (self._policy if agent is None else agent.policy()).judge(
-                tool, self._tape.arguments(call)
+                tool, self._turns.arguments(call)
             )
             if verdict == "deny":
                 explanation = f": {reason}" if reason else ""

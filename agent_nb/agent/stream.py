@@ -46,14 +46,14 @@ from .typed.output_type import OutputType
 if TYPE_CHECKING:
     from ..record import RunInputs
     from ..tools import Toolset
+    from .recorded_turns import RecordedTurns
     from .replay_check import ReplayStrictness
-    from .tape import Tape
 
 
-#: Takes a tape and how strictly a test compares (None: as in any replay); returns a function from a
-#: cancel scope to the driver that replays the tape.
+#: Takes recorded turns and how strictly a test compares (None: as in any replay); returns a
+#: function from a cancel scope to the driver that replays them.
 PlayerFactory = Callable[
-    ["Tape", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
+    ["RecordedTurns", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
 ]
 
 
@@ -183,7 +183,7 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
+    def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
         """Replay a recorded run instead of this one, which has not begun.
 
         `wish`: how strictly a test compares (None: as any replay).

@@ -9,7 +9,7 @@ Rules
 - `ts` is epoch seconds in whole milliseconds, and never decreases within a run.
 - Unknown fields are kept in `extra` and written back at the top level.
 - An unknown type becomes `Unknown`.
-- Results come from the tool runner, the tape or a codec, never from model text.
+- Results come from the tool runner, the record or a codec, never from model text.
 - This file imports nothing of ours.
 """
 

@@ -100,9 +100,9 @@ def _attribute_to_cell(problem: Problem, number: int) -> Problem:
 
 
 def _lacks_trust(problem: Problem) -> bool:
-    from ..agent import Tape  # slow to import, and most notebooks have no problem
+    from ..agent import RecordedTurns  # slow to import, and most notebooks have no problem
 
-    return Tape.FOREIGN in problem.text
+    return RecordedTurns.FOREIGN in problem.text
 
 
 def check_records(

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from agent_nb.agent.dependencies import Reader, describe_place, digest_dependencies, find_changed
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.events import RunStart
 from agent_nb.tools.decorator import as_tool
 from agent_nb.tools.toolset import Toolset
@@ -72,7 +72,7 @@ def test_a_method_of_an_object_runs_again_in_newer_records_only(shop, tmp_path):
     older = {name: value for name, value in here.items() if name != "python"}
     (tool,) = Toolset([as_tool(shop.Shop().price)])
     lives = [
-        Tape(events=[RunStart(settings=settings)]).reruns(tool)
+        RecordedTurns(events=[RunStart(settings=settings)]).reruns(tool)
         for settings in ({"place": here}, {"place": older}, {})
     ]
     assert lives == [True, False, False]

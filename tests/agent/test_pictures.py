@@ -13,8 +13,8 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, ToolContext, tool
 from agent_nb.agent import result_pictures
+from agent_nb.agent.recorded_turns import RecordedTurns, ReplayApprover
 from agent_nb.agent.replay import replay
-from agent_nb.agent.tape import Tape, TapeApprover
 from agent_nb.events import Call, Delta, Result, Started
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record
@@ -106,7 +106,7 @@ def played(first, again, compare="full", change=list):
     record = run_record(change(run(draw)))
     shows.append(again)
     runner = ToolRunner(Toolset.resolve([draw]))
-    runner.approver = TapeApprover(Tape.of(record, trust=True))
+    runner.approver = ReplayApprover(RecordedTurns.of(record, trust=True))
     return wait(lambda: replay(record, runner, trust=True)).drift
 
 
@@ -278,7 +278,7 @@ def test_what_an_older_record_left_to_the_cell_is_shown_there_again(content, dis
     ]
     record = run_record(older)
     runner = ToolRunner(Toolset.resolve([draw]))
-    runner.approver = TapeApprover(Tape.of(record, trust=True))
+    runner.approver = ReplayApprover(RecordedTurns.of(record, trust=True))
     done = wait(lambda: replay(record, runner, trust=True))
     assert done.drift is None
     assert done.unrecorded == (attached(png()),) * left

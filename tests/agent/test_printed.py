@@ -13,8 +13,8 @@ from helpers.waiting import wait
 from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent.history import read_printed, write_messages
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.replay import replay
-from agent_nb.agent.tape import Tape
 from agent_nb.host import plugins
 from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import run_record
@@ -196,7 +196,8 @@ def test_printed_text_survives_the_record():
     log = run(look)
     stored = json.loads(json.dumps(run_record(log)))
     assert (
-        read_printed(EventLog.of_events(Tape.of(stored).events).of("result")[0]) == "looking at 3\n"
+        read_printed(EventLog.of_events(RecordedTurns.of(stored).events).of("result")[0])
+        == "looking at 3\n"
     )
 
 
@@ -213,7 +214,7 @@ def test_what_is_printed_is_lost_in_another_format_only_where_progress_is(name):
 
 def play(stored, *tools, live=False):
     """Replay a record; return the stream, ended."""
-    tape = Tape.of(stored, trust=True, live=live)
+    tape = RecordedTurns.of(stored, trust=True, live=live)
     agent = Agent(Scripted([]), tools, secrets={}, approve="auto")
     kept = []
 

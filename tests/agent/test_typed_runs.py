@@ -15,8 +15,8 @@ from helpers.record_schema import build_schema
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.run import Run
-from agent_nb.agent.tape import Tape
 from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta
@@ -250,7 +250,7 @@ def test_a_replay_needs_no_model_and_has_the_typed_value():
     dead = agent([])
 
     async def play():
-        return await dead.replay(Tape.of(record, trust=True))
+        return await dead.replay(RecordedTurns.of(record, trust=True))
 
     again = wait(play)
     assert again.output == [Row(**TEA)]

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.runner.notebook_check import CheckOptions, check_notebook
 
 BEFORE = Path(__file__).with_name("before")
@@ -108,4 +108,4 @@ def test_a_notebook_replays_beside_another_default_of_tools(copied, tmp_path, mo
 )
 def test_its_code_does_not_run_without_trust(copied, version, name):
     report = check_notebook(copied(version, name), CheckOptions(timeout=60))
-    assert Tape.FOREIGN in report.problems[0].text
+    assert RecordedTurns.FOREIGN in report.problems[0].text

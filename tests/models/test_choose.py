@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from agent_nb import Agent
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import plugins, trust
 from agent_nb.host.dotenv import parse_dotenv
@@ -194,7 +194,7 @@ def test_a_replay_asks_no_server(serve, monkeypatch):
     assert agent.inputs("hi") == done.log[0].settings["inputs"]
 
     async def main():
-        return await agent.replay(Tape.of(record))
+        return await agent.replay(RecordedTurns.of(record))
 
     assert anyio.run(main).answer == "x"
     assert len(server.asked) == asked

@@ -13,8 +13,8 @@ from helpers.waiting import wait
 from agent_nb import TURNS, Agent, Scripted, tool
 from agent_nb.agent.context import Context
 from agent_nb.agent.drift import Drift, Resume
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.retry import ADVICE
-from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.frame import to_frame
 from agent_nb.models import choose
@@ -299,7 +299,7 @@ def test_the_asked_names_are_the_input_and_a_replay_needs_neither(serve, tmp_pat
     asked = len(a.asked), len(b.asked)
 
     async def main():
-        return await late.replay(Tape.of(json.loads(json.dumps(run_record(run.log)))))
+        return await late.replay(RecordedTurns.of(json.loads(json.dumps(run_record(run.log)))))
 
     again = anyio.run(main)
     assert (again.answer, changes(again)) == ("from a", changes(run))

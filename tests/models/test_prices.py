@@ -8,7 +8,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.limits import Meter, limits_from
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import Counts
 from agent_nb.host.imports import find_library
@@ -280,7 +280,7 @@ def test_a_record_keeps_its_cost_when_prices_change(configure):
     model = Priced(ANSWER, tariff=Tariff(prices=LAB))
     record = json.loads(json.dumps(run_record(run(model).log)))
     configure("[prices]\n'*' = { input = 100.0, output = 100.0 }")
-    again = wait(lambda: Agent(model, secrets={}).replay(Tape.of(record)))
+    again = wait(lambda: Agent(model, secrets={}).replay(RecordedTurns.of(record)))
     assert again.log.of("metric")[0].step.cost == pytest.approx(0.00264)
     assert (again.usage.cost, model.asked) == (0.00264, 1)
 

@@ -10,7 +10,7 @@ from helpers.model_server import Server
 from helpers.scripts import batch, calling
 
 from agent_nb import Agent, Scripted
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.events import Error, RunStart
@@ -163,8 +163,8 @@ def test_a_record_of_before_is_played_without_tools(nb, before, offline):
 def test_a_call_that_a_record_without_tools_names_does_not_run(nb, before):
     """A record of before cannot hold calls; one that does is not given tools."""
     run = before("Go.", model=Asked(["ok"]))
-    tape = Tape(events=list(run.log))
-    assert Tape.choose_tools(tape, Toolset.unasked()).names == ()
+    tape = RecordedTurns(events=list(run.log))
+    assert RecordedTurns.choose_tools(tape, Toolset.unasked()).names == ()
 
 
 def test_no_tools_is_a_choice_of_its_own(nb):
@@ -229,14 +229,14 @@ def test_a_record_names_only_built_in_tools(nb, tools):
     run = nb.cell("Go.", model=Asked(["ok"]))
     start = start_of(run)
     forged = RunStart(settings=dict(start.settings), tools=tuple(tools))
-    chosen = Tape(events=[forged]).choose_tools(Toolset.unasked())
+    chosen = RecordedTurns(events=[forged]).choose_tools(Toolset.unasked())
     assert set(chosen.names) <= {"shell", "python"}
-    assert Tape(events=[forged]).choose_tools(Toolset.resolve(["list"])).names == ("list",)
+    assert RecordedTurns(events=[forged]).choose_tools(Toolset.resolve(["list"])).names == ("list",)
 
 
 @pytest.mark.parametrize("settings", [{}, {"inputs": None}, {"inputs": {"tools": "abc"}}])
 def test_a_record_whose_tools_were_chosen_is_played_with_those_of_the_cell(settings):
-    tape = Tape(events=[RunStart(settings=settings, tools=("python",))])
+    tape = RecordedTurns(events=[RunStart(settings=settings, tools=("python",))])
     assert tape.choose_tools(Toolset.unasked()).names == ()
 
 
@@ -365,7 +365,7 @@ def test_code_of_a_strangers_record_does_not_run_without_trust(nb, offline):
     listed = nb.shell.magics_manager.registry["AgentMagics"].session.library._records["c1"]
     listed[0] = sign_record(listed[0], b"a key of another user" * 2)
     offline()
-    with pytest.raises(AgentCellError, match=Tape.FOREIGN):
+    with pytest.raises(AgentCellError, match=RecordedTurns.FOREIGN):
         nb.cell("Go.", "-m model --approve auto")
     assert "a" not in nb.shell.user_ns
 

@@ -13,7 +13,7 @@ from helpers.agent_cells import SECRET
 from helpers.scripts import calling
 
 from agent_nb import Scripted
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.host import launch
 from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
@@ -357,7 +357,7 @@ class TestKernelCalls:
         nb.shell.user_ns["base"] = 0
         with pytest.raises(AgentCellError) as error:
             nb.cell("go", line=self.LINE, sent={"runs": [foreign]})
-        assert str(error.value) == Tape.NOT_TRUSTED
+        assert str(error.value) == RecordedTurns.NOT_TRUSTED
         sent = {"runs": [foreign], "trust": True, "rerun": "replay"}
         assert nb.cell("go", line=self.LINE, sent=sent, base=40).answer == "done"
 
@@ -418,7 +418,7 @@ class TestForeignTurns:
         nb = opened(self.unsigned)
         with pytest.raises(AgentCellError) as error:
             nb.cell("ho", cell="c2", line="-m model --live")
-        assert str(error.value) == f"1 earlier {FOREIGN}, {Tape.NOBODY_TO_ASK}"
+        assert str(error.value) == f"1 earlier {FOREIGN}, {RecordedTurns.NOBODY_TO_ASK}"
         assert "--trust-record" in str(error.value)
         assert "AGENT_NB_TRUST_RECORD" in str(error.value)
         assert nb.cell("x", line="-m model -c other", cell="c9").answer == "four", (

@@ -12,8 +12,8 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent import history as context
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.replay import replay
-from agent_nb.agent.tape import Tape
 from agent_nb.errors import UsageError
 from agent_nb.notebook.files.cell_records import select_cell_records
 from agent_nb.record.fingerprint import Digests
@@ -73,7 +73,7 @@ def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
 
 def play(stored, live=False, trust=False, key=KEY, **options):
     """Replay a record; return the agent's Replay stream, ended."""
-    tape = Tape.of(stored, key=key, trust=trust, live=live)
+    tape = RecordedTurns.of(stored, key=key, trust=trust, live=live)
     made = agent([], **options)
     kept = []
 
@@ -179,7 +179,7 @@ class TestMatching:
         assert found.status == "tampered"
         assert "hash" in found.problem
         with pytest.raises(UsageError, match="hash"):
-            Tape.of(stored, trust=True)
+            RecordedTurns.of(stored, trust=True)
 
     @pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
     def test_whatever_was_changed_it_is_tampered_and_neither_stale_nor_played(self, change):
@@ -196,13 +196,13 @@ class TestMatching:
         assert Match.find([stored], inputs).status == "recorded"
         assert Match.find([changed], inputs).status == "tampered"
         with pytest.raises(UsageError, match="changed after it was made"):
-            Tape.of(changed, trust=True)
+            RecordedTurns.of(changed, trust=True)
 
     @pytest.mark.parametrize(
         "cut", [7, {"seq": 1}, [7, {}], [{"seq": [1], "field": "args"}, {"seq": 1, "field": {}}]]
     )
     def test_a_malformed_list_of_cuts_cuts_nothing(self, cut):
-        assert Tape.of(sign_record({**record(), "cut": cut}, KEY)).cut == frozenset()
+        assert RecordedTurns.of(sign_record({**record(), "cut": cut}, KEY)).cut == frozenset()
 
     def test_an_older_record_that_is_whole_is_played_instead(self):
         old = record()
@@ -303,7 +303,7 @@ class TestPlaying:
 
     def test_an_interrupted_replay_ends(self):
         stored = record()
-        tape = Tape.of(stored, key=KEY)
+        tape = RecordedTurns.of(stored, key=KEY)
 
         async def main():
             stream = agent([]).replay(tape)
@@ -365,7 +365,7 @@ def shout(text: str) -> str:
         kept = []
 
         async def main():
-            kept.append(made.replay(Tape.of(stored, key=KEY, trust=trust)))
+            kept.append(made.replay(RecordedTurns.of(stored, key=KEY, trust=trust)))
             return await kept[0]
 
         wait(main)
@@ -537,7 +537,7 @@ class TestTrust:
             return Decision(True, by="click")
 
         stored, view = self.forged(), RunView()
-        tape = Tape.of(stored, key=KEY)
+        tape = RecordedTurns.of(stored, key=KEY)
 
         async def main():
             stream = agent([], ask=ask).replay(tape)

@@ -15,8 +15,8 @@ from helpers.hostile_objects import HITS, hostile
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.dependencies import Reader, digest_dependencies
+from agent_nb.agent.recorded_turns import RecordedTurns, ReplayApprover
 from agent_nb.agent.replay import replay
-from agent_nb.agent.tape import Tape, TapeApprover
 from agent_nb.record.record import run_record
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.policy import Policy
@@ -154,7 +154,7 @@ def test_nobody_is_asked_and_a_rule_may_deny(run: Run, asker: Any) -> None:
 
 def test_it_runs_again_in_a_replay_and_counts_as_our_own_tool() -> None:
     tools = Toolset.resolve("variables")
-    assert Tape.must_rerun(tools["variables"])
+    assert RecordedTurns.must_rerun(tools["variables"])
     assert tools["variables"].effect == "reads"
     assert digest_dependencies(tools, Reader(folder=".")) == {}
 
@@ -170,8 +170,8 @@ def recorded(kernel: Kernel) -> Any:
 
 def played(record: Any, kernel: Kernel) -> Any:
     async def main() -> Any:
-        tape = Tape.of(record, trust=True)
-        approver = TapeApprover(tape, Policy())
+        tape = RecordedTurns.of(record, trust=True)
+        approver = ReplayApprover(tape, Policy())
         runner = ToolRunner(Toolset.resolve("variables"), approver=approver, host=kernel)
         return await replay(record, runner, trust=True)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent import Context, Mode, Tape, find_mentioned
+from ...agent import Context, Mode, RecordedTurns, find_mentioned
 from ...models import collect_secrets
 from ...tools import (
     Tool,
@@ -155,7 +155,7 @@ def _is_shared(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool)
     """Return whether a run is given the list of the variables."""
     if mode != "auto":
         return mode in _WITH_ROWS
-    return always or any(Tape.shares_variables(tool, hosted=hosted) for tool in tools)
+    return always or any(RecordedTurns.shares_variables(tool, hosted=hosted) for tool in tools)
 
 
 def _order(variables: Mapping[str, Any], first: Iterable[str]) -> list[str]:

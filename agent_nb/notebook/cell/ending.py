@@ -178,7 +178,7 @@ class Ending:
         )
         options = {"expect": self._options.expect, "compare": self._options.compare}
         expected = {name: value for name, value in options.items() if value not in ("", "full")}
-        if self._choice.tape is not None and self._played is not None:
+        if self._choice.turns is not None and self._played is not None:
             replay = summarize_replay(self._played)
         else:
             replay = {"differences": differences} if differences else {}
@@ -198,7 +198,7 @@ class Ending:
 
         Why before: JupyterLab ends the subshell that receives presses with the last widget.
         """
-        if self._run_live is None or self._choice.tape is None or not self._display.opened:
+        if self._run_live is None or self._choice.turns is None or not self._display.opened:
             return
         key = self._cell.key
         self._session.buttons[key] = self._run_live.offer(run.id)
@@ -229,14 +229,14 @@ class Ending:
         if is_map(run.log):  # each row was asked without the conversation
             conversation.forget(self._cell.key)
             return
-        tape, record = self._choice.tape, self._choice.record
+        turns, record = self._choice.turns, self._choice.record
         foreign = (
-            tape is not None
+            turns is not None
             and record is not None
-            and not (tape.own or self._session.library.is_from_kernel(record))
+            and not (turns.own or self._session.library.is_from_kernel(record))
         )
         turn = Turn(self._cell.key, run.log, self._options.new, foreign)
-        conversation.commit(turn, live=tape is None)
+        conversation.commit(turn, live=turns is None)
         if not is_turn(run.log):
             conversation.forget(self._cell.key)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from ...agent import Context, ReplayStrictness, Resume, Stream, Tape
+from ...agent import Context, RecordedTurns, ReplayStrictness, Resume, Stream
 from ...errors import NotReplayed, UsageError, did_you_mean
 from ...events import State
 from ...record import (
@@ -98,11 +98,11 @@ class MapInputs:
             choice = decide()
         except NotReplayed as fault:
             raise unreplayed_error(self._stream, records, fault, recording_advice()) from None
-        if choice.tape is not None:
-            reason = explain_unplayable(self._stream, choice.tape)
+        if choice.turns is not None:
+            reason = explain_unplayable(self._stream, choice.turns)
             if reason and mode == "replay":
                 raise NotReplayed(f"{reason} {recording_advice()}")
-            if not reason and not (mode == "auto" and has_failed_rows(choice.tape)):
+            if not reason and not (mode == "auto" and has_failed_rows(choice.turns)):
                 return choice
             choice = ReplayChoice(Match(status="stale", changed=("rows",)))
         use_known_rows(self._stream, records, live=mode == "live", trust=trust)
@@ -120,10 +120,12 @@ class MapInputs:
         assert self._stream is not None
         return self._stream.ready()
 
-    def replay(self, agent: Agent, tape: Tape, strictness: ReplayStrictness | None) -> Stream:
+    def replay(
+        self, agent: Agent, turns: RecordedTurns, strictness: ReplayStrictness | None
+    ) -> Stream:
         """Return the stream of a recorded map; `strictness`: see `replay_strictness`."""
         assert self._stream is not None
-        self._stream.play(tape, strictness)
+        self._stream.play(turns, strictness)
         return self._stream
 
     def publish(self, namespace: dict[str, Any], options: Options) -> None:
@@ -169,18 +171,18 @@ def unreplayed_error(
     return NotReplayed(f"{NOTHING} {reason} {advice}", fault.differences)
 
 
-def explain_unplayable(stream: Stream, tape: Tape) -> str:
+def explain_unplayable(stream: Stream, turns: RecordedTurns) -> str:
     """Return why the record of a map cannot be played, "" if its rows are there."""
-    if not is_map_stream(stream) or not (missing := stream.find_lost_rows(tape.events)):
+    if not is_map_stream(stream) or not (missing := stream.find_lost_rows(turns.events)):
         return ""
     return f"{NOTHING} {describe_missing_rows(missing, stream)}"
 
 
-def has_failed_rows(tape: Tape) -> bool:
-    """Return whether a tape is the user's own map with rows that failed, which are asked again."""
+def has_failed_rows(turns: RecordedTurns) -> bool:
+    """Return whether a record is the user's own map with failed rows, which are asked again."""
     from ...rows import count_failed_rows
 
-    return tape.own and count_failed_rows(tape.events) > 0
+    return turns.own and count_failed_rows(turns.events) > 0
 
 
 def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:

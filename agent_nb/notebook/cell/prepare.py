@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ...agent import Context, PromptTemplate, ReplayStrictness, Resume, Stream, Tape
+from ...agent import Context, PromptTemplate, RecordedTurns, ReplayStrictness, Resume, Stream
 from ...events import Event, EventLog, State
 from ...host import read_launch
 from ...record import Journal, Provenance, Record, RunInputs, events_of
@@ -81,9 +81,11 @@ class PromptInputs(msgspec.Struct, frozen=True):
             record=False,
         )
 
-    def replay(self, agent: Agent, tape: Tape, strictness: ReplayStrictness | None) -> Stream:
+    def replay(
+        self, agent: Agent, turns: RecordedTurns, strictness: ReplayStrictness | None
+    ) -> Stream:
         """Return the stream of a recorded run; `strictness`: see `replay_strictness`."""
-        return agent.replay(tape, check=False, wish=strictness)
+        return agent.replay(turns, check=False, wish=strictness)
 
     def publish(self, namespace: dict[str, Any], options: Options) -> None:
         """A single prompt publishes nothing besides its run; a map publishes itself."""

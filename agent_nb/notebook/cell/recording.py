@@ -20,7 +20,7 @@ import contextvars
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...agent import Changes, ReplayStrictness, Run, Tape
+from ...agent import Changes, RecordedTurns, ReplayStrictness, Run
 from ...errors import AgentError, NotReplayed, UsageError
 from ...events import Event, EventLog
 from ...host import read_launch
@@ -143,13 +143,13 @@ class Recorder:
             if self._record is None and records:
                 raise self._unreplayable_error(candidates, request.inputs)
             if self._record is not None:
-                tape = self._make_tape(self._record)
-                if reason := explain_unplayable(self._stream, tape):
+                turns = self._make_turns(self._record)
+                if reason := explain_unplayable(self._stream, turns):
                     raise NotReplayed(f"{reason} {read_launch().why_not_live}")
-                changes = Changes.since(tape, request.tools, self._shell.user_ns)
+                changes = Changes.since(turns, request.tools, self._shell.user_ns)
                 if changes.used:
                     raise changed_variables_error(changes)
-                self._stream.play(tape, replay_strictness(self.cell) or ReplayStrictness())
+                self._stream.play(turns, replay_strictness(self.cell) or ReplayStrictness())
             elif request.is_scripted():
                 self._scripted = True
             else:
@@ -179,13 +179,13 @@ class Recorder:
                 self.execution.played.add(str(record["id"]))
         return record
 
-    def _make_tape(self, record: Record) -> Tape:
-        """Return the tape of a record. Raises UsageError if no user can allow its code."""
-        tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
+    def _make_turns(self, record: Record) -> RecordedTurns:
+        """Return the turns of a record. Raises UsageError if no user can allow its code."""
+        turns = RecordedTurns.of(record, key=user_key(), trust=trusted_records(self.cell))
         assert self._stream.request is not None
-        if not self.cell.stdin and tape.foreign_calls(self._stream.request.tools):
-            raise UsageError(Tape.NOT_TRUSTED)
-        return tape
+        if not self.cell.stdin and turns.foreign_calls(self._stream.request.tools):
+            raise UsageError(RecordedTurns.NOT_TRUSTED)
+        return turns
 
     def _unreplayable_error(self, candidates: Sequence[Record], inputs: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""

@@ -23,9 +23,9 @@ import msgspec
 
 from ...agent import (
     Changes,
+    RecordedTurns,
     ReplayStrictness,
     Rule,
-    Tape,
 )
 from ...errors import NotReplayed, UsageError
 from ...events import State
@@ -45,7 +45,7 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 
 
 class ReplayChoice(msgspec.Struct, frozen=True):
-    """The decision: play `tape`, which was made from `record`, or call the model if `tape` is None.
+    """The decision: play `turns`, made from `record`, or call the model if `turns` is None.
 
     match: the state of the cell that led to it. remark: added to the header of a replay.
     changes: how the user's variables differ from when the record was made; a run that used them is
@@ -53,7 +53,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
     """
 
     match: Match
-    tape: Tape | None = None
+    turns: RecordedTurns | None = None
     record: Mapping[str, Any] | None = None
     changes: Changes = Changes()
     remark: str = ""
@@ -147,10 +147,12 @@ def decide_replay(
             ]
             raise NotReplayed(" ".join(sentences), differences)
         return ReplayChoice(matched)
-    tape = Tape.of(matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True)
-    tools = tape.choose_tools(agent.tools)
+    turns = RecordedTurns.of(
+        matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True
+    )
+    tools = turns.choose_tools(agent.tools)
     changes = (
-        Changes.since(tape, tools, namespace, compare, agent.secrets)
+        Changes.since(turns, tools, namespace, compare, agent.secrets)
         if namespace is not None
         else Changes()
     )
@@ -158,9 +160,9 @@ def decide_replay(
         raise changed_variables_error(changes)
     if changes.used:
         return ReplayChoice(Match(status="stale", changed=("variables",)), changes=changes)
-    if not can_ask and tape.foreign_calls(tools):
-        raise UsageError(Tape.NOT_TRUSTED)
-    return ReplayChoice(matched, tape, matched.record, changes)
+    if not can_ask and turns.foreign_calls(tools):
+        raise UsageError(RecordedTurns.NOT_TRUSTED)
+    return ReplayChoice(matched, turns, matched.record, changes)
 
 
 def _match_inputs(
@@ -210,7 +212,7 @@ def require_trust(
         return []
     note = describe_foreign(foreign)
     if trust is not True and not can_ask:  # a signature (hashes in `trust`) counts for replays only
-        raise UsageError(f"{note}, {Tape.NOBODY_TO_ASK}")
+        raise UsageError(f"{note}, {RecordedTurns.NOBODY_TO_ASK}")
     return [State(kind="foreign_turns", payload={"note": note, "turns": foreign})]
 
 

@@ -124,7 +124,7 @@ class CellRun:
             run = await self._run(interrupts)
         if interrupts.stopped:
             raise AgentStopped(interrupts.by, run)
-        if run.status == "ok" and self._choice.tape is None:
+        if run.status == "ok" and self._choice.turns is None:
             self._controls.chosen.insert(self.session.shell)
 
     async def _run(self, interrupts: Interrupts) -> Run:
@@ -194,15 +194,15 @@ class CellRun:
         self._choice = choice = self._choose(agent, conversation)
         if choice.match.status == "tampered":
             print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
-        if choice.tape is None:
+        if choice.turns is None:
             return self._start(driver, None)
-        self._agent = agent = agent.equipped(choice.tape.choose_tools(agent.tools))
-        if choice.tape.live:  # before the calls of the replay change the variables
+        self._agent = agent = agent.equipped(choice.turns.choose_tools(agent.tools))
+        if choice.turns.live:  # before the calls of the replay change the variables
             self._gather_context(agent)
-        reruns = bool(choice.tape.all_calls_to_rerun(agent.tools))
+        reruns = bool(choice.turns.all_calls_to_rerun(agent.tools))
         if reruns:
             self._ask_permissions(agent, live=False)
-        replay = self._inputs.replay(agent, choice.tape, replay_strictness(cell, options.compare))
+        replay = self._inputs.replay(agent, choice.turns, replay_strictness(cell, options.compare))
         # nothing is drawn or called: such a replay waits for nothing
         brief = not reruns and is_unshown(cell)
         return self._open(driver, replay, agent, choice.badge, brief=brief)
@@ -236,7 +236,7 @@ class CellRun:
                 ),
             )
             choice = self._inputs.choose(decide, records, mode=mode, trust=trust)
-            not_replayed = choice.tape is None and mode != "live"
+            not_replayed = choice.turns is None and mode != "live"
             if not_replayed and (warning := library.ambiguity_warning(self.cell)):
                 print_warning(warning)
             return msgspec.structs.replace(choice, remark=prompt.remark)
@@ -305,7 +305,7 @@ class CellRun:
             cancel=partial(driver.stop, "from elsewhere"),
         )
         write_events(self.cell, stream.log)
-        replay = self._choice.tape is not None
+        replay = self._choice.turns is not None
         source = UntilDrift(stream) if replay else stream.log
         journaled = self._journal is not None
         if self._display.opened:

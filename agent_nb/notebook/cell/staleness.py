@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...agent import Changes, Tape
+from ...agent import Changes, RecordedTurns
 from ...errors import AgentError
 from ...events import Event
 from ...record import Match, Record, RunInputs, agent_cell, events_of, is_intact, read_start_time
@@ -154,11 +154,11 @@ def _judge(
     if matched.record is None:
         changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
         return matched.status, "; ".join(filter(None, (changed, matched.problem)))
-    tape = Tape.of(matched.record, checked=True)
-    tools = tape.choose_tools(agent.tools)
-    if changes := Changes.since(tape, tools, namespace, compare).list_used():
+    turns = RecordedTurns.of(matched.record, checked=True)
+    tools = turns.choose_tools(agent.tools)
+    if changes := Changes.since(turns, tools, namespace, compare).list_used():
         return "stale", changes
-    failed = count_failed_rows(tape.events)
+    failed = count_failed_rows(turns.events)
     return matched.status, (
         f"{count_noun(failed, 'row')} failed and will be asked again" if failed else ""
     )

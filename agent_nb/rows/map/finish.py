@@ -35,25 +35,25 @@ class FinalState(msgspec.Struct, frozen=True):
 class FinishedPlayer:
     """Plays a recorded map. In a test, it first computes the final state and compares it.
 
-    `finish` computes the state from the recorded results. `tape`: the recorded events (None: do not
-    compare).
+    `finish` computes the state from the recorded results. `recorded_events`: what it is compared
+    with (None: nothing).
     """
 
     def __init__(
         self,
         player: Player | MapPlayer,
         finish: Callable[[], Awaitable[FinalState]],
-        tape: Sequence[Event] | None,
+        recorded_events: Sequence[Event] | None,
     ) -> None:
-        self._player, self._finish, self._tape = player, finish, tape
+        self._player, self._finish, self._recorded_events = player, finish, recorded_events
         self._checked: Checked | None = None
 
     async def run(self) -> None:
         """Play to the end."""
-        if self._tape is not None:
+        if self._recorded_events is not None:
             fresh_state = await self._finish()
             self._checked = fresh_state.compare(
-                _recorded(self._tape, fresh_state.kind), fresh_state.payload
+                _recorded(self._recorded_events, fresh_state.kind), fresh_state.payload
             )
         await self._player.run()
 
@@ -70,7 +70,7 @@ class FinishedPlayer:
         return msgspec.structs.replace(played, checked=combine_checks(checks))
 
 
-def _recorded(tape: Sequence[Event], kind: str) -> Any:
+def _recorded(recorded_events: Sequence[Event], kind: str) -> Any:
     """Return the recorded payload of a kind, None if there is none."""
-    states = (e for e in tape if isinstance(e, State) and e.kind == kind and not e.span)
+    states = (e for e in recorded_events if isinstance(e, State) and e.kind == kind and not e.span)
     return next((event.payload for event in states), None)

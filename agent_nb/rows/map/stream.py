@@ -43,7 +43,7 @@ from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import FinalState, FinishedPlayer
-from .known_rows.map_player import MapPlayer, PlayTape, prepare_map_player
+from .known_rows.map_player import MapPlayer, PlayTurns, prepare_map_player
 from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .known_rows.row_runs import RowRuns
 from .known_rows.stored import FoundRow, Store, find_stored_rows
@@ -55,7 +55,7 @@ from .row_result import finish_row
 from .table.frame_out import frame_out
 
 if TYPE_CHECKING:
-    from ...agent import ReplayStrictness, Tape
+    from ...agent import RecordedTurns, ReplayStrictness
     from ...record import RunInputs
     from ..store.row_store import RowStore
 
@@ -81,7 +81,7 @@ class MapStream(Stream):
         self,
         plan: MapPlan,
         log: EventLog,
-        play: PlayTape,
+        play: PlayTurns,
         *,
         output: OutputType | None = None,
         view: str | None = "auto",
@@ -125,7 +125,7 @@ class MapStream(Stream):
         self._plan.check()
         return self
 
-    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
+    def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
         make = self._play(tape, wish)

@@ -12,8 +12,8 @@ from helpers.scripts import calling
 from helpers.stored_rows import keeping
 
 from agent_nb import RUNS, Agent, Scripted, tool
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.replay_check import ReplayStrictness
-from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models.script_turn import Case, read_turn
 from agent_nb.record.inner_records import InnerRecords
@@ -398,7 +398,7 @@ def test_a_record_of_a_map_plays_rows_that_touch_the_kernel_in_order():
         live = asked()
         await live
         again = asked()
-        tape = Tape.of(run_record(live.log), trust=True)
+        tape = RecordedTurns.of(run_record(live.log), trust=True)
         again.play(tape, ReplayStrictness())
         await again
         return live, again
@@ -429,7 +429,7 @@ def test_a_row_that_returns_something_else_now_is_the_drift_of_its_map():
         live = asked()
         await live
         again = asked()
-        again.play(Tape.of(run_record(live.log), trust=True), None)
+        again.play(RecordedTurns.of(run_record(live.log), trust=True), None)
         await again
         return again.played.drift
 

@@ -13,7 +13,7 @@ import pytest
 from helpers.stepped_loop import run_stepped
 
 from agent_nb import Agent
-from agent_nb.agent.tape import Tape
+from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.errors import ModelError
 from agent_nb.events import End
 from agent_nb.models.http.limiter import Limiter
@@ -164,7 +164,7 @@ def check_replays(attempt):
     stream = attempt.stream
     log = stream.log
     again = Attempt(Endpoint(), False).stream
-    again.play(Tape.of(sign_record(run_record(log), user_key()), key=user_key()), None)
+    again.play(RecordedTurns.of(sign_record(run_record(log), user_key()), key=user_key()), None)
 
     async def play():
         again.start()

@@ -22,8 +22,8 @@ from ....agent import (
     Configuration,
     Played,
     Player,
+    RecordedTurns,
     ReplayStrictness,
-    Tape,
     make_player,
 )
 from ....errors import Cancelled
@@ -69,21 +69,25 @@ class MapPlayer:
 
 
 #: Makes the player of a map's record; a test passes how strictly to compare the replay.
-PlayTape = Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]
+PlayTurns = Callable[
+    [RecordedTurns, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]
+]
 
 
 def prepare_map_player(
     agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
-) -> PlayTape:
+) -> PlayTurns:
     """Return a function that makes the player of a record of the map of `rows`."""
 
     def play(
-        tape: Tape, strictness: ReplayStrictness | None
+        turns: RecordedTurns, strictness: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
-        whole = make_player(agent, tape, strictness, log=log, redaction=redaction)
-        row_records = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
-        tapes = [_row_tape(row_records[row.key], tape) for row in rows if row.key in row_records]
-        rerun = [each for each in tapes if each.calls_to_rerun(agent.tools)]
+        whole = make_player(agent, turns, strictness, log=log, redaction=redaction)
+        row_records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
+        rows_turns = [
+            _row_turns(row_records[row.key], turns) for row in rows if row.key in row_records
+        ]
+        rerun = [each for each in rows_turns if each.calls_to_rerun(agent.tools)]
         make = [
             make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
             for each in rerun
@@ -102,25 +106,25 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
 
     Where nothing runs live, rows that others signed count too; their calls run only if trusted.
     """
-    if not any(t.agent is not None or Tape.must_rerun(t) for t in agent.tools):
+    if not any(t.agent is not None or RecordedTurns.must_rerun(t) for t in agent.tools):
         return None
 
     async def play(record: Record, trust: bool | frozenset[str]) -> str:
-        tape = Tape.of(record, key=user_key(), trust=trust)
-        if not tape.calls_to_rerun(agent.tools):
+        turns = RecordedTurns.of(record, key=user_key(), trust=trust)
+        if not turns.calls_to_rerun(agent.tools):
             return ""
-        log = EventLog(tape.run)
-        row = make_player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
+        log = EventLog(turns.run)
+        row = make_player(agent, turns, None, log=log, redaction=redaction)(CancelScope())
         await row.run()
         return "" if row.played.drift is None else str(row.played.drift)
 
     return play
 
 
-def _row_tape(record: Record, whole: Tape) -> Tape:
-    """Return the tape of a row, trusted as the record of its map is."""
-    tape = Tape.of(record, trust=whole.trusted)
-    return msgspec.structs.replace(tape, own=whole.own)
+def _row_turns(record: Record, whole: RecordedTurns) -> RecordedTurns:
+    """Return the turns of a row, trusted as the record of its map is."""
+    turns = RecordedTurns.of(record, trust=whole.trusted)
+    return msgspec.structs.replace(turns, own=whole.own)
 
 
 def combine_checks(checks: Sequence[Checked]) -> Checked | None:

@@ -1,4 +1,4 @@
-"""The tape: a recorded run ready for replay, and which of its calls may run again.
+"""A recorded run ready for replay, and which of its calls may run again.
 
 Why separate from `replay`: this file decides which recorded code to trust, that one plays it.
 
@@ -51,7 +51,7 @@ from .clean_json import clean_value
 from .dependencies import follows_earlier_rules
 
 
-class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A recorded run, ready for replay.
 
     `own`: this user signed it. `trusted`: `own`, or the user trusts it. `live`: a replay stops at a
@@ -81,11 +81,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         live: bool = False,
         home: str | None = None,
         checked: bool = False,
-    ) -> Tape:
-        """Return the tape of a record.
+    ) -> RecordedTurns:
+        """Return the turns of a record.
 
         It is trusted if `key` signed the record or `trust` covers it (True: any record; else those
-        with these hashes). `live` counts only for a trusted tape. `checked`: `Match.find` has
+        with these hashes). `live` counts only if it is trusted. `checked`: `Match.find` has
         verified the hash. Raises UsageError if the record does not match its hash.
         """
         complete = Payloads.attach(record, payloads) if payloads else record
@@ -197,8 +197,8 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
             return []
-        logs = (Tape(events=run.log) for run in LogCalls.read_all(self.events))
-        return [call for tape in logs for call in tape.calls_to_rerun(toolset)]
+        logs = (RecordedTurns(events=run.log) for run in LogCalls.read_all(self.events))
+        return [call for turns in logs for call in turns.calls_to_rerun(toolset)]
 
     def foreign_calls(self, toolset: Toolset) -> list[Call]:
         """Return the calls of a foreign record that run again only with the user's consent.
@@ -216,14 +216,14 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._calls.decisions.get(call_id)
 
 
-class TapeApprover(Approver):
+class ReplayApprover(Approver):
     """Approves the calls of a replay: by the recorded approval, or anew for a foreign record."""
 
     def __init__(
-        self, tape: Tape, policy: Policy | None = None, ask: ApprovalSource | None = None
+        self, turns: RecordedTurns, policy: Policy | None = None, ask: ApprovalSource | None = None
     ) -> None:
         super().__init__(policy, ask)
-        self._tape = tape
+        self._turns = turns
         self._allowed: set[tuple[str, str]] = set()  # foreign calls, by tool and arguments
 
     async def decide(
@@ -233,11 +233,11 @@ class TapeApprover(Approver):
         verdict, reason = self.policy.judge(tool, args)
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
-        if not self._tape.trusted:
+        if not self._turns.trusted:
             return await self._decide_foreign(tool, args, context, report)
         if verdict == "allow" and tool.harmless:
             return Decision(True, reason=reason)
-        recorded = self._tape.approval(context.call_id)
+        recorded = self._turns.approval(context.call_id)
         if (
             recorded is not None
             and recorded.decision == "allow"
@@ -256,7 +256,7 @@ class TapeApprover(Approver):
         call = (KERNEL_PERMISSIONS.mark(tool), _canonical(args))
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
-        warning = f"{Tape.FOREIGN}."
+        warning = f"{RecordedTurns.FOREIGN}."
         question = Question(
             context.call_id,
             tool.name,
@@ -274,7 +274,7 @@ class TapeApprover(Approver):
         )
         answer = await self.ask(question) if self.ask is not None else None
         decision = (
-            Decision(False, reason=Tape.NOT_TRUSTED)
+            Decision(False, reason=RecordedTurns.NOT_TRUSTED)
             if answer is None
             else self.check_edited(tool, answer)
         )
