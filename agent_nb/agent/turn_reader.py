@@ -19,7 +19,8 @@ import msgspec
 
 from ..dialects import CallAssembler, Dialect, Parser
 from ..events import Event
-from ..models import parts
+from ..host import load_plugin
+from ..models import Decoder, parts
 from ..wire import Redaction, Redactor
 from .turn import Turn
 from .typed.answer_check import TurnCheck
@@ -155,6 +156,15 @@ class Pipeline:
             fields, ("payload", "opaque") if isinstance(part, parts.Resend) else ("opaque",)
         )
         return part if clean == fields else msgspec.structs.replace(part, **clean)
+
+
+def read_answer(pieces: Iterable[bytes], decoder: Decoder) -> tuple[list[Event], Turn]:
+    """Return the stored events of an answer that other code asked for, and its turn."""
+    turn = Turn(1)
+    pipeline = Pipeline(load_plugin("dialects", "native"), turn)
+    read = [event for piece in pieces for event in pipeline.feed(decoder.feed(piece))]
+    read += pipeline.feed(decoder.close())
+    return [event for event in read + pipeline.close() if event.type != "delta"], turn
 
 
 def _has_more_than_text(part: Streamed) -> bool:

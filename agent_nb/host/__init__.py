@@ -2,7 +2,7 @@
 
 Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
 
-Order: background, door, import_places, launch, nearest, paths, private_file, version
+Order: background, diverted, door, import_places, launch, nearest, paths, private_file, version
 < dotenv, imports
 < plugins, trust
 """
@@ -13,6 +13,7 @@ from .door import open_door
 
 if TYPE_CHECKING:
     from .background import Background as Background
+    from .diverted import DIVERTED as DIVERTED
     from .dotenv import find_dotenv as find_dotenv
     from .dotenv import read_variables as read_variables
     from .imports import find_library as find_library
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ATTRIBUTE": "plugins",
     "Background": "background",
+    "DIVERTED": "diverted",
     "Launch": "launch",
     "Offer": "trust",
     "__version__": "version",

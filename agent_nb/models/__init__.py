@@ -12,7 +12,7 @@ Order: messages, offline, parts, picture_limits, prices, script_turn, settings, 
 < http
 < chat, choose
 < listing, messages_api, openai, responses, scripted
-< anthropic, local, ollama, openai_responses
+< anthropic, answer_decoder, local, ollama, openai_responses
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 from ..host.door import open_door
 
 if TYPE_CHECKING:
+    from .answer_decoder import make_decoder as make_decoder
+    from .base import Decoder as Decoder
     from .base import Model as Model
     from .choose import check_model_name as check_model_name
     from .choose import check_provider as check_provider
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from .choose import resolve_all as resolve_all
     from .choose import split_names as split_names
     from .config import Config as Config
+    from .http.client import Http as Http
     from .http.client import is_loopback as is_loopback
     from .http.limiter import Limiter as Limiter
     from .http.retry import Failures as Failures
@@ -76,11 +79,13 @@ _HOMES = {
     "CallDelta": "parts",
     "Close": "parts",
     "Config": "config",
+    "Decoder": "base",
     "End": "parts",
     "Execute": "parts",
     "Failures": "http.retry",
     "Fault": "parts",
     "Head": "parts",
+    "Http": "http.client",
     "ImageBlock": "messages",
     "FittedPicture": "picture_limits",
     "Key": "keys",
@@ -106,6 +111,7 @@ _HOMES = {
     "format_dollars": "prices",
     "hide_secret": "keys",
     "is_loopback": "http.client",
+    "make_decoder": "answer_decoder",
     "is_script": "offline",
     "list_models": "listing",
     "list_providers": "listing",

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError, did_you_mean, unknown_name
-from ..host import blame_plugin, find_library, list_plugins, load_plugin
+from ..host import DIVERTED, blame_plugin, find_library, list_plugins, load_plugin
 from . import config
 from .base import Model
 from .http.client import Http
@@ -105,7 +105,7 @@ def _choose_by_key() -> tuple[str, str] | None:
 
 def _choose_openai_base_url() -> tuple[str, str] | None:
     """Return the first model of the server at OPENAI_BASE_URL, unless that is OpenAI itself."""
-    url = os.environ.get("OPENAI_BASE_URL", "")
+    url = DIVERTED.read("OPENAI_BASE_URL")
     if not url.strip():
         return None
     server = Http(url)

@@ -226,6 +226,7 @@ def unload_magics(shell: Any) -> None:
     magics = _loaded(shell)
     if magics is None:
         return
+    magics.session.stop_tape()
     manager = shell.magics_manager
     for kind, name in (("cell", "agent"), ("line", "agent")):
         manager.magics[kind].pop(name, None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ..agent import Run
 from ..host import Offer
@@ -26,6 +26,13 @@ from .notices import print_warning
 from .options import Options
 
 KEPT = 3  # runs of a cell
+
+
+class Tape(Protocol):
+    """What records the model calls of other libraries (`cell.taping`)."""
+
+    def stop(self) -> None:
+        """End it."""
 
 
 class Session:
@@ -56,6 +63,7 @@ class Session:
         self.started_cells: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
         self.offered: dict[str, list[str]] = {}  # the models that servers listed, by provider
+        self.tape: Tape | None = None
         self.buttons: dict[str, RunLiveButton] = {}  # of replays, by cell key
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
@@ -83,6 +91,13 @@ class Session:
                 f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again."
             )
         return sign_record(record, key)
+
+    def stop_tape(self) -> bool:
+        """End the tape; return whether it was on."""
+        tape, self.tape = self.tape, None
+        if tape is not None:
+            tape.stop()
+        return tape is not None
 
     def remove_button(self, key: str, *, gone: bool = False) -> None:
         """Remove the button of the replayed cell with this key, if there is one.

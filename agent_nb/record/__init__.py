@@ -57,8 +57,11 @@ if TYPE_CHECKING:
     from .normalize import normalize_value as normalize_value
     from .notebook_file import NotebookRuns as NotebookRuns
     from .outputs import RunNumbers as RunNumbers
+    from .packed_events import PackedExchange as PackedExchange
     from .packing import Home as Home
+    from .packing import Packer as Packer
     from .packing import Payloads as Payloads
+    from .packing import Unpacker as Unpacker
     from .packing import digest_value as digest_value
     from .pictures import PictureComparison as PictureComparison
     from .ranking import CellRecords as CellRecords
@@ -105,6 +108,8 @@ _HOMES = {
     "NotebookRuns": "notebook_file",
     "Numbers": "figure_data",
     "Output": "ipynb",
+    "PackedExchange": "packed_events",
+    "Packer": "packing",
     "Payloads": "packing",
     "PictureComparison": "pictures",
     "PrivateKey": "ssh_signature",
@@ -119,6 +124,7 @@ _HOMES = {
     "SideBySide": "sides",
     "Signatures": "countersign",
     "Signer": "signers",
+    "Unpacker": "packing",
     "agent_cell": "agent_cells",
     "all_outputs": "ipynb",
     "cell_id": "ipynb",

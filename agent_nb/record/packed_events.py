@@ -4,14 +4,15 @@ Why: records are read in diffs and shared, so they omit what reading can restore
 
 Rules
 - When read, `seq` is always the position in the record.
+- The model call that a tape recorded stays packed (`PackedExchange`): only `tape` reads it.
 - Unpacking raises nothing: malformed or infinite values get a default (`LATEST` limits times).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -32,6 +33,7 @@ from ..events import (
     to_builtins,
     unpack_chunks,
 )
+from ..wire import as_dict, as_list
 from .packing import DEEPEST, Home, Packer, Unpacker
 
 PICTURES = "attachments"  # the field of `User` and `Result` events that holds pictures
@@ -40,6 +42,35 @@ SHORTEST = 64  # characters; shorter arguments and chunks are not packed
 _HOME_SIGN = Home.SIGN.encode()
 _encode = msgspec.json.Encoder().encode
 _RAW = {"$raw": True}  # stands for `args` that are read from `raw_args`
+
+
+class PackedExchange(msgspec.Struct, frozen=True):
+    """A model call as a tape recorded it, in packed form, and the payloads that it refers to."""
+
+    # in two words: a whole name would look like an import of the room above
+    NAMESPACE: ClassVar = ".".join(("agent_nb", "tape"))
+    EVENT: ClassVar = {"type": "extension", "namespace": NAMESPACE, "name": "exchange"}
+
+    value: dict[str, Any]
+    payloads: dict[str, Any]
+
+    def to_event(self, ts: float) -> dict[str, Any]:
+        """Return the packed event that holds it."""
+        return {**self.EVENT, "ts": ts, "origin": "imported", "payload": self.value}
+
+    @classmethod
+    def is_event(cls, obj: Mapping[str, Any]) -> bool:
+        """Return whether a packed event holds one."""
+        return cls.EVENT.items() <= obj.items()
+
+    @classmethod
+    def find(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the packed form in a tape's record, {} in other records."""
+        listed = as_list(record.get("events")) if record.get("tape") == 1 else []
+        return next(
+            (as_dict(e.get("payload")) for e in listed if isinstance(e, dict) and cls.is_event(e)),
+            {},
+        )
 
 
 def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[str, Any]:
@@ -127,8 +158,9 @@ def _read_plain(obj: dict[str, Any], position: int, run: str) -> Event | None:
 def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     args_in_raw = obj.get("args") == _RAW
     # a field that is nan or infinite, from another writer, is dropped and so gets its default
+    whole = PackedExchange.is_event(obj)
     fields = {
-        k: unpacker.unpack(v)
+        k: v if whole and k == "payload" else unpacker.unpack(v)
         for k, v in obj.items()
         if not (args_in_raw and k == "args") and not (type(v) is float and not math.isfinite(v))
     }

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -82,6 +83,11 @@ class Home:
             self._hidden = {doubled: self.SIGN + "\\", path: self.SIGN + "~"}
             longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
             self._find = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])")
+
+    @classmethod
+    def of_user(cls) -> Home:
+        """Return the home folder of this user."""
+        return home_at(os.path.expanduser("~"))
 
     def hide(self, text: str) -> str:
         """Return `text` without the home folder."""
@@ -206,8 +212,12 @@ class Packer:
         """Return the packed form of a field's value."""
         packed = self._pack(value, DEEPEST)
         if isinstance(packed, dict | list) and packed and self._is_large(packed):
-            return self._keep(packed)
+            return self.keep(packed)
         return packed
+
+    def pack_inside(self, value: Any) -> Any:
+        """Return the packed form of a value that is no payload itself; its large texts are."""
+        return self._pack(value, DEEPEST)
 
     def _is_large(self, packed: Any) -> bool:
         """Return whether the canonical text of a packed value is large."""
@@ -224,12 +234,12 @@ class Packer:
         if not isinstance(picture, Mapping):
             return self.pack(picture)
         return {
-            k: self._keep(v) if k == "data" and _is_picture(v) else self.pack(v)
+            k: self.keep(v) if k == "data" and _is_picture(v) else self.pack(v)
             for k, v in picture.items()
             if k != Shown.LIVE
         }
 
-    def _keep(self, packed: Any) -> dict[str, str]:
+    def keep(self, packed: Any) -> dict[str, str]:
         """Store a packed value as a payload; return the reference to it."""
         key = payload_key(packed)
         self.payloads[key] = packed
@@ -239,7 +249,7 @@ class Packer:
         """Return the packed form of a value that is nested at most `depth` levels deep."""
         if isinstance(value, str):
             text = self._home.hide(value)
-            return self._keep(text) if len(text.encode("utf-8", "replace")) > self._large else text
+            return self.keep(text) if len(text.encode("utf-8", "replace")) > self._large else text
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):

@@ -22,7 +22,7 @@ import msgspec
 from .. import events
 from ..events import Event, EventLog, complete_log
 from ..wire import as_list, encode_canonical, replace_surrogates
-from .packed_events import in_written_order, pack_event, unpack_event
+from .packed_events import PackedExchange, in_written_order, pack_event, unpack_event
 from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
 
@@ -46,6 +46,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     execution: the id of the execution of the cell that began the run.
     ordinal: the number of a run that Python code began, among those of its execution, from 1.
     call: the tool call that began the run, as `run/call`.
+    tape: 1 if the run is a model call of other code.
     row: the key of the row of a map that the run answers.
     beside: what that row needed besides this run: seconds that it `waited` for a slot, `broken`
         runs before it, and what these used (`input`, `written`, `cost`).
@@ -63,6 +64,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     execution: str = ""
     ordinal: int = 0
     call: str = ""
+    tape: int = 0
     row: str = ""  # a key of `rows.store.row_store`
     beside: dict[str, float] = {}  # `input` and `written` are tokens, `cost` is in dollars
     started: float = 0.0
@@ -99,6 +101,7 @@ def run_record(
     *,
     started: float | None = None,
     beside: Mapping[str, float] | None = None,
+    exchange: PackedExchange | None = None,
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
@@ -106,6 +109,7 @@ def run_record(
 
     started: epoch seconds (default: the time of the first event).
     beside: what its row needed in addition to the run (`RecordFields`).
+    exchange: what a tape recorded; it stands before the end of the run, and is never cut.
     home: the home folder, which the record must not name (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
     """
@@ -117,12 +121,16 @@ def run_record(
         for position, event in enumerate(complete_log(log), 1)
     ]
     cuts = shorten_events(packed, packer.payloads, cap)
+    if exchange is not None:
+        packed.insert(-1, exchange.to_event(packed[-1].get("ts", 0.0)))
+        packer.payloads |= exchange.payloads
     # a cut may have removed the last reference to a payload
     needed = Payloads.find_needed_keys(packed, packer.payloads) if packer.payloads else ()
     first = log[0].ts if len(log) else 0.0
     record = RecordFields(
         id=run,
         **msgspec.structs.asdict(provenance),
+        tape=int(exchange is not None),
         beside=dict(beside or {}),
         started=first if started is None else started,
         status=status_of(log),

@@ -25,6 +25,7 @@ from ..host.door import open_door
 
 if TYPE_CHECKING:
     from .bundle import make_bundle as make_bundle
+    from .bundle import make_folded_bundle as make_folded_bundle
     from .bundle import page_forms as page_forms
     from .draw.html import draw_html as draw_html
     from .format import clip_text as clip_text
@@ -74,6 +75,7 @@ _HOMES = {
     "format_money": "format",
     "join_parts": "format",
     "make_bundle": "bundle",
+    "make_folded_bundle": "bundle",
     "page_forms": "bundle",
     "show_output": "visible",
     "DISPLAY_TYPES": "values",

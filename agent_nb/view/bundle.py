@@ -6,7 +6,7 @@ widgets and without a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..events import Event
@@ -14,7 +14,7 @@ from ..wire import Shown
 from .cards.base import Context, Thoughts
 from .draw import html, markdown, text
 from .layout import page
-from .nodes import Interactive, Page, Section, Stack
+from .nodes import Fold, Interactive, Page, Row, Section, Stack, T
 from .parts import split_page
 from .state.fold import RunView
 
@@ -60,6 +60,17 @@ def make_parts(
         page_forms(part) if isinstance(part, Page) else _output_of(part)
         for part in split_page(full_page, most)
     ]
+
+
+def make_folded_bundle(
+    line: str, logs: Sequence[Iterable[Event]], remarks: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the mime bundle of a line that opens to the cards of several runs."""
+    pages = [page(RunView().extend(log), Context()) for log in logs]
+    cards = (section.child for each in pages for section in each.sections)
+    body = (*(Row((T(remark),), wrap=True) for remark in remarks), *cards)
+    fold = Fold((T(line, tone="muted"),), body, accordion=True, title=line)
+    return page_forms(Page(line, (Section("calls", fold),)))
 
 
 def _output_of(drawn: Interactive) -> dict[str, Any]:

@@ -34,7 +34,7 @@ FLOORS = (
     ("dialects", "tools", "view"),
     ("agent",),
     ("rows",),
-    ("external",),
+    ("external", "tape"),
     ("server",),
     ("notebook",),
     ("runner",),

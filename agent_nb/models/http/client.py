@@ -96,6 +96,31 @@ class Http:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                     await response.aclose()
 
+    @asynccontextmanager
+    async def forward(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncGenerator[Response, None]:
+        """Send a request of other code, unchanged and without time limits, to `path` below the base
+        URL; yield the answer, whose body has not been read.
+
+        Raises ModelError if no answer begins, and UsageError where live runs are forbidden.
+        """
+        import httpx
+
+        connections = await self._open()
+        with connections.lend() as transport:
+            try:
+                response = await transport.send(
+                    method, httpx.URL(self.base_url + path), headers, body
+                )
+            except Exception as error:
+                raise fault_of(error, self.host, self.timeouts.connect) from None
+            try:
+                yield response
+            finally:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                    await response.aclose()
+
     async def get_json(self, path: str, headers: Mapping[str, str], seconds: float = 5.0) -> Any:
         """Return the JSON at `path`. Raises ModelError on any fault."""
         try:

@@ -5,13 +5,13 @@ Why: these providers take the same options and differ only in their defaults.
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from ...host import DIVERTED
 from ..keys import Key
 from .remote import RemoteOptions
 
@@ -41,7 +41,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         # None and "" stand for the default
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
-        url = known.get("base_url") or os.environ.get(self.variable or "", "") or self.official
+        url = known.get("base_url") or DIVERTED.read(self.variable) or self.official
         key_of = (self.key_of if label == self.label else "") or label
         if known.get("variables") is None:
             known["variables"] = Key.VARIABLES.get(key_of, ())

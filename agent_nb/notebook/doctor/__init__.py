@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host import ATTRIBUTE, Offer, find_faults, find_library, shorten_path
+from ...host import ATTRIBUTE, DIVERTED, Offer, find_faults, find_library, shorten_path
 from ...tools import Toolset
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
@@ -244,7 +244,7 @@ def _check_access(name: str, text: str) -> Finding:
         if (
             provider not in Key.VARIABLES
             or Key.find(provider) is not None
-            or os.environ.get(f"{provider.upper()}_BASE_URL")
+            or DIVERTED.read(f"{provider.upper()}_BASE_URL")
         ):
             return Finding("model", "ok", text)
     except AgentError as fault:

@@ -55,7 +55,14 @@ class Library:
         if len(stored) > 1:
             stored = CellRecords(stored).rank(user_key(), countersigned_hashes(cell.runner_options))
         made_here = CellRecords(self._records.get(cell.key, [])).newest_first()
-        return self._without_repeats([*made_here, *stored])
+        return [r for r in self._without_repeats([*made_here, *stored]) if not r.get("tape")]
+
+    def list_taped(self, cell: Cell) -> list[Record]:
+        """Return the records of model calls of other code, of all cells, while `cell` runs."""
+        made_here = (r for records in self._records.values() for r in records)
+        saved = (r for records in self.file(cell.runner_options).runs.values() for r in records)
+        known = self._without_repeats([*made_here, *self._stored_records(cell), *saved])
+        return [record for record in known if record.get("tape") == 1]
 
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""

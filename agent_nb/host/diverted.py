@@ -1,0 +1,52 @@
+"""Environment variables that point libraries elsewhere for a while, and what they held before.
+
+Why: a tape sets `OPENAI_BASE_URL` for the libraries of a notebook. Our own models still reach the
+server that the user named, or each of their requests would be recorded twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+
+class Diverted:
+    """The variables of this process that were set for other libraries."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}  # as they were set
+        self._before: dict[str, str | None] = {}
+
+    def divert(self, values: Mapping[str, str]) -> None:
+        """Set variables, and remember what they held."""
+        for name, value in values.items():
+            self._before.setdefault(name, os.environ.get(name))
+            self._values[name] = os.environ[name] = value
+
+    def restore(self) -> None:
+        """Give all variables back what they held; one that other code has set since stays."""
+        for name, value in self._values.items():
+            before = self._before[name]
+            if os.environ.get(name) != value:
+                continue
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
+        self._values, self._before = {}, {}
+
+    def read(self, name: str) -> str:
+        """Return a variable as our own code sees it, "" if it is not set."""
+        value = os.environ.get(name, "")
+        return (self._before[name] or "") if value and value == self._values.get(name) else value
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment as our own code sees it."""
+        return {
+            name: value
+            for name in os.environ
+            if (value := self.read(name)) or name not in self._values
+        }
+
+
+DIVERTED = Diverted()

@@ -1,0 +1,28 @@
+"""The decoder of an answer, chosen by the path of its request.
+
+Why: a tape sees requests of other libraries, and knows no more of them than their URL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .base import Decoder
+
+
+def make_decoder(path: str, status: int = 200) -> Decoder | None:
+    """Return the decoder of an answer with this HTTP status, None if `path` is no model call."""
+    if path.endswith("/chat/completions"):
+        from .chat.decoder import ChatDecoder
+
+        return ChatDecoder(status)
+    if path.endswith("/messages"):
+        from .messages_api.decoder import AnthropicDecoder
+
+        return AnthropicDecoder(status)
+    if path.endswith("/responses"):
+        from .responses.decoder import ResponsesDecoder
+
+        return ResponsesDecoder(status)
+    return None

@@ -1,0 +1,314 @@
+"""The tape of a notebook: which recorded answer a model call gets, and the records of a cell.
+
+Why one class: what a cell is served decides what is recorded of it.
+
+Rules
+- A call belongs to the cell that runs when it arrives, else to the last one: a relay cannot see its
+  caller. Records are made when a cell ends, since a later request holds the results of calls. A
+  call that ends later is recorded when the next cell ends.
+- The modes are those of `--rerun`. A call without a record is sent in the mode `auto`, and refused
+  in `replay`; then the cell's numbers name the difference, so that a test fails in any case.
+- Only records that this user made or trusts are served.
+- If a cell sent at least one call, all its exchanges are recorded anew, the served ones too: so no
+  execution of the cell holds only a part of what it needs.
+- Of a request that a server refused for a time (`RETRIED`) and that was repeated, the last counts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...agent import RecordedTurns, Rule, Run
+from ...errors import AgentError, UsageError
+from ...events import Counts, new_run_id
+from ...host import DIVERTED, read_launch
+from ...models import Tariff, collect_secrets, resolve_all
+from ...record import (
+    METADATA_KEY,
+    RECORD_MIME,
+    Home,
+    Provenance,
+    covers_record,
+    is_intact,
+    run_record,
+)
+from ...tape import (
+    PROVIDERS,
+    RETRIED,
+    Conversations,
+    Exchange,
+    Live,
+    Recording,
+    Refusal,
+    Relay,
+    Request,
+    Response,
+    Sent,
+    TapeIndex,
+    find_results,
+    make_log,
+    pack_exchange,
+    read_exchange,
+    redact_exchange,
+)
+from ...wire import as_dict
+from .executions import Execution, executions_of
+from .frontend import is_unshown
+from .publish import publish_display
+from .rerun import recording_advice, rerun_mode, trusted_records
+from .summary import VERSION, summarize_run
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+_EVENT = "post_run_cell"
+_PLACEHOLDER = "agent-nb-replays-without-a-key"  # what a library that asks for a key gets
+_PATIENCE = 0.25  # seconds that the end of a cell waits for calls that go on
+_MOST_CARDS = 20  # calls of a cell whose cards are shown
+
+
+class _Call(msgspec.Struct):
+    """A model call of a cell, redacted; `recorded` is the id of the record that it was served."""
+
+    exchange: Exchange
+    began: float
+    ended: float
+    recorded: str = ""
+
+
+class _Slot:
+    """The model calls of one execution of a cell that are not yet recorded."""
+
+    def __init__(self, execution: Execution, index: TapeIndex, remark: str) -> None:
+        self.execution, self.index, self.remark = execution, index, remark
+        self.used: set[str] = set()
+        self.calls: list[_Call] = []
+        self.misses: list[str] = []
+        self.ordinal = 0  # of the last record
+        self.open = 0  # calls that go on
+
+
+class NotebookTape:
+    """The tape of one kernel, from `start` to `stop`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.RLock()
+        self._ended = threading.Condition(self._lock)  # a call has ended
+        self._slots: dict[str, _Slot] = {}  # by the id of the execution
+        self._home = Home.of_user()
+        self._conversations = Conversations(self._home)
+        upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
+        self._relay = Relay(upstreams, self._answer)
+
+    def start(self) -> None:
+        """Start the relay, and point the variables of libraries to it. Raises UsageError."""
+        try:
+            self._relay.start()
+        except OSError as fault:
+            raise UsageError(f"The tape cannot listen on 127.0.0.1: {fault}.") from None
+        values = {p.variable: self._relay.address(p) for p in PROVIDERS}
+        if read_launch().why_not_live:
+            values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
+        DIVERTED.divert(values)
+        self._session.shell.events.register(_EVENT, self._end_cell)
+
+    def stop(self) -> None:
+        """Record what is left, and give the variables back what they held."""
+        self._end_cell()
+        self._session.shell.events.unregister(_EVENT, self._end_cell)
+        DIVERTED.restore()
+        self._relay.stop()
+
+    def _answer(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
+        """Return what becomes of a request; the relay calls this in a thread of its own."""
+        with self._lock:
+            slot = self._find_slot()
+            mode = rerun_mode("", slot.execution.cell)
+            if mode == "live":
+                return self._go_live(slot)
+            redacted = _redact(Exchange(request=request, response=Response()), headers).request
+            answer = slot.index.find(redacted, slot.execution.cell.id, slot.used)
+            if isinstance(answer, Recording):
+                now = time.time()
+                slot.calls.append(_Call(answer.exchange, now, now, answer.record))
+                return answer.exchange.response
+            why = f"{answer.why}.{slot.remark}"
+            slot.misses.append(why)
+            if mode == "replay":
+                return Refusal(f"Nothing to replay: {why} {recording_advice()}")
+            return self._go_live(slot)
+
+    def _go_live(self, slot: _Slot) -> Live:
+        slot.open += 1
+        return Live(partial(self._finish, slot))
+
+    def _finish(self, slot: _Slot, sent: Sent | None) -> None:
+        """Keep an exchange with a server, without its secrets, until its cell ends."""
+        call = None
+        try:
+            if sent is not None:
+                call = _Call(_redact(sent.exchange, sent.headers), sent.began, sent.ended)
+        finally:
+            with self._lock:
+                slot.open -= 1
+                slot.calls += [call] if call is not None else []
+                self._ended.notify_all()
+
+    def _find_slot(self) -> _Slot:
+        executions = executions_of(self._session.shell)
+        execution = executions.latest or executions.current()
+        if execution.id not in self._slots:
+            self._slots[execution.id] = self._make_slot(execution)
+        return self._slots[execution.id]
+
+    def _make_slot(self, execution: Execution) -> _Slot:
+        cell, library = execution.cell, self._session.library
+        trust, foreign = trusted_records(cell), 0
+        recordings = []
+        for record in library.list_taped(cell):
+            if not (library.is_own(record) or (covers_record(trust, record) and is_intact(record))):
+                foreign += 1
+                continue
+            with suppress(UsageError):  # a damaged record counts as none
+                if (exchange := read_exchange(record)) is not None:
+                    recordings.append(
+                        Recording(
+                            exchange=exchange,
+                            record=str(record["id"]),
+                            cell=str(record.get("cell", "")),
+                            execution=str(record.get("execution", "")),
+                            started=float(record.get("started") or 0.0),
+                            ordinal=int(record.get("ordinal") or 0),
+                        )
+                    )
+        masks = cell.runner_options.get("normalize")
+        rules = msgspec.convert(masks, list[Rule]) if isinstance(masks, list) else []
+        remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
+        return _Slot(execution, TapeIndex(recordings, rules), remark)
+
+    def _end_cell(self, _: Any = None) -> None:
+        """Record and show the calls that have ended; IPython's event `post_run_cell`."""
+        latest = executions_of(self._session.shell).latest
+        with self._lock:
+            # a library may return before the relay has seen the end of the answer
+            self._ended.wait_for(lambda: not any(s.open for s in self._slots.values()), _PATIENCE)
+            slots = [s for s in self._slots.values() if s.calls or s.misses]
+            self._slots = {
+                i: s for i, s in self._slots.items() if s.open or (latest and i == latest.id)
+            }
+            ended = [(slot, slot.calls, slot.misses) for slot in slots]
+            for slot in slots:
+                slot.calls, slot.misses = [], []
+        for slot, calls, misses in ended:
+            self._show(slot, _drop_retried(calls), misses)
+
+    def _show(self, slot: _Slot, calls: list[_Call], misses: list[str]) -> None:
+        cell = slot.execution.cell
+        results = find_results(as_dict(call.exchange.request.body.value) for call in calls)
+        logs = [
+            make_log(
+                call.exchange, began=call.began, ended=call.ended, results=results, price=_price
+            )
+            for call in calls
+        ]
+        if any(not call.recorded for call in calls):
+            for call, log in zip(calls, logs, strict=True):
+                slot.ordinal += 1
+                self._publish_record(slot, call, log)
+        runs = [Run(log, cell=cell.id) for log in logs]
+        replayed = bool(calls) and all(call.recorded for call in calls)
+        numbers: dict[str, Any] = {"taped": len(calls)}
+        if replayed:
+            numbers |= {
+                **summarize_run(runs[0], recorded=False),
+                "run": calls[0].recorded,
+                "replayed": True,
+            }
+        line = describe_calls(runs, sum(bool(call.recorded) for call in calls), misses)
+        bundle: dict[str, Any] = {"text/plain": ""}
+        if not is_unshown(cell):
+            from ...view import make_folded_bundle
+
+            bundle = make_folded_bundle(line, [run.log for run in runs[:_MOST_CARDS]], misses)
+        publish_display(bundle, {METADATA_KEY: numbers}, {}, False)
+        if rerun_mode("", cell) != "replay":
+            return
+        for number, why in enumerate(misses, 1):
+            error = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
+            error |= {"error": f"a model call is not recorded: {why}", "cell_id": cell.id}
+            publish_display({"text/plain": ""}, {METADATA_KEY: error}, {}, False)
+
+    def _publish_record(self, slot: _Slot, call: _Call, log: Any) -> None:
+        """Sign the record of a call, and put it into the cell's output, where it shows nothing."""
+        cell = slot.execution.cell
+        provenance = Provenance(
+            cell=cell.id,
+            source=cell.text_hash,
+            conversation=Provenance.NO_CONVERSATION,
+            execution=slot.execution.id,
+            ordinal=slot.ordinal,
+        )
+        packed = pack_exchange(call.exchange, log, self._conversations, self._home)
+        record = self._session.sign(run_record(log, provenance, exchange=packed))
+        self._session.library.keep(cell.key, record)
+        numbers = {**summarize_run(Run(log, cell=cell.id)), "cell_id": cell.id}
+        publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
+
+
+def _redact(exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
+    return redact_exchange(exchange, collect_secrets(), headers)
+
+
+def _drop_retried(calls: list[_Call]) -> list[_Call]:
+    """Return the calls without those that were refused for a time and sent again."""
+    left: list[_Call] = []
+    attempts: list[int] = [1] * len(calls)
+    for number, call in enumerate(calls):
+        again = (
+            n
+            for n in range(number + 1, len(calls))
+            if calls[n].exchange.request == call.exchange.request
+        )
+        if call.exchange.response.status in RETRIED and (later := next(again, 0)):
+            attempts[later] += attempts[number]
+        else:
+            call.exchange = msgspec.structs.replace(
+                call.exchange, attempts=max(attempts[number], call.exchange.attempts)
+            )
+            left.append(call)
+    return left
+
+
+def _price(provider: str, model: str, counts: Counts) -> float | None:
+    """Return what tokens of a model cost, None if that is unknown."""
+    with suppress(AgentError):
+        name = {"google": "gemini"}.get(provider, provider)
+        return Tariff.of(resolve_all(f"{name}/{model}")[0][0]).cost(counts)
+    return None
+
+
+def describe_calls(runs: list[Run], replayed: int, misses: list[str]) -> str:
+    """Return one line about the model calls of a cell."""
+    from ...models import format_dollars
+    from ...view import count_noun
+
+    models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
+    sent, written = sum(r.usage.input for r in runs), sum(r.usage.output for r in runs)
+    costs = [run.usage.cost for run in runs if run.usage.cost is not None]
+    parts = [
+        count_noun(len(runs), "model call"),
+        ", ".join(filter(None, models)),
+        f"{sent / 1000:.1f}k in, {written / 1000:.1f}k out" if sent + written else "",
+        format_dollars(sum(costs)) if costs else "",
+        "" if not replayed else "replayed" if replayed == len(runs) else f"{replayed} replayed",
+        f"{len(misses)} without a record" if misses else "",
+    ]
+    return " · ".join(filter(None, parts))

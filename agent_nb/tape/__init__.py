@@ -1,0 +1,56 @@
+"""The tape: model calls of any library, recorded as runs and played again.
+
+Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
+messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
+exchange as a run. `relay` stands between a library and its provider, `matching` finds the recorded
+answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`.
+
+Order: exchange, providers, references
+< columns, conversations, matching
+< packed, redaction, relay, run_log
+"""
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .conversations import Conversations as Conversations
+    from .exchange import RETRIED as RETRIED
+    from .exchange import Exchange as Exchange
+    from .exchange import Request as Request
+    from .exchange import Response as Response
+    from .matching import Recording as Recording
+    from .matching import TapeIndex as TapeIndex
+    from .packed import pack_exchange as pack_exchange
+    from .packed import read_exchange as read_exchange
+    from .providers import PROVIDERS as PROVIDERS
+    from .redaction import redact_exchange as redact_exchange
+    from .relay import Live as Live
+    from .relay import Refusal as Refusal
+    from .relay import Relay as Relay
+    from .relay import Sent as Sent
+    from .run_log import find_results as find_results
+    from .run_log import make_log as make_log
+
+_HOMES = {
+    "Conversations": "conversations",
+    "Exchange": "exchange",
+    "Live": "relay",
+    "PROVIDERS": "providers",
+    "RETRIED": "exchange",
+    "Recording": "matching",
+    "Refusal": "relay",
+    "Relay": "relay",
+    "Request": "exchange",
+    "Response": "exchange",
+    "Sent": "relay",
+    "TapeIndex": "matching",
+    "find_results": "run_log",
+    "make_log": "run_log",
+    "pack_exchange": "packed",
+    "read_exchange": "packed",
+    "redact_exchange": "redaction",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

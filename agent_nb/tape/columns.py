@@ -1,0 +1,234 @@
+"""The chunks of a stream as columns: what all chunks of one shape share stands once.
+
+Why: a token of four letters comes in 250 bytes of JSON, of which only the letters are new.
+
+    {"order": [[-1, 2], [0, 500], [-1, 3]],  two single chunks, 500 of the first group, three others
+     "singles": [chunk, …], "groups": [{"shape": …, "columns": [column, …]}, …], "seen": [value, …]}
+
+    {"is": value}             the same in each chunk
+    {"from": 7, "by": 1}      7, 8, 9 …
+    {"text": text, "cut": …}  a text, cut into pieces of these lengths; the text is a string, or
+                              `{"$text": 0, "before": "", "after": ""}`
+    {"each": [value, …]}      one value for each chunk
+
+Rules
+- A group holds chunks whose values stand at the same places, under the same values of `INDEXES`.
+- Few chunks of one shape are kept as they are, with references (`references`).
+- Reading is bounded, and a fault is a UsageError.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+import msgspec
+
+from ..wire import as_dict, as_list, encode_canonical
+from .references import TEXT, Dereferencer, References, damaged_error
+
+INDEXES = frozenset({"index", "output_index", "content_index", "summary_index", "item_id"})
+SINGLE = -1  # stands in `order` for chunks that are in no group
+_FEWEST = 4  # chunks of a group
+_PLAIN = 64  # lengths that are written as a list
+_MOST = 1 << 22  # chunks of one stream
+_LARGEST = 1 << 26  # bytes that lengths may decompress to
+_DEEPEST = 100  # levels of a shape
+_LEAF = 0  # stands in a shape for a value
+
+
+def pack_columns(
+    chunks: Sequence[Any], references: References, texts: Sequence[str]
+) -> dict[str, Any]:
+    """Return the columns of chunks; `texts` are those of the blocks of the log."""
+    flat = [_flatten(chunk) for chunk in chunks]
+    rows: dict[str, list[list[Any]]] = {}
+    for shape, leaves in flat:
+        rows.setdefault(shape, []).append(leaves)
+    numbers = {shape: n for n, shape in enumerate(s for s in rows if len(rows[s]) >= _FEWEST)}
+    places = [numbers.get(shape, SINGLE) for shape, _ in flat]
+    singles = [chunk for chunk, place in zip(chunks, places, strict=True) if place == SINGLE]
+    references.count(singles)
+    return {
+        "order": [[place, len(list(run))] for place, run in groupby(places)],
+        "singles": [references.pack(single) for single in singles],
+        "groups": [
+            {
+                "shape": json.loads(shape)[0],
+                "columns": [
+                    _pack_column(list(column), texts) for column in zip(*rows[shape], strict=True)
+                ],
+            }
+            for shape in numbers
+        ],
+        **({"seen": references.seen} if references.seen else {}),
+    }
+
+
+def _is_leaf(value: Any) -> bool:
+    if isinstance(value, dict):
+        return not value
+    return not isinstance(value, list) or not any(isinstance(v, dict | list) for v in value)
+
+
+def _flatten(chunk: Any) -> tuple[str, list[Any]]:
+    """Return the shape of a chunk, with the values of its indexes, and its values in order."""
+    leaves: list[Any] = []
+    indexes: list[Any] = []
+
+    def shape(value: Any, name: str) -> Any:
+        if _is_leaf(value):
+            leaves.append(value)
+            if name in INDEXES:
+                indexes.append(value)
+            return _LEAF
+        if isinstance(value, list):
+            return [shape(item, "") for item in value]
+        # notebook files sort the names
+        return {key: shape(value[key], key) for key in sorted(value)}
+
+    return json.dumps([shape(chunk, ""), indexes]), leaves
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two values are equal JSON: True is not 1, and 1.0 is not 1 inside a list."""
+    return type(one) is type(other) and one == other and repr(one) == repr(other)
+
+
+def _pack_column(values: list[Any], texts: Sequence[str]) -> dict[str, Any]:
+    first = values[0]
+    if all(_same(value, first) for value in values):
+        return {"is": first}
+    if all(type(value) is int for value in values):
+        step = values[1] - first
+        if all(b - a == step for a, b in pairwise(values)):
+            return {"from": first, "by": step}
+    if all(isinstance(value, str) for value in values):
+        return {"text": _refer("".join(values), texts), "cut": _pack_lengths(map(len, values))}
+    return {"each": values}
+
+
+def _refer(joined: str, texts: Sequence[str]) -> Any:
+    """Return a reference to the text of the log that stands in `joined`, else `joined`."""
+    for index, text in enumerate(texts):
+        if len(text) * 2 > len(joined) and text in joined:
+            before, _, after = joined.partition(text)
+            return {TEXT: index, "before": before, "after": after}
+    return joined
+
+
+def _pack_lengths(lengths: Iterator[int]) -> Any:
+    listed = list(lengths)
+    if len(listed) < _PLAIN:
+        return listed
+    packed = zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 9)
+    return base64.b64encode(packed).decode()
+
+
+def unpack_columns(packed: Any, references: Dereferencer) -> list[Any]:
+    """Return the chunks that `pack_columns` got. Raises UsageError."""
+    packed = as_dict(packed)
+    order = _read_order(packed.get("order"))
+    counts: dict[int, int] = {}
+    for place, count in order:
+        counts[place] = counts.get(place, 0) + count
+    groups = as_list(packed.get("groups"))
+    sources: dict[int, Iterator[Any]] = {}
+    for place, count in counts.items():
+        if place == SINGLE:
+            sources[place] = map(references.unpack, as_list(packed.get("singles")))
+        elif 0 <= place < len(groups):
+            sources[place] = _unpack_group(as_dict(groups[place]), count, references)
+        else:
+            raise damaged_error("a group of its chunks is missing")
+    try:
+        return [next(sources[place]) for place, count in order for _ in range(count)]
+    except StopIteration:
+        raise damaged_error("chunks of its answer are missing") from None
+
+
+def _read_order(order: Any) -> list[tuple[int, int]]:
+    """Return (group, number of chunks) pairs. Raises UsageError."""
+    try:
+        pairs = msgspec.convert(order, list[tuple[int, int]])
+    except msgspec.ValidationError:
+        raise damaged_error("the order of its chunks is missing") from None
+    if any(count < 1 for _, count in pairs) or sum(count for _, count in pairs) > _MOST:
+        raise damaged_error("it has too many chunks, or too few")
+    return pairs
+
+
+def _unpack_group(group: dict[str, Any], count: int, references: Dereferencer) -> Iterator[Any]:
+    columns = [
+        _unpack_column(as_dict(column), count, references)
+        for column in as_list(group.get("columns"))
+    ]
+    for row in range(count):
+        references.add_weight(len(columns))
+        yield _fill(group.get("shape"), (column[row] for column in columns), _DEEPEST)
+
+
+def _fill(shape: Any, leaves: Iterator[Any], depth: int) -> Any:
+    """Return a chunk of this shape with these values."""
+    if not depth:
+        raise damaged_error("a chunk is nested too deeply")
+    if isinstance(shape, list):
+        return [_fill(item, leaves, depth - 1) for item in shape]
+    if isinstance(shape, dict):
+        return {name: _fill(shape[name], leaves, depth - 1) for name in sorted(shape)}
+    for leaf in leaves:
+        return leaf
+    raise damaged_error("a value of a chunk is missing")
+
+
+def _unpack_column(column: dict[str, Any], count: int, references: Dereferencer) -> Sequence[Any]:
+    if "is" in column:
+        references.add_weight(len(encode_canonical(column["is"])) * count)
+        return [column["is"]] * count
+    if type(column.get("from")) is int and type(column.get("by")) is int:
+        return [column["from"] + column["by"] * row for row in range(count)]
+    if "cut" in column:
+        return _cut(_read_text(column.get("text"), references), column["cut"], count)
+    values = as_list(column.get("each"))
+    if len(values) != count:
+        raise damaged_error("a column of its chunks has another length")
+    return values
+
+
+def _read_text(text: Any, references: Dereferencer) -> str:
+    if not isinstance(text, dict):
+        references.add_weight(len(str(text)))
+        return str(text)
+    inner = references.text(text.get(TEXT))
+    return f"{text.get('before', '')}{inner}{text.get('after', '')}"
+
+
+def _cut(text: str, packed: Any, count: int) -> list[str]:
+    """Return a text in pieces; the last piece is longer or shorter where the home folder is."""
+    lengths = _unpack_lengths(packed) if isinstance(packed, str) else packed
+    if (
+        not isinstance(lengths, list)
+        or len(lengths) != count
+        or not all(type(n) is int and n >= 0 for n in lengths)
+    ):
+        raise damaged_error("the lengths of its pieces are missing")
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(text[at : at + length])
+        at += length
+    if rest := text[at:]:
+        last = max((n for n, piece in enumerate(pieces) if piece), default=count - 1)
+        pieces[last] += rest
+    return pieces
+
+
+def _unpack_lengths(packed: str) -> Any:
+    try:
+        data = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), _LARGEST)
+        return json.loads(data)
+    except (ValueError, zlib.error, RecursionError):
+        return None

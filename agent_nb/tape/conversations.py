@@ -1,0 +1,121 @@
+"""The bodies of requests, with each message stored once a notebook.
+
+Why: each request of a conversation repeats all messages before it; Claude's agent sends 84 kB each.
+
+A list of messages is a payload `{"after": {"$payload": key}, "take": n, "add": [message, …]}`: the
+first n messages of the list `key`, then new ones. A list without `after` begins with `add`.
+
+Rules
+- Other fields above 256 bytes are payloads too, and so are texts above 1 KB: a reference costs
+  150 bytes, and the list stores a message once in any case.
+- A list is read in a loop, not by nesting; each hash is checked before it is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..record import Home, Packer, Payloads, Unpacker
+from ..wire import as_dict, as_list, encode_canonical
+from .references import damaged_error
+
+MESSAGES = ("messages", "input", "contents")  # the fields of a body that hold a conversation
+LARGE_FIELD = 256  # bytes of a field that is a payload
+LARGE_TEXT = 1024  # bytes of a text inside a field or a message that is a payload
+_REMEMBERED = 64  # conversations that a request may continue
+_LONGEST = 500  # links of one conversation; then it is stored anew
+_MOST_LINKS = 2_000  # that are read
+
+
+class Conversations:
+    """Packs the bodies of one kernel's requests. `payloads`: all that were made so far."""
+
+    def __init__(self, home: Home) -> None:
+        self.payloads: dict[str, Any] = {}
+        self._home = home
+        # key -> (texts of its messages, number of links), the newest last
+        self._lists: dict[str, tuple[list[str], int]] = {}
+
+    def pack(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the packed form of a body that is a JSON object."""
+        packer = Packer(self._home, LARGE_TEXT)
+        fields = {
+            name: _pack_field(value, packer)
+            for name, value in body.items()
+            if name not in MESSAGES or not isinstance(value, list)
+        }
+        lists = {
+            name: self._pack_messages(body[name], packer)
+            for name in MESSAGES
+            if isinstance(body.get(name), list)
+        }
+        self.payloads |= packer.payloads
+        return {"fields": fields, **({"lists": lists} if lists else {})}
+
+    def _pack_messages(self, messages: Sequence[Any], packer: Packer) -> dict[str, str]:
+        texts = [encode_canonical(message) for message in messages]
+        key, take = self._find_longest(texts)
+        links = self._lists[key][1] if key else 0
+        if key and take == len(texts) == len(self._lists[key][0]):
+            return {"$payload": key}
+        add = [packer.pack_inside(message) for message in messages[take:]]
+        link = {"after": {"$payload": key}, "take": take, "add": add} if key else {"add": add}
+        reference = packer.keep(link)
+        self._lists[reference["$payload"]] = (texts, links + 1)
+        while len(self._lists) > _REMEMBERED:
+            self._lists.pop(next(iter(self._lists)))
+        return reference
+
+    def _find_longest(self, texts: Sequence[str]) -> tuple[str, int]:
+        """Return the list that shares the most first messages, "" for none, and their number."""
+        best, most = "", 0
+        for key, (earlier, links) in self._lists.items():
+            shared = 0
+            for one, other in zip(earlier, texts, strict=False):
+                if one != other:
+                    break
+                shared += 1
+            if shared >= max(most, 1) and links < _LONGEST:
+                best, most = key, shared
+        return best, most
+
+
+def _pack_field(value: Any, packer: Packer) -> Any:
+    packed = packer.pack_inside(value)
+    return packer.keep(packed) if len(encode_canonical(packed)) > LARGE_FIELD else packed
+
+
+def unpack_body(packed: Any, payloads: Payloads, home: Home) -> dict[str, Any]:
+    """Return the body that `Conversations.pack` got. Raises UsageError if it is damaged."""
+    unpacker = Unpacker(payloads, home)
+    packed = as_dict(packed)
+    body = {name: unpacker.unpack(value) for name, value in as_dict(packed.get("fields")).items()}
+    for name, reference in as_dict(packed.get("lists")).items():
+        body[name] = _read_messages(reference, payloads, unpacker)
+    return body
+
+
+def _read_messages(reference: Any, payloads: Payloads, unpacker: Unpacker) -> list[Any]:
+    links: list[tuple[int, list[Any]]] = []
+    keys: set[str] = set()
+    while reference is not None:
+        key = as_dict(reference).get("$payload")
+        if not isinstance(key, str) or key in keys or len(keys) >= _MOST_LINKS:
+            raise damaged_error("its list of messages does not end")
+        if key not in payloads or not payloads.sound(key):
+            raise damaged_error(f"the messages {key[:12]}… are missing or were changed")
+        keys.add(key)
+        link = as_dict(payloads[key])
+        reference = link.get("after")
+        take = link.get("take", 0)
+        if type(take) is not int or take < 0 or not isinstance(link.get("add"), list):
+            raise damaged_error("a part of its list of messages is malformed")
+        links.append((take, as_list(link["add"])))
+    messages: list[Any] = []
+    for take, add in reversed(links):
+        if take > len(messages):
+            raise damaged_error("its list of messages is shorter than a later one says")
+        del messages[take:]
+        messages += [unpacker.unpack(message) for message in add]
+    return messages

@@ -1,0 +1,142 @@
+"""One HTTP exchange with a model's server: what was asked and what was answered, as JSON values.
+
+Why values and not bytes: a replay must give an SDK the same objects, not the same packets, and
+JSON can be searched, compared and redacted.
+
+Rules
+- A body is JSON, an event stream, a text of at most `LONGEST` bytes, or known by its digest alone.
+- A chunk of a stream is `{"data": JSON}` or `{"text": …}`, with `event` if its frame names one.
+- Padding that a server adds at random (`obfuscation`) is empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import WireError
+from ..wire import SSEDecoder, as_dict
+
+LONGEST = 64 * 1024  # bytes of a text that is kept
+LARGEST = 16 * 1024 * 1024  # bytes of JSON or of a stream that is kept
+PADDING = "obfuscation"  # the field of a chunk that OpenAI fills at random
+RETRIED = (408, 409, 429, *range(500, 600))  # statuses after which an SDK sends a request again
+
+# types of the last chunk of a stream
+_LAST = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+
+BodyKind = Literal["none", "json", "stream", "text", "digest"]
+
+
+class Body(msgspec.Struct, frozen=True):
+    """The body of a request or an answer; a stream's `value` is the list of its chunks."""
+
+    kind: BodyKind = "none"
+    value: Any = None
+
+    @classmethod
+    def read(cls, data: bytes, content_type: str = "") -> Body:
+        """Return the body that `data` holds."""
+        if not data:
+            return cls()
+        if len(data) <= LARGEST:
+            try:
+                if "text/event-stream" in content_type.lower():
+                    return cls("stream", list(_read_stream(data)))
+                return cls("json", _read_json(data.decode("utf-8")))
+            except (ValueError, RecursionError, WireError):
+                pass
+        if len(data) <= LONGEST:
+            try:
+                return cls("text", data.decode("utf-8"))
+            except ValueError:
+                pass
+        digest = hashlib.sha256(data).hexdigest()
+        return cls("digest", {"sha256": digest, "bytes": len(data)})
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last chunk of a stream says that no other follows."""
+        last = self.value[-1] if self.kind == "stream" and self.value else {}
+        return last.get("text") == "[DONE]" or as_dict(last.get("data")).get("type") in _LAST
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes of the body, a stream chunk by chunk."""
+        if self.kind == "stream":
+            yield from map(_write_chunk, self.value)
+        elif self.kind == "json":
+            yield _write_json(self.value).encode()
+        elif self.kind == "text":
+            yield str(self.value).encode("utf-8", "replace")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request; `provider` is the name under which the relay has the server's address."""
+
+    method: str = "POST"
+    provider: str = ""
+    path: str = ""
+    query: str = ""
+    body: Body = Body()
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer; `headers` are the few that a replay sends again. `complete`: all of it came."""
+
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    body: Body = Body()
+    complete: bool = True
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, its answer, and how many times the request was sent until this answer came."""
+
+    request: Request
+    response: Response
+    attempts: int = 1
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the request and the whole answer are known."""
+        known = "digest" not in (self.request.body.kind, self.response.body.kind)
+        return known and self.response.complete
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _read_json(text: str) -> Any:
+    value = json.loads(text, parse_constant=_refuse_constant)
+    json.dumps(value, ensure_ascii=False).encode("utf-8")  # half a character cannot be saved
+    return value
+
+
+def _write_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _read_stream(data: bytes) -> Iterator[dict[str, Any]]:
+    decoder = SSEDecoder()
+    for frame in [*decoder.feed(data), *decoder.close(lenient=True)]:
+        name = {"event": frame.event} if frame.event != "message" else {}
+        try:
+            value = _read_json(frame.data)
+        except ValueError:
+            yield {**name, "text": frame.data}
+            continue
+        if isinstance(as_dict(value).get(PADDING), str):
+            value[PADDING] = ""
+        yield {**name, "data": value}
+
+
+def _write_chunk(chunk: Mapping[str, Any]) -> bytes:
+    name = f"event: {chunk['event']}\n" if "event" in chunk else ""
+    text = _write_json(chunk["data"]) if "data" in chunk else str(chunk.get("text", ""))
+    lines = "".join(f"data: {line}\n" for line in text.split("\n"))
+    return f"{name}{lines}\n".encode("utf-8", "replace")

@@ -1,0 +1,173 @@
+"""Finds the recorded exchange that answers a request.
+
+Rules
+- A request matches by provider, method, path, query and body. What differs by chance is masked on
+  both sides: temporary folders, addresses of objects, files of cells, sessions of agent programs,
+  the date where a text names it as today's, and what the project's `normalize` says.
+- Records of the cell that asks come first, then those of others; in each group the newest execution
+  that has the request, in its order. The cells' order of `exchanges` breaks ties.
+- An answer is used once in each execution of a cell: one call more than recorded is a miss.
+- A miss names the first field that differs from the nearest recorded request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+import msgspec
+
+from ..agent import Rule
+from ..wire import encode_canonical
+from .exchange import Exchange, Request
+
+_DATE = (
+    r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
+)
+MASKS: tuple[tuple[str, str], ...] = (
+    (r"[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
+    (r"(?:/private)?(?:/var/folders/\w+/\w+/T|/tmp)/[\w.-]+", "…tmp"),
+    (r"\\AppData\\Local\\Temp\\[\w.-]+", "…tmp"),
+    (r"\b0x[0-9a-fA-F]{6,}\b", "0x…"),
+    (
+        rf"(?i:\b(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
+        "today …",
+    ),
+    (r"user_[0-9a-f]{64}_account_[\w-]*_session_[\w-]+", "…session"),
+)
+_LONGEST = 100  # characters of a value in a description of a difference
+_BEFORE = 20  # characters before the difference
+_COMPARED = 4_000  # characters by which the nearest request is chosen
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded exchange, where it was made, and the `record` that holds it."""
+
+    exchange: Exchange
+    record: str  # its id
+    cell: str = ""
+    execution: str = ""
+    started: float = 0.0
+    ordinal: int = 0
+
+
+class Miss(msgspec.Struct, frozen=True):
+    """No recorded exchange answers a request: `why`, in one line."""
+
+    why: str
+
+
+class TapeIndex:
+    """The recorded exchanges of a notebook. `rules`: the masks of its project."""
+
+    def __init__(self, recordings: Iterable[Recording], rules: Sequence[Rule] = ()) -> None:
+        self._masks = [
+            *((re.compile(pattern), text) for pattern, text in MASKS),
+            *((re.compile(rule.pattern), rule.replace) for rule in rules),
+        ]
+        self._recordings = [r for r in recordings if r.exchange.replayable]
+        self._by_key: dict[str, list[Recording]] = {}
+        for recording in self._recordings:
+            self._by_key.setdefault(self.key(recording.exchange.request), []).append(recording)
+
+    def key(self, request: Request) -> str:
+        """Return a request as masked canonical text."""
+        return self._mask(encode_canonical([*_head(request), request.body.value]))
+
+    def find(self, request: Request, cell: str, used: set[str]) -> Recording | Miss:
+        """Return the recording that answers a redacted request of a cell, and add it to `used`.
+
+        `used`: the records that this execution of the cell has used.
+        """
+        candidates = self._by_key.get(self.key(request), [])
+        for recording in self._in_order(candidates, cell):
+            if recording.record not in used:
+                used.add(recording.record)
+                return recording
+        if candidates:
+            count = len({r.record for r in candidates} & used)
+            return Miss(f"the request was recorded {count} times, and is sent once more")
+        return Miss(self._describe_nearest(request, cell))
+
+    def _in_order(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:
+        """Return the recordings to try, of each cell only those of its newest execution."""
+        newest: dict[str, Recording] = {}
+        for recording in candidates:
+            if recording.started > newest.get(recording.cell, _NONE).started:
+                newest[recording.cell] = recording
+        chosen = [r for r in candidates if r.execution == newest.get(r.cell, r).execution]
+        places = {name: place for place, name in enumerate(newest)}
+        return sorted(chosen, key=lambda r: (r.cell != cell, places.get(r.cell, 0), r.ordinal))
+
+    def _describe_nearest(self, request: Request, cell: str) -> str:
+        if not self._recordings:
+            return "no model call of this notebook is recorded"
+        same_place = [r for r in self._recordings if _head(r.exchange.request) == _head(request)]
+        if not same_place:
+            known = sorted({" ".join(_head(r.exchange.request)).strip() for r in self._recordings})
+            return (
+                f"{' '.join(_head(request)).strip()} is not recorded, only {', '.join(known[:5])}"
+            )
+        wanted = self._mask(encode_canonical(request.body.value))[-_COMPARED:]
+        matcher = SequenceMatcher(b=wanted, autojunk=True)
+
+        def nearness(recording: Recording) -> tuple[float, bool]:
+            text = self._mask(encode_canonical(recording.exchange.request.body.value))
+            matcher.set_seq1(text[-_COMPARED:])
+            return matcher.quick_ratio(), recording.cell == cell
+
+        nearest = max(same_place, key=nearness)
+        recorded = nearest.exchange.request.body.value
+        path, old, new = next(self._differences(recorded, request.body.value, ""))
+        return f"{path or 'the body'} differs from the recorded request: {old} → {new}"
+
+    def _differences(self, old: Any, new: Any, path: str) -> Iterator[tuple[str, str, str]]:
+        """Yield (path, recorded value, new value) of the fields that differ."""
+        pending = [(old, new, path)]
+        while pending:
+            old, new, path = pending.pop()
+            if self._mask(encode_canonical(old)) == self._mask(encode_canonical(new)):
+                continue
+            if isinstance(old, dict) and isinstance(new, dict):
+                names = [*old, *(n for n in new if n not in old)]
+                pending += [
+                    (old.get(n, _MISSING), new.get(n, _MISSING), f"{path}.{n}" if path else n)
+                    for n in reversed(names)
+                ]
+            elif isinstance(old, list) and isinstance(new, list):
+                longest = max(len(old), len(new))
+                pending += [
+                    (
+                        old[n] if n < len(old) else _MISSING,
+                        new[n] if n < len(new) else _MISSING,
+                        f"{path}[{n}]",
+                    )
+                    for n in reversed(range(longest))
+                ]
+            else:
+                yield path, *_show_both(old, new)
+
+    def _mask(self, text: str) -> str:
+        for pattern, replacement in self._masks:
+            text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
+        return text
+
+
+_MISSING = "(missing)"
+_NONE = Recording(exchange=None, record="", started=-1.0)  # type: ignore[arg-type]  # holds no exchange
+
+
+def _head(request: Request) -> tuple[str, ...]:
+    return request.provider, request.method, request.path, request.query
+
+
+def _show_both(old: Any, new: Any) -> tuple[str, str]:
+    """Return two values as short texts of one line, from a little before they differ."""
+    texts = [value if value is _MISSING else encode_canonical(value) for value in (old, new)]
+    pairs = enumerate(zip(*texts, strict=False))
+    start = next((n for n, (a, b) in pairs if a != b), min(map(len, texts))) - _BEFORE
+    cut = [f"…{text[start:]}" if start > 0 else text for text in texts]
+    one, other = (f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text for text in cut)
+    return one, other

@@ -1,0 +1,228 @@
+"""An exchange in the form in which a record holds it, and back.
+
+    {"request": {"method": …, "provider": …, "path": …, "query": …, "body": …},
+     "response": {"status": …, "headers": …, "body": …}, "attempts": n}
+
+A body is `{"json": …}`, `{"text": …}`, `{"digest": …}`, `{"stream": columns}`, the body of a
+request `{"object": …}` (`conversations`), an answer in JSON `{"value": …, "seen": […]}`.
+
+Rules
+- What was packed is read again before it is kept: if that does not give the same values, the
+  bodies are kept by their digests, and nothing is replayed.
+- Texts in an answer that the log has already are references (`references`).
+- A record with a missing or changed payload is not read: UsageError.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+from ..events import Call, Event, Respond, Think
+from ..record import Home, PackedExchange, Packer, Payloads, Unpacker, events_of
+from ..wire import as_dict, dumps, encode_canonical
+from .columns import pack_columns, unpack_columns
+from .conversations import Conversations, unpack_body
+from .exchange import Body, Exchange, Request, Response
+from .references import Dereferencer, References, damaged_error
+
+_ZIPPED = 16 * 1024  # bytes of an answer that is compressed
+_LARGEST = 1 << 26  # bytes that an answer may decompress to
+_WHOLE = 1 << 62  # a packer's limit for payloads: an answer has none
+_MOST = 2 << 20  # bytes of a packed exchange
+
+
+def texts_of(log: Sequence[Event]) -> list[str]:
+    """Return the texts of the blocks of a log, in order; an answer refers to them."""
+    return [
+        event.raw_args if isinstance(event, Call) else event.content
+        for event in log
+        if isinstance(event, Think | Respond | Call)
+    ]
+
+
+def pack_exchange(
+    exchange: Exchange, log: Sequence[Event], conversations: Conversations, home: Home
+) -> PackedExchange:
+    """Return the packed form of an exchange whose answer `log` holds."""
+    texts = texts_of(log)
+    packed = _pack(exchange, texts, conversations, home)
+    try:
+        same = _equal(unpack_exchange(packed.value, packed.payloads, texts, home), exchange)
+    except UsageError:
+        same = False
+    if same and len(dumps(packed.value)) <= _MOST:
+        return packed
+    return _pack(_without_bodies(exchange), texts, conversations, home)
+
+
+def _equal(one: Exchange, other: Exchange) -> bool:
+    return encode_canonical(msgspec.to_builtins(one)) == encode_canonical(
+        msgspec.to_builtins(other)
+    )
+
+
+def _without_bodies(exchange: Exchange) -> Exchange:
+    """Return an exchange whose bodies are known by their digests."""
+    request, response = exchange.request, exchange.response
+    return msgspec.structs.replace(
+        exchange,
+        request=msgspec.structs.replace(request, body=_digest(request.body)),
+        response=msgspec.structs.replace(response, body=_digest(response.body)),
+    )
+
+
+def _digest(body: Body) -> Body:
+    data = b"".join(body.pieces())
+    return Body("digest", {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)})
+
+
+def _pack(
+    exchange: Exchange, texts: Sequence[str], conversations: Conversations, home: Home
+) -> PackedExchange:
+    request, response = exchange.request, exchange.response
+    packer = Packer(home, _WHOLE)
+    value = {
+        "request": {
+            "method": request.method,
+            "provider": packer.pack(request.provider),
+            "path": packer.pack(request.path),
+            **({"query": packer.pack(request.query)} if request.query else {}),
+            "body": _pack_request(request.body, conversations, packer),
+        },
+        "response": {
+            "status": response.status,
+            "headers": packer.pack(dict(response.headers)),
+            "body": _pack_response(response.body, texts, _fields(request.body), packer),
+            **({} if response.complete else {"complete": False}),
+        },
+        **({"attempts": exchange.attempts} if exchange.attempts > 1 else {}),
+    }
+    known = conversations.payloads
+    needed = Payloads.find_needed_keys(value, known)
+    return PackedExchange(value, {key: known[key] for key in sorted(needed) if key in known})
+
+
+def _fields(body: Body) -> Mapping[str, Any]:
+    return as_dict(body.value) if body.kind == "json" else {}
+
+
+def _pack_request(body: Body, conversations: Conversations, packer: Packer) -> dict[str, Any]:
+    if body.kind == "json" and isinstance(body.value, dict):
+        return {"object": conversations.pack(body.value)}
+    return {} if body.kind == "none" else {body.kind: packer.pack(body.value)}
+
+
+def _pack_response(
+    body: Body, texts: Sequence[str], fields: Mapping[str, Any], packer: Packer
+) -> dict[str, Any]:
+    references = References(texts, fields)
+    packed: dict[str, Any]
+    if body.kind == "stream":
+        packed = {"stream": pack_columns(body.value, references, texts)}
+    elif body.kind == "json":
+        references.count([body.value])
+        value = references.pack(body.value)
+        packed = {"value": value, **({"seen": references.seen} if references.seen else {})}
+    else:
+        packed = {} if body.kind == "none" else {body.kind: body.value}
+    packed = {name: packer.pack_inside(value) for name, value in packed.items()}
+    if len(data := dumps(packed).encode()) > _ZIPPED:
+        return {"zip": base64.b64encode(zlib.compress(data, 9)).decode()}
+    return packed
+
+
+def read_exchange(
+    record: Mapping[str, Any], payloads: Mapping[str, Any] | None = None
+) -> Exchange | None:
+    """Return the exchange of a record, None if it holds none that a replay can use.
+
+    `payloads`: those beside the record. Raises UsageError if the record is damaged.
+    """
+    value = PackedExchange.find(record)
+    if not value or record.get("cut"):
+        return None
+    known = Payloads.of(payloads, record.get("payloads"))
+    return unpack_exchange(value, known, texts_of(events_of(record, known)))
+
+
+def unpack_exchange(
+    value: Mapping[str, Any],
+    payloads: Mapping[str, Any],
+    texts: Sequence[str],
+    home: Home | None = None,
+) -> Exchange:
+    """Return an exchange from its packed form; `texts` are those of its log. Raises UsageError."""
+    known = Payloads.of(payloads)
+    faults = Payloads.list_faults({"events": [value]}, known)
+    if faults:
+        raise damaged_error(faults[0])
+    home = home or Home.of_user()
+    plain = Unpacker({}, home)
+    request, response = as_dict(value.get("request")), as_dict(value.get("response"))
+    body = _unpack_request(as_dict(request.get("body")), known, home)
+    try:
+        return Exchange(
+            request=msgspec.convert(
+                {**plain.unpack({**request, "body": None}), "body": body}, Request
+            ),
+            response=msgspec.convert(
+                {
+                    **plain.unpack({**response, "body": None}),
+                    "body": _unpack_response(
+                        as_dict(response.get("body")), texts, _fields(body), plain
+                    ),
+                },
+                Response,
+            ),
+            attempts=msgspec.convert(value.get("attempts", 1), int),
+        )
+    except (msgspec.ValidationError, RecursionError):
+        raise damaged_error("its fields are malformed") from None
+
+
+def _unpack_request(packed: dict[str, Any], payloads: Payloads, home: Home) -> Body:
+    if "object" in packed:
+        return Body("json", unpack_body(packed["object"], payloads, home))
+    return _unpack_plain(Unpacker(payloads, home).unpack(packed))
+
+
+def _unpack_plain(packed: dict[str, Any]) -> Body:
+    for kind in ("json", "text", "digest"):
+        if kind in packed:
+            return Body(kind, packed[kind])
+    return Body()
+
+
+def _unpack_response(
+    packed: dict[str, Any], texts: Sequence[str], fields: Mapping[str, Any], plain: Unpacker
+) -> Body:
+    if "zip" in packed:
+        packed = as_dict(_unzip(packed["zip"]))
+    packed = {name: plain.unpack(value) for name, value in packed.items()}
+    stream = as_dict(packed.get("stream"))
+    references = Dereferencer(texts, fields, stream.get("seen", packed.get("seen")))
+    if "stream" in packed:
+        return Body("stream", unpack_columns(stream, references))
+    if "value" in packed:
+        return Body("json", references.unpack(packed["value"]))
+    return _unpack_plain(packed)
+
+
+def _unzip(text: Any) -> Any:
+    """Return the JSON value of a compressed answer. Raises UsageError."""
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(text, validate=True), _LARGEST)
+        if unpacker.eof:
+            return json.loads(data)
+    except (ValueError, TypeError, zlib.error, RecursionError):
+        pass
+    raise damaged_error("its compressed answer is too large or damaged")

@@ -1,0 +1,156 @@
+"""What an answer repeats is stored as a reference: texts of events, fields of the request, and
+larger values that stand in it more than once.
+
+Why: the Responses API sends a text five times, and instructions and tools three times.
+
+    {"$text": 0}     the text of the first block of the record's log
+    {"$field": "x"}  the field `x` of the request's body
+    {"$seen": 0}     the first of the values that the answer repeats
+    {"$is": {…}}     an object that would otherwise look like one of these
+
+Rule: reading is bounded in size and depth, whatever a record says, and a fault is a UsageError.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import UsageError
+from ..wire import encode_canonical
+
+TEXT, FIELD, SEEN, LITERAL = "$text", "$field", "$seen", "$is"
+_MARKS = frozenset({TEXT, FIELD, SEEN, LITERAL})
+_SHORTEST_TEXT = 24  # characters of a text that is worth a reference
+_SMALLEST = 64  # characters of the canonical text of another value
+_HEAVIEST = 1 << 26  # values and characters that one answer may expand to
+_DEEPEST = 200
+
+
+def damaged_error(why: str) -> UsageError:
+    """Return the error of a recorded exchange that cannot be read."""
+    return UsageError(f"A recorded model call cannot be read: {why}. Record it again.")
+
+
+class References:
+    """Replaces what is known by references. `texts`: of the blocks of the log; `fields`: of the
+    request's body. After packing, `seen` are the values that were repeated.
+    """
+
+    def __init__(self, texts: Sequence[str], fields: Mapping[str, Any]) -> None:
+        self.seen: list[Any] = []
+        self._known: dict[str, dict[str, Any]] = {}
+        self._counts: Counter[str] = Counter()
+        for name, value in fields.items():
+            if key := _key(value):
+                self._known.setdefault(key, {FIELD: name})
+        for index, text in enumerate(texts):
+            if key := _key(text):
+                self._known[key] = {TEXT: index}
+
+    def count(self, values: Iterable[Any]) -> None:
+        """Count the larger values inside `values`; those that come twice get references."""
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            key = _key(value)
+            if key:
+                self._counts[key] += 1
+            if key in self._known or self._counts[key] > 1:
+                continue
+            if isinstance(value, dict):
+                pending.extend(value.values())
+            elif isinstance(value, list):
+                pending.extend(value)
+
+    def pack(self, value: Any) -> Any:
+        """Return a value with references in it."""
+        key = _key(value)
+        if key and key in self._known:
+            return dict(self._known[key])
+        if key and self._counts[key] > 1:
+            index = len(self.seen)
+            self.seen.append(None)
+            self._known[key] = {SEEN: index}
+            self.seen[index] = self._pack_inside(value)
+            return {SEEN: index}
+        return self._pack_inside(value)
+
+    def _pack_inside(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.pack(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        packed = {name: self.pack(item) for name, item in value.items()}
+        return {LITERAL: packed} if len(packed) == 1 and _MARKS & packed.keys() else packed
+
+
+def _key(value: Any) -> str:
+    """Return a key of a value that is worth a reference, "" for others."""
+    if isinstance(value, str):
+        return f"s{value}" if len(value) >= _SHORTEST_TEXT else ""
+    if not isinstance(value, dict | list) or not value:
+        return ""
+    text = encode_canonical(value)
+    return text if len(text) >= _SMALLEST else ""
+
+
+class Dereferencer:
+    """Replaces references by what they stand for; the arguments are those of `References`."""
+
+    def __init__(self, texts: Sequence[str], fields: Mapping[str, Any], seen: Any) -> None:
+        self._texts, self._fields = texts, fields
+        self._seen = seen if isinstance(seen, list) else []
+        self._values: dict[int, tuple[Any, int]] = {}  # of `seen`: (value, its weight)
+        self._open: set[int] = set()  # indices of `seen` that are being read: a circle meets itself
+        self._weight = 0
+
+    def text(self, index: Any) -> str:
+        """Return a text of the log. Raises UsageError if there is none."""
+        if type(index) is not int or not 0 <= index < len(self._texts):
+            raise damaged_error("its answer names a text that is missing")
+        self.add_weight(len(self._texts[index]))
+        return self._texts[index]
+
+    def add_weight(self, weight: int) -> None:
+        """Count what is being read. Raises UsageError above the limit."""
+        self._weight += weight
+        if self._weight > _HEAVIEST:
+            raise damaged_error("its answer is too large")
+
+    def unpack(self, value: Any, depth: int = _DEEPEST) -> Any:
+        """Return the value that `References.pack` got. Raises UsageError."""
+        self.add_weight(len(value) if isinstance(value, str) else 1)
+        if not isinstance(value, dict | list):
+            return value
+        if not depth:
+            raise damaged_error("its answer is nested too deeply")
+        if isinstance(value, list):
+            return [self.unpack(item, depth - 1) for item in value]
+        mark = next(iter(value)) if len(value) == 1 else ""
+        if mark == LITERAL and isinstance(value[mark], dict):
+            value = value[mark]
+        elif mark in _MARKS:
+            return self._follow(mark, value[mark], depth)
+        return {name: self.unpack(item, depth - 1) for name, item in value.items()}
+
+    def _follow(self, mark: str, name: Any, depth: int) -> Any:
+        if mark == TEXT:
+            return self.text(name)
+        if mark == FIELD:
+            if not isinstance(name, str) or name not in self._fields:
+                raise damaged_error("its answer names a field that its request lacks")
+            self.add_weight(len(encode_canonical(self._fields[name])))
+            return self._fields[name]
+        if type(name) is not int or not 0 <= name < len(self._seen) or name in self._open:
+            raise damaged_error("its answer refers to itself or to nothing")
+        if name not in self._values:
+            self._open.add(name)
+            before = self._weight
+            read = self.unpack(self._seen[name], depth - 1)
+            self._values[name] = (read, self._weight - before)
+            self._open.discard(name)
+        else:
+            self.add_weight(self._values[name][1])
+        return self._values[name][0]

@@ -1,0 +1,329 @@
+"""The relay: a server on loopback that stands between a library and its provider.
+
+Why our own framing: a web server and an HTTP client added ten times the delay to the first byte.
+
+Rules
+- It listens on 127.0.0.1 alone, and answers 404 to a path without its secret. It names its address
+  to nobody but the variables that libraries read.
+- Requests go on as our own do (`Http.forward`): proxies, certificates, no redirects. Bodies pass
+  unaltered, an answer chunk by chunk. Only uncompressed answers are asked for.
+- If the client goes away, so does the upstream request. If the server cannot be reached, the
+  connection is closed, as it would be without the relay.
+- It knows no notebook: `answer` says what becomes of a request, and who gets the exchange.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import h11
+import msgspec
+
+from ..errors import AgentError, UsageError, WireError
+from ..host import Background
+from ..models import Http
+from ..wire import decompress_body
+from .exchange import LARGEST, Body, Exchange, Request, Response
+from .providers import BY_NAME, Provider, make_error
+
+_LARGEST_REQUEST = 1 << 28  # bytes of a request's body
+_PIECE = 1 << 16
+_HOP = frozenset({
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
+    "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+_OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a request
+_SENT_AGAIN = ("content-type", "request-id", "x-request-id")  # headers that a replay sends too
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A request is not answered; `message` says why, as an error of the provider."""
+
+    message: str
+    status: int = 400
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """An exchange with a server as it went, unredacted, with the headers of its request."""
+
+    exchange: Exchange
+    headers: Mapping[str, str]
+    began: float
+    ended: float
+
+
+class Live(msgspec.Struct, frozen=True):
+    """A request is sent to its provider; `finish` gets the exchange, None if no answer began."""
+
+    finish: Callable[[Sent | None], None]
+
+
+Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
+
+
+class Relay:
+    """The relay of one kernel; `upstreams` are the base URLs of the providers by their names.
+
+    `answer` is called in a thread for each request.
+    """
+
+    _BACKGROUND: ClassVar[Background | None] = None
+
+    def __init__(self, upstreams: Mapping[str, str], answer: Answer) -> None:
+        self._upstreams = {name: Http(url) for name, url in upstreams.items()}
+        self._answer = answer
+        self._secret = secrets.token_urlsafe(24)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._port = 0
+
+    def start(self) -> None:
+        """Listen, on a thread of its own. Raises OSError."""
+        if Relay._BACKGROUND is None:
+            Relay._BACKGROUND = Background("agent_nb tape", _do_nothing, 1.0)
+        Relay._BACKGROUND.submit(self._listen()).result(10)
+
+    def stop(self) -> None:
+        """Close the server and all its connections."""
+        if Relay._BACKGROUND is not None and self._server is not None:
+            Relay._BACKGROUND.submit(self._close()).result(10)
+
+    def address(self, provider: Provider) -> str:
+        """Return the base URL for the clients of a provider."""
+        return f"http://127.0.0.1:{self._port}/{self._secret}/{provider.name}{provider.tail}"
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for upstream in self._upstreams.values():
+            await upstream.aclose()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await _Connection(self, reader, writer).serve()
+        except (OSError, h11.ProtocolError, AgentError):
+            pass  # the connection is closed, as it would be without the relay
+        except asyncio.CancelledError:
+            if self._server is not None and self._server.is_serving():
+                raise
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    def route(self, target: str) -> tuple[Provider, str, str] | None:
+        """Return provider, path and query of a request's target, None for a foreign one."""
+        parts = urlsplit(target)
+        _, _, rest = parts.path.partition("/")
+        secret, _, rest = rest.partition("/")
+        name, slash, path = rest.partition("/")
+        if not hmac.compare_digest(secret.encode(), self._secret.encode()) or name not in BY_NAME:
+            return None
+        provider, path = BY_NAME[name], f"{slash}{path}"
+        if "/../" in f"{path}/" or not path.startswith(f"{provider.tail}/"):
+            return None
+        return provider, path.removeprefix(provider.tail), parts.query
+
+    async def decide(
+        self, request: Request, headers: Mapping[str, str]
+    ) -> Live | Response | Refusal:
+        """Return what becomes of a request."""
+        return await asyncio.to_thread(self._answer, request, headers)
+
+    def upstream(self, name: str) -> Http:
+        """Return the server of a provider."""
+        return self._upstreams[name]
+
+
+class _Connection:
+    """One connection of a client."""
+
+    def __init__(
+        self, relay: Relay, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._relay, self._reader, self._writer = relay, reader, writer
+        self._http = h11.Connection(h11.SERVER)
+
+    async def serve(self) -> None:
+        """Answer requests until the client or a fault ends the connection."""
+        while (head := await self._next_event()) is not None and isinstance(head, h11.Request):
+            body = await self._read_body()
+            exchange = asyncio.ensure_future(self._handle(head, body))
+            gone = asyncio.ensure_future(self._reader.read(_PIECE))
+            try:
+                await asyncio.wait({exchange, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if gone.done() and not gone.result() and not exchange.done():
+                    return
+                await exchange
+                if gone.done():
+                    self._http.receive_data(gone.result())
+            finally:
+                for task in (exchange, gone):
+                    task.cancel()
+                await asyncio.gather(exchange, gone, return_exceptions=True)
+            if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+                return
+            self._http.start_next_cycle()
+
+    async def _next_event(self) -> Any:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+            self._http.receive_data(await self._reader.read(_PIECE))
+        return None if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED else event
+
+    async def _read_body(self) -> bytes:
+        body = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            body += event.data
+            if len(body) > _LARGEST_REQUEST:
+                raise UsageError("A request is too large for the tape.")
+        return bytes(body)
+
+    async def _send(self, event: Any) -> None:
+        data = self._http.send(event)
+        if data:
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def _handle(self, head: h11.Request, body: bytes) -> None:
+        route = self._relay.route(head.target.decode("latin-1"))
+        if route is None:
+            await self._reply(404, {"content-type": "text/plain"}, b"not found\n")
+            return
+        provider, path, query = route
+        headers = _join_headers(head.headers)
+        request = Request(
+            method=head.method.decode("latin-1"),
+            provider=provider.name,
+            path=path,
+            query=query,
+            body=Body.read(body, headers.get("content-type", "")),
+        )
+        decision = await self._relay.decide(request, headers)
+        if isinstance(decision, Live):
+            finish = decision.finish
+            sent: list[Sent] = []
+            try:
+                await self._forward(request, headers, body, sent)
+                return
+            except UsageError as fault:  # nothing runs live here
+                decision = Refusal(str(fault))
+            finally:
+                finish(sent[0] if sent else None)
+        if isinstance(decision, Refusal):
+            text = json.dumps(make_error(provider.name, decision.status, decision.message))
+            named = {"content-type": "application/json", "x-should-retry": "false"}
+            await self._reply(decision.status, named, text.encode())
+        else:
+            await self._reply(decision.status, decision.headers, *decision.body.pieces())
+
+    async def _reply(self, status: int, headers: Mapping[str, str], *pieces: bytes) -> None:
+        await self._send(h11.Response(status_code=status, headers=list(headers.items())))
+        for piece in pieces:
+            await self._send(h11.Data(piece))
+        await self._send(h11.EndOfMessage())
+
+    async def _forward(
+        self, request: Request, headers: Mapping[str, str], body: bytes, sent: list[Sent]
+    ) -> None:
+        """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
+        passed = {name: value for name, value in headers.items() if name not in _OURS}
+        passed["accept-encoding"] = "identity"
+        target = request.path + (f"?{request.query}" if request.query else "")
+        began, received = time.time(), _Received()
+        upstream = self._relay.upstream(request.provider)
+        async with upstream.forward(request.method, target, passed, body) as answer:
+            answered = {n: v for n, v in dict(answer.headers).items() if n.lower() not in _HOP}
+            try:
+                await self._send(
+                    h11.Response(status_code=answer.status_code, headers=list(answered.items()))
+                )
+                async for piece in answer.stream:
+                    received.add(piece)
+                    await self._send(h11.Data(piece))
+                received.complete = True
+            except Exception as fault:
+                raise ConnectionError(str(fault)) from None
+            finally:
+                response = await received.read(answer.status_code, answered)
+                sent.append(
+                    Sent(
+                        exchange=Exchange(request=request, response=response),
+                        headers=headers,
+                        began=began,
+                        ended=time.time(),
+                    )
+                )
+        await self._send(h11.EndOfMessage())
+
+
+class _Received:
+    """What has come of an answer; a very large one is counted and digested only."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece."""
+        self._size += len(piece)
+        self._digest.update(piece)
+        if self._size <= LARGEST:
+            self._pieces.append(piece)
+        else:
+            self._pieces.clear()
+
+    async def read(self, status: int, headers: Mapping[str, str]) -> Response:
+        """Return the answer, decompressed, as far as it came."""
+        body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
+        if self._size <= LARGEST:
+            with suppress(WireError):
+                data = bytearray()
+                encoding = headers.get("content-encoding", "")
+                async with aclosing(decompress_body(self._replay(), encoding)) as pieces:
+                    async for piece in pieces:
+                        data += piece
+                        if len(data) > LARGEST:
+                            raise WireError("too large")
+                body = Body.read(bytes(data), headers.get("content-type", ""))
+        kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
+        # a client may go away as soon as it has all, before the server ends the answer
+        whole = self.complete or body.ended or headers.get("content-length") == str(self._size)
+        return Response(status=status, headers=kept, body=body, complete=whole)
+
+    async def _replay(self) -> AsyncGenerator[bytes, None]:
+        for piece in self._pieces:
+            yield piece
+
+
+def _join_headers(headers: Any) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for raw, value in headers:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        joined[name] = f"{joined[name]}, {text}" if name in joined else text
+    return joined
+
+
+async def _do_nothing() -> None:
+    """Do nothing: connections end with the process."""

@@ -1,0 +1,150 @@
+"""Answers of providers as the bytes that they send, for tests of the tape."""
+
+import json
+
+
+def sse(*chunks, names=False, done=True):
+    """Return chunks as an event stream; `names`: frames have an event's name, as Anthropic's."""
+    frames = [
+        (f"event: {chunk['type']}\n" if names else "") + f"data: {json.dumps(chunk)}\n\n"
+        for chunk in chunks
+    ]
+    return "".join([*frames, "data: [DONE]\n\n" if done and not names else ""]).encode()
+
+
+def chat_chunks(words, *, call=None, padding=True):
+    """Return the chunks of a streamed chat completion."""
+    base = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-5-mini",
+        "service_tier": "default",
+        "system_fingerprint": None,
+    }
+
+    def chunk(delta, reason=None, **more):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        pad = {"obfuscation": "xyz"[: len(str(delta)) % 4]} if padding else {}
+        return {**base, "choices": [choice], **pad, **more}
+
+    yield chunk({"role": "assistant", "content": ""})
+    for word in words:
+        yield chunk({"content": word})
+    if call:
+        function = {"name": call[0], "arguments": ""}
+        yield chunk(
+            {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
+        )
+        for piece in call[1]:
+            yield chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+    yield chunk({}, "tool_calls" if call else "stop")
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    yield {**base, "choices": [], "usage": usage}
+
+
+def chat_whole(text, **fields):
+    """Return a chat completion that is not streamed."""
+    message = {"role": "assistant", "content": text, "refusal": None, **fields}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    return {
+        "id": "chatcmpl-2",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-5-mini",
+        "choices": [choice],
+        "usage": usage,
+    }
+
+
+def message_events(words, *, call=None):
+    """Return the events of a streamed message of Anthropic."""
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-5",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 11, "output_tokens": 1},
+    }
+    yield {"type": "message_start", "message": message}
+    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    yield {"type": "ping"}
+    for word in words:
+        yield {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": word},
+        }
+    yield {"type": "content_block_stop", "index": 0}
+    if call:
+        block = {"type": "tool_use", "id": "toolu_1", "name": call[0], "input": {}}
+        yield {"type": "content_block_start", "index": 1, "content_block": block}
+        for piece in call[1]:
+            delta = {"type": "input_json_delta", "partial_json": piece}
+            yield {"type": "content_block_delta", "index": 1, "delta": delta}
+        yield {"type": "content_block_stop", "index": 1}
+    reason = "tool_use" if call else "end_turn"
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7}}
+    yield {"type": "message_stop"}
+
+
+def message_whole(text):
+    """Return a message of Anthropic that is not streamed."""
+    return {
+        "id": "msg_2",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-5",
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 11, "output_tokens": 7},
+    }
+
+
+def response_events(words, body):
+    """Return the events of a streamed response, which repeats its text and the request's fields."""
+    text = "".join(words)
+    echo = {name: body.get(name) for name in ("instructions", "tools")}
+    base = {"id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-5-mini", **echo}
+    common = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    item = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    usage = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
+    yield {"type": "response.created", "response": {**base, "status": "in_progress", "output": []}}
+    yield {
+        "type": "response.in_progress",
+        "response": {**base, "status": "in_progress", "output": []},
+    }
+    begun = {**item, "status": "in_progress", "content": []}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": begun}
+    yield {"type": "response.content_part.added", **common, "part": {**part, "text": ""}}
+    for word in words:
+        yield {
+            "type": "response.output_text.delta",
+            **common,
+            "delta": word,
+            "logprobs": [],
+            "obfuscation": "ab",
+        }
+    yield {"type": "response.output_text.done", **common, "text": text, "logprobs": []}
+    yield {"type": "response.content_part.done", **common, "part": part}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    whole = {**base, "status": "completed", "output": [item], "usage": usage}
+    yield {"type": "response.completed", "response": whole}
+
+
+def numbered(events):
+    """Return events with the numbers that the Responses API gives them."""
+    return [{**event, "sequence_number": n} for n, event in enumerate(events)]

@@ -1,0 +1,74 @@
+"""A loopback provider that the tests of the tape record from."""
+
+import json
+
+import pytest
+from helpers.model_server import Server
+from tape import answers
+
+
+class Provider:
+    """A server that speaks the three APIs; `down` closes it, `asked` counts its requests."""
+
+    def __init__(self):
+        self.server = Server(self._answer)
+        self.replies = []  # statuses of answers to come; 200 when there are none
+        self.words = ["Hel", "lo ", "from ", "the ", "server", "."]
+        self.call = None
+
+    @property
+    def asked(self):
+        return [peer.path for peer in self.server.asked]
+
+    def _answer(self, peer):
+        status = self.replies.pop(0) if self.replies else 200
+        if status != 200:
+            peer.reply(
+                status, json.dumps({"error": {"message": f"no: {status}"}}), retry_after_ms="1"
+            )
+            return
+        body = peer.body
+        done = any(
+            m.get("role") == "tool" or "tool_result" in json.dumps(m)
+            for m in body.get("messages", [])
+        )
+        call = None if done or not body.get("tools") else self.call
+        if peer.path.endswith("/messages"):
+            self._reply(
+                peer,
+                list(answers.message_events(self.words, call=call)),
+                answers.message_whole("".join(self.words)),
+                names=True,
+            )
+        elif peer.path.endswith("/responses"):
+            events = answers.numbered(answers.response_events(self.words, body))
+            self._reply(peer, events, events[-1]["response"], names=True)
+        else:
+            self._reply(
+                peer,
+                list(answers.chat_chunks(self.words, call=call)),
+                answers.chat_whole("".join(self.words)),
+            )
+
+    def _reply(self, peer, chunks, whole, *, names=False):
+        if not peer.body.get("stream"):
+            peer.reply(200, json.dumps(whole), x_request_id="req_1", set_cookie="a=secret-cookie")
+            return
+        peer.begin()
+        for chunk in chunks:
+            peer.send(answers.sse(chunk, names=names, done=False).decode())
+        if not names:
+            peer.send("data: [DONE]\n\n")
+        peer.end()
+
+
+@pytest.fixture
+def provider(monkeypatch):
+    made = Provider()
+    monkeypatch.setenv("OPENAI_BASE_URL", made.server.url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", made.server.url.removesuffix("/v1"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-" + "k" * 30)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-" + "k" * 30)
+    monkeypatch.delenv("AGENT_NB_RERUN", raising=False)
+    yield made
+    made.server.close()

@@ -1,0 +1,99 @@
+"""Which recorded model call answers a request, and what a miss says."""
+
+import pytest
+
+from agent_nb.agent.masking.masks import Rule
+from agent_nb.tape.exchange import Body, Exchange, Request, Response
+from agent_nb.tape.matching import Miss, Recording, TapeIndex
+
+
+def request(prompt, path="/chat/completions", **fields):
+    body = {"model": "m", "messages": [{"role": "user", "content": prompt}], **fields}
+    return Request(provider="openai", path=path, body=Body("json", body))
+
+
+def recording(prompt, record, cell="a", execution="1", started=1.0, ordinal=1, **response):
+    exchange = Exchange(request=request(prompt), response=Response(**response))
+    return Recording(
+        exchange=exchange,
+        record=record,
+        cell=cell,
+        execution=execution,
+        started=started,
+        ordinal=ordinal,
+    )
+
+
+def answers(index, prompt, times=1, cell="a"):
+    used = set()
+    found = [index.find(request(prompt), cell, used) for _ in range(times)]
+    return [f.why if isinstance(f, Miss) else f.record for f in found]
+
+
+def test_an_answer_is_used_once_and_in_order():
+    index = TapeIndex([recording("hi", "second", ordinal=2), recording("hi", "first", ordinal=1)])
+    assert answers(index, "hi", 3) == [
+        "first",
+        "second",
+        "the request was recorded 2 times, and is sent once more",
+    ]
+
+
+def test_the_cell_that_asks_comes_before_others():
+    index = TapeIndex([recording("hi", "of b", cell="b"), recording("hi", "of a")])
+    assert answers(index, "hi", 2) == ["of a", "of b"]
+    assert answers(index, "hi", 2, cell="b") == ["of b", "of a"]
+
+
+def test_of_a_cell_only_its_newest_execution_with_the_request_counts():
+    old = recording("hi", "old", execution="1", started=1.0)
+    new = recording("hi", "new", execution="2", started=2.0)
+    other = recording("you", "other", execution="3", started=3.0)
+    index = TapeIndex([old, new, other])
+    assert answers(index, "hi", 2)[0] == "new"
+    assert "once more" in answers(index, "hi", 2)[1]
+
+
+def test_an_answer_that_broke_off_is_not_served():
+    index = TapeIndex([recording("hi", "half", complete=False)])
+    assert answers(index, "hi") == ["no model call of this notebook is recorded"]
+
+
+def test_another_path_or_model_is_another_request():
+    index = TapeIndex([recording("hi", "first")])
+    assert (
+        "/responses is not recorded, only openai POST"
+        in index.find(request("hi", "/responses"), "a", set()).why
+    )
+    found = index.find(request("hi", model="other"), "a", set())
+    assert found.why == 'model differs from the recorded request: "m" → "other"'
+
+
+def test_a_miss_names_the_field_of_the_nearest_request():
+    index = TapeIndex([recording("a text about cats", "first"), recording("the weather", "second")])
+    why = answers(index, "a text about bats")[0]
+    assert why.startswith("messages[0].content differs from the recorded request: ")
+    assert "cats" in why
+    assert "bats" in why
+    why = index.find(request("the weather", temperature=1), "a", set()).why
+    assert why == "temperature differs from the recorded request: (missing) → 1"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now"),
+    [
+        ("in /tmp/pytest-1/x.csv", "in /tmp/other/x.csv"),
+        ("<Model at 0x7f00aa11bb22>", "<Model at 0x7f00aa11bb33>"),
+        ("File /tmp/ipykernel_12/34.py", "File /tmp/ipykernel_56/78.py"),
+        ("Today's date: 2026-01-02.", "Today's date: 2026-11-28."),
+        ("cost 17 USD", "cost 18 USD"),
+    ],
+)
+def test_what_differs_by_chance_is_masked(recorded, now):
+    index = TapeIndex([recording(recorded, "first")], [Rule(pattern=r"cost \d+", replace="cost …")])
+    assert answers(index, now) == ["first"]
+
+
+def test_a_date_that_a_user_asks_about_counts():
+    index = TapeIndex([recording("What happened on 2026-01-02?", "first")])
+    assert "differs" in answers(index, "What happened on 2026-01-03?")[0]

@@ -1,0 +1,250 @@
+"""The relay: what passes between a client and its provider, and what does not."""
+
+import gzip
+import http.client
+import json
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from helpers.model_server import Server
+from tape.answers import chat_chunks, sse
+
+from agent_nb.tape.exchange import Body, Response
+from agent_nb.tape.providers import BY_NAME
+from agent_nb.tape.relay import Live, Refusal, Relay
+
+OPENAI = BY_NAME["openai"]
+
+
+class Taped:
+    """A relay before a server; `sent` are the exchanges."""
+
+    def __init__(self, behaviour, decide=None):
+        self.server, self.sent, self.over = Server(behaviour), [], threading.Event()
+        self.relay = Relay(dict.fromkeys(BY_NAME, self.server.url), decide or self._live)
+        self.relay.start()
+        self.connections = []
+        self.url = urlsplit(self.relay.address(OPENAI))
+
+    def _live(self, request, headers):
+        return Live(self._finish)
+
+    def _finish(self, sent):
+        self.sent.append(sent)
+        self.over.set()
+
+    def connect(self):
+        connection = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=10)
+        self.connections.append(connection)
+        return connection
+
+    def ask(self, path="/chat/completions", body=b'{"model": "m"}', method="POST", **headers):
+        connection = self.connect()
+        connection.request(
+            method, self.url.path + path, body, {"content-type": "application/json", **headers}
+        )
+        answer = connection.getresponse()
+        return answer, answer.read()
+
+    def close(self):
+        for connection in self.connections:
+            connection.close()
+        self.relay.stop()
+        self.server.close()
+
+
+@pytest.fixture
+def taped():
+    made = []
+
+    def taped(behaviour, decide=None):
+        made.append(Taped(behaviour, decide))
+        return made[-1]
+
+    yield taped
+    for each in made:
+        each.close()
+
+
+def test_request_and_answer_pass_unaltered(taped):
+    one = taped(lambda peer: peer.reply(200, b'{"a":  1}', x_request_id="r1"))
+    answer, body = one.ask("/chat/completions?x=1", authorization="Bearer key")
+    assert (answer.status, body, answer.getheader("x-request-id")) == (200, b'{"a":  1}', "r1")
+    (peer,) = one.server.asked
+    assert (peer.path, peer.body, peer.headers["authorization"]) == (
+        "/v1/chat/completions?x=1",
+        {"model": "m"},
+        "Bearer key",
+    )
+    assert peer.headers["host"] == one.server.host
+    assert one.over.wait(10)
+    assert one.sent[0].exchange.response.headers == {
+        "content-type": "application/json",
+        "x-request-id": "r1",
+    }
+
+
+def test_a_stream_passes_chunk_by_chunk(taped):
+    gate = threading.Event()
+
+    def behaviour(peer):
+        peer.begin()
+        peer.send("data: 1\n\n")
+        gate.wait(10)
+        peer.send("data: [DONE]\n\n")
+        peer.end()
+
+    one = taped(behaviour)
+    connection = one.connect()
+    connection.request("POST", one.url.path + "/chat/completions", b"{}")
+    answer = connection.getresponse()
+    assert answer.read1(100) == b"data: 1\n\n"  # the server has not sent the rest
+    gate.set()
+    assert answer.read() == b"data: [DONE]\n\n"
+
+
+def test_a_connection_serves_one_request_after_another(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    connection = one.connect()
+    for _ in range(3):
+        connection.request("POST", one.url.path + "/chat/completions", b"{}")
+        assert connection.getresponse().read() == b"{}"
+
+
+def test_a_compressed_answer_passes_as_it_is_and_is_recorded_plain(taped):
+    data = gzip.compress(b'{"a": 1}')
+    one = taped(lambda peer: peer.reply(200, data, content_encoding="gzip"))
+    answer, body = one.ask()
+    assert (body, answer.getheader("content-encoding")) == (data, "gzip")
+    assert one.over.wait(10)
+    assert one.sent[0].exchange.response.body == Body("json", {"a": 1})
+
+
+@pytest.mark.parametrize("status", [302, 400, 429, 500])
+def test_errors_and_redirects_pass_as_they_are(taped, status):
+    one = taped(lambda peer: peer.reply(status, b'{"error": 1}', location="http://elsewhere/"))
+    answer, body = one.ask()
+    assert (answer.status, body, answer.getheader("location")) == (
+        status,
+        b'{"error": 1}',
+        "http://elsewhere/",
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/chat/completions", "/wrong/openai/v1/chat/completions", "/../v1/x", "//", "/%00"],
+)
+def test_a_path_without_the_secret_is_not_found(taped, path):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    connection = one.connect()
+    connection.request("GET", path)
+    assert connection.getresponse().status == 404
+    assert one.server.asked == []
+
+
+@pytest.mark.parametrize("tail", ["/../../admin", "x/chat", "/a/../../b"])
+def test_a_path_leads_to_no_other_place_of_the_server(taped, tail):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    assert one.ask(tail)[0].status == 404
+    assert one.server.asked == []
+
+
+def test_a_client_that_goes_away_ends_the_upstream_request(taped):
+    gone = threading.Event()
+
+    def behaviour(peer):
+        peer.begin()
+        peer.send(sse(*list(chat_chunks(["Hel", "lo"]))[:2], done=False).decode())
+        peer.wait_gone()
+        gone.set()
+
+    one = taped(behaviour)
+    connection = one.connect()
+    connection.request("POST", one.url.path + "/chat/completions", b"{}")
+    connection.getresponse().read1(10)
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    assert gone.wait(10)
+    assert one.over.wait(10)
+    assert not one.sent[0].exchange.replayable
+
+
+def test_an_answer_that_breaks_off_is_half_an_exchange(taped):
+    def behaviour(peer):
+        peer.begin()
+        peer.send("data: 1\n\n")
+
+    one = taped(behaviour)
+    with pytest.raises(http.client.IncompleteRead):
+        one.ask()
+    assert one.over.wait(10)
+    assert not one.sent[0].exchange.replayable
+
+
+def test_a_server_that_is_away_closes_the_connection(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    one.server.close()
+    with pytest.raises(http.client.RemoteDisconnected):
+        one.ask()
+    assert one.over.wait(10)
+    assert one.sent == [None]
+
+
+def test_a_recorded_answer_and_a_refusal_reach_no_server(taped):
+    decisions = [
+        Response(
+            body=Body("stream", [{"data": {"a": 1}}]), headers={"content-type": "text/event-stream"}
+        ),
+        Refusal("why"),
+    ]
+    one = taped(lambda peer: peer.reply(200, b"{}"), lambda *_: decisions.pop(0))
+    assert one.ask()[1] == b'data: {"a":1}\n\n'
+    answer, body = one.ask()
+    assert (answer.status, answer.getheader("x-should-retry")) == (400, "false")
+    assert json.loads(body)["error"]["message"] == "why"
+    assert one.server.asked == []
+
+
+def test_many_streams_at_once_do_not_mix(taped):
+    def behaviour(peer):
+        peer.stream(*[f"data: {peer.body['n']}\n\n" for _ in range(20)])
+
+    one = taped(behaviour)
+    answers = {}
+
+    def ask(n):
+        answers[n] = one.ask(body=json.dumps({"n": n}).encode())[1]
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert answers == {n: f"data: {n}\n\n".encode() * 20 for n in range(20)}
+
+
+def test_a_very_large_answer_passes_and_is_known_by_its_digest(taped, monkeypatch):
+    monkeypatch.setattr("agent_nb.tape.relay.LARGEST", 1000)
+    one = taped(lambda peer: peer.reply(200, b"x" * 5000))
+    assert one.ask()[1] == b"x" * 5000
+    assert one.over.wait(10)
+    body = one.sent[0].exchange.response.body
+    assert (body.kind, body.value["bytes"]) == ("digest", 5000)
+
+
+def test_a_malformed_request_ends_only_its_connection(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
+        raw.sendall(b"\x00\x01 nonsense\r\n\r\n")
+        assert raw.recv(100) == b""
+    assert one.ask()[1] == b"{}"
+
+
+def test_a_stopped_relay_listens_no_more(taped):
+    one = taped(lambda peer: time.sleep(0))
+    one.relay.stop()
+    with pytest.raises(OSError, match="refused"):
+        one.connect().connect()
