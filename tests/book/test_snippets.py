@@ -25,6 +25,9 @@ SCHEDULER = "tcp://scheduler:8786"
 #: the snippets that cannot run, by page; each says why on its page
 NOT_RUN = {"front/kaggle": 1, "howto/hub": 1, "howto/serve": 1, "howto/sign": 1}
 
+#: the libraries that a page shows, by page
+LIBRARIES = {"howto/tape": ["openai"]}
+
 
 HIDDEN = ("before", "answers")
 
@@ -139,6 +142,8 @@ def scheduler_for(page):
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # Dask's own
 @pytest.mark.parametrize("page", RUNNING, ids=page_id)
 def test_the_snippets_of_a_page_run_in_order(page, place, provider):
+    for library in LIBRARIES.get(page_id(page), ()):
+        needed(library)
     snippets = read(page)
     provider.answers = [a for s in snippets if s.mark == "answers" for a in json.loads(s.value)]
     replaced, close = scheduler_for(page)
