@@ -212,6 +212,7 @@ def test_a_mark_that_moves_in_the_last_messages_continues_the_conversation():
     assert unpack_body(form, Payloads(conversations.payloads), HOME)["messages"] == two
 
 
+@pytest.mark.property
 @settings(max_examples=200, deadline=None)
 @given(st.lists(JSON, max_size=12), st.lists(JSON, max_size=3))
 def test_any_chunks_are_read_again(chunks, repeated):
@@ -228,6 +229,7 @@ def test_any_chunks_are_read_again(chunks, repeated):
     assert unpack_columns(columns, read) == chunks
 
 
+@pytest.mark.property
 @settings(max_examples=100, deadline=None)
 @given(
     JSON,
@@ -244,6 +246,7 @@ def test_any_exchange_is_read_again_or_not_replayed(value, messages, name):
     assert read == made or not read.replayable
 
 
+@pytest.mark.property
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_damaged_exchange_is_an_error_or_another_value(data):

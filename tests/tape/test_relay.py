@@ -30,9 +30,9 @@ class Taped:
         self.url = urlsplit(self.relay.address(OPENAI))
 
     def _live(self, request, headers):
-        return Live(self._finish)
+        return Live(self.finish)
 
-    def _finish(self, sent):
+    def finish(self, sent):
         self.sent.append(sent)
         self.over.set()
 
@@ -85,6 +85,25 @@ def test_request_and_answer_pass_unaltered(taped):
         "content-type": "application/json",
         "x-request-id": "r1",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("anthropic", "/v1/messages"), ("google", "/v1beta/models/gemini-3:generateContent")],
+)
+def test_each_provider_has_its_own_address_and_errors(taped, name, path):
+    decisions = [None, Refusal("why")]
+    one = taped(
+        lambda peer: peer.reply(200, b"{}"), lambda *_: decisions.pop(0) or Live(one.finish)
+    )
+    one.url = urlsplit(one.relay.address(BY_NAME[name]))
+    assert one.ask(path)[1] == b"{}"
+    assert one.over.wait(10)
+    assert (one.sent[0].exchange.request.provider, one.sent[0].exchange.request.path) == (
+        name,
+        path,
+    )
+    assert json.loads(one.ask(path)[1])["error"]["message"] == "why"
 
 
 def test_a_stream_passes_chunk_by_chunk(taped):
