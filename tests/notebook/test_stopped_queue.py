@@ -269,11 +269,11 @@ def journals(kernel):
 
 def test_a_press_before_the_first_event_leaves_no_empty_log_and_no_journal(ready):
     ready.run("""from unittest.mock import patch
-from agent_nb.notebook.cell import display
+from agent_nb.view.live import LiveView
 def opened(*args, **named):
     press()
     return plain(*args, **named)
-plain, patched, model = display.LiveView.open, patch.object(display.LiveView, "open", opened), Model(wait)
+plain, patched, model = LiveView.open, patch.object(LiveView, "open", opened), Model(wait)
 patched.start()""")
     before = journals(ready)
     ends, asked = queued(ready, "%%agent -m model --live\ngo")

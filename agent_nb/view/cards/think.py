@@ -21,28 +21,25 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         return None
     title = _title(state)
     first_sentence = gist(str(state.text)) if state.done else ""
-    left = (
-        T(title, tone="muted"),
-        *(
-            (T(" — ", tone="muted"), T(first_sentence, tone="muted", italic=True))
-            if first_sentence
-            else ()
-        ),
-    )
     if first_sentence and not state.attributes and _is_all(first_sentence, str(state.text)):
-        return Row(left, wrap=True)
+        return Row(_line(title, str(state.text).strip()), wrap=True)
     body = (
         *_attributes(state),
         *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
     )
     return Fold(
-        (Row(left),),
+        (Row(_line(title, first_sentence)),),
         body,
         open=not context.nested or context.thoughts == "show",
         accordion=True,
         gives_way=context.thoughts != "show",
         title=f"{title} — {first_sentence}" if first_sentence else title,
     )
+
+
+def _line(title: str, about: str) -> tuple[T, ...]:
+    words = (T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()
+    return (T(title, tone="muted"), *words)
 
 
 def _is_all(first_sentence: str, text: str) -> bool:
