@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from ..events import content_text
@@ -43,11 +44,7 @@ def shorten_text(text: str) -> str:
 def format_table(rows: Iterable[Iterable[Any]]) -> str:
     """Return rows as lines of aligned columns."""
     cells = [[str(value) for value in row] for row in rows]
-    widths = (
-        [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))]
-        if cells
-        else []
-    )
+    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
     return "\n".join(
         "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=False)).rstrip()
         for row in cells

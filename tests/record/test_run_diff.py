@@ -52,6 +52,17 @@ def test_a_changed_answer_is_shown_line_by_line():
     assert "+ It says two." in str(found)
 
 
+def test_an_approval_that_takes_all_arguments_away_is_shown():
+    plain, emptied = (
+        e.Approval(call_id="c1", stage="decided", decision="approved", args=args, turn=1)
+        for args in (None, {})
+    )
+    found = compare_runs(*(log(*BASE[:3], x, *BASE[3:]) for x in (plain, emptied)))
+    (change,) = found.changes
+    assert change.head == "decision read"
+    assert "with" in change.after
+
+
 def test_another_argument_is_a_changed_call():
     other = msgspec.structs.replace(CALL, args={"file": "b.txt"})
     found = compare_runs(log(*BASE), log(*BASE[:2], other, *BASE[3:]))

@@ -92,6 +92,12 @@ def test_hostile_signatures_raise_nothing(value):
     list(find_signatures(value))
 
 
+def test_white_space_without_an_end_is_searched_in_one_pass():
+    """Quadratic or cubic search of this text takes minutes: pytest's own time limit fails then."""
+    begun = "-----BEGIN SSH SIGNATURE-----" + " " * 30_000
+    assert list(find_signatures(begun * 5)) == []
+
+
 @given(st.binary(max_size=200))
 def test_a_signature_of_any_bytes_is_refused_in_words(data):
     text = f"-----BEGIN SSH SIGNATURE-----\n{base64.b64encode(data).decode()}\n-----END SSH SIGNATURE-----"

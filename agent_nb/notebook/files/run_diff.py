@@ -165,7 +165,9 @@ def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
     call = calls.get(event.call_id)
     args = event.args if event.args is not None or call is None else call.args
     changed = (
-        f" with\n{_format_value(args)}" if args and (call is None or args != call.args) else ""
+        f" with\n{_format_value(args)}"
+        if args is not None and (call is None or args != call.args)
+        else ""
     )
     return f"decision {call.name if call is not None else '?'}", f"{event.decision}{changed}"
 
