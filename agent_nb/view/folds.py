@@ -6,8 +6,8 @@ ends, all that follows would jump up.
 Rules
 - A card that has ended stays open until what follows it has filled its height. Then it folds line
   by line, one card at a time.
-- Cards that are open when the run ends stay open. A card that is folding then opens again, or
-  closes if little of it is left. A card that a reader opened or closed stays so.
+- Cards that are open when the run ends stay open. A card that is folding then keeps its height: no
+  line may move at the end. A card that a reader opened or closed stays so.
 - Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
   ends at `MOST`, so that the height of a long answer costs nothing.
 """
@@ -39,7 +39,7 @@ class Folds:
     """The folds of a page that is drawn again and again, or once.
 
     `states`: key of a card with a body → its state; `moving`: a card is folding, so the next paint
-    changes the page; once the run has ended: a card comes to rest.
+    changes the page, unless the run has ended.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,6 @@ class Folds:
         self.moving = False
         self._folding: set[str] = set()  # keys of cards that are folding or have folded
         self._last_step = 0.0  # when a card last became lower
-        self._rested = False  # a card was folding when the run ended
         # key of a card: its node as it was drawn, its state, and the node with that state
         self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
 
@@ -74,7 +73,7 @@ class Folds:
             lines_below = (
                 min(MOST, lines_below + count_lines((node,))) if lines_below < MOST else MOST
             )
-        self.moving = bool(folding) if now is not None else self._come_to_rest(cards)
+        self.moving = bool(folding)
         if folding and now is not None:
             self._lower_card(folding, now)
         return [(card, self._apply_state(card.key, node)) for card, node in cards]
@@ -85,21 +84,7 @@ class Folds:
         if now - self._last_step >= (PAUSE if lines > STEP else SETTLED):
             self._last_step = now
             self._folding.add(key)
-            self.states[key] = (True, lines - STEP) if lines > STEP else (False, lines)
-
-    def _come_to_rest(self, cards: list[tuple[Card, Node]]) -> bool:
-        """Open or close each card that is folding, as the run has ended; return whether any was.
-
-        A card that closes keeps its `lines`, from which the live view animates it.
-        """
-        for card, node in cards:
-            is_open, lines = self.states.get(card.key, (False, 0))
-            fold = fold_of(node) if card.key in self._folding and is_open else None
-            if fold is not None and lines < room(fold):
-                closes = lines <= min(FEW, count_lines(fold.body) / 2)
-                self.states[card.key] = (False, lines) if closes else (True, room(fold))
-                self._rested = True
-        return self._rested
+            self.states[key] = (lines > STEP, lines - STEP)
 
     def _choose_state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
         """Return the state of a card for which nobody has chosen one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib.resources
 import importlib.util
 import json
@@ -167,7 +168,8 @@ class Server:
         """
         end = time.monotonic() + 120
         while self._process.poll() is None and time.monotonic() < end:
-            with contextlib.suppress(OSError):
+            # another program that has the port speaks no HTTP
+            with contextlib.suppress(OSError, http.client.HTTPException):
                 LOCAL.open(f"{self.url}/api", timeout=5).close()
                 return True
             time.sleep(0.25)

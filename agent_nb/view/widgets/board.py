@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import nodes, theme
 from ..draw import html
-from ..folds import FEW, MOST, STEP
+from ..folds import MOST, STEP
 from ..markdown.stylesheet import css
 from ..nodes import Node
 from .controls import Buttons, Editor, Form, Head
@@ -47,12 +47,8 @@ def style_sheet() -> str:
     """Return the style sheet of the live view: `live.css` without comments, then markdown's."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
     with_values = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
-    lines = (n * STEP for n in range(1, round(MOST / STEP) + 1))
-    rooms = (
-        f".agent-nb .agent-nb-room-{round(n / STEP)}"
-        f"{{{theme.height(n)}{';--agent-nb-closing:.5s' if n <= FEW else ''}}}"
-        for n in lines
-    )
+    steps = range(1, round(MOST / STEP) + 1)
+    rooms = (f".agent-nb .agent-nb-room-{n}{{{theme.height(n * STEP)}}}" for n in steps)
     return "\n".join((with_values, *rooms, css()))
 
 
