@@ -99,7 +99,12 @@ class Relay:
 
     def address(self, provider: Provider) -> str:
         """Return the base URL for the clients of a provider."""
-        return f"http://127.0.0.1:{self._port}/{self._secret}/{provider.name}{provider.tail}"
+        return f"{self.base}/{provider.name}{provider.tail}"
+
+    @property
+    def base(self) -> str:
+        """Where all addresses of the relay begin; it holds the secret."""
+        return f"http://127.0.0.1:{self._port}/{self._secret}"
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -131,7 +136,10 @@ class Relay:
 
     def route(self, target: str) -> tuple[Provider, str, str] | None:
         """Return provider, path and query of a request's target, None for a foreign one."""
-        parts = urlsplit(target)
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            return None
         _, _, rest = parts.path.partition("/")
         secret, _, rest = rest.partition("/")
         name, slash, path = rest.partition("/")
@@ -145,8 +153,15 @@ class Relay:
     async def decide(
         self, request: Request, headers: Mapping[str, str]
     ) -> Live | Response | Refusal:
-        """Return what becomes of a request."""
-        return await asyncio.to_thread(self._answer, request, headers)
+        """Return what becomes of a request; if its client goes away meanwhile, it is finished."""
+        asking = asyncio.ensure_future(asyncio.to_thread(self._answer, request, headers))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            asking.add_done_callback(_give_up)
+            raise
+        except Exception as fault:  # asyncio would print it below the user's cell
+            return Refusal(f"The tape cannot answer: {fault}")
 
     def upstream(self, name: str) -> Http:
         """Return the server of a provider."""
@@ -161,20 +176,22 @@ class _Connection:
     ) -> None:
         self._relay, self._reader, self._writer = relay, reader, writer
         self._http = h11.Connection(h11.SERVER)
+        self._early = b""  # what the client has sent before its answer came
 
     async def serve(self) -> None:
         """Answer requests until the client or a fault ends the connection."""
         while (head := await self._next_event()) is not None and isinstance(head, h11.Request):
             body = await self._read_body()
             exchange = asyncio.ensure_future(self._handle(head, body))
-            gone = asyncio.ensure_future(self._reader.read(_PIECE))
+            gone = asyncio.ensure_future(self._wait_gone())
             try:
                 await asyncio.wait({exchange, gone}, return_when=asyncio.FIRST_COMPLETED)
-                if gone.done() and not gone.result() and not exchange.done():
+                if not exchange.done():
                     return
                 await exchange
-                if gone.done():
-                    self._http.receive_data(gone.result())
+                if self._early:
+                    self._http.receive_data(self._early)
+                    self._early = b""
             finally:
                 for task in (exchange, gone):
                     task.cancel()
@@ -182,6 +199,11 @@ class _Connection:
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 return
             self._http.start_next_cycle()
+
+    async def _wait_gone(self) -> None:
+        """Return when the client goes away; keep what it sends before."""
+        while len(self._early) < _LARGEST_REQUEST and (data := await self._reader.read(_PIECE)):
+            self._early += data
 
     async def _next_event(self) -> Any:
         while (event := self._http.next_event()) is h11.NEED_DATA:
@@ -246,17 +268,20 @@ class _Connection:
         self, request: Request, headers: Mapping[str, str], body: bytes, sent: list[Sent]
     ) -> None:
         """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
-        passed = {name: value for name, value in headers.items() if name not in _OURS}
+        ours = _OURS | _list_hops(headers)
+        passed = {name: value for name, value in headers.items() if name not in ours}
         passed["accept-encoding"] = "identity"
+        if not body and request.method in ("POST", "PUT", "PATCH"):
+            passed["content-length"] = "0"
         target = request.path + (f"?{request.query}" if request.query else "")
         began, received = time.time(), _Received()
         upstream = self._relay.upstream(request.provider)
-        async with upstream.forward(request.method, target, passed, body) as answer:
-            answered = {n: v for n, v in dict(answer.headers).items() if n.lower() not in _HOP}
+        async with upstream.forward(request.method, target, passed, body) as (answer, raw):
+            answered = _join_headers(raw)
+            ended = _HOP | _list_hops(answered)
+            passed_on = [h for h in raw if h[0].decode("latin-1").lower() not in ended]
             try:
-                await self._send(
-                    h11.Response(status_code=answer.status_code, headers=list(answered.items()))
-                )
+                await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
                 async for piece in answer.stream:
                     received.add(piece)
                     await self._send(h11.Data(piece))
@@ -321,8 +346,21 @@ def _join_headers(headers: Any) -> dict[str, str]:
     joined: dict[str, str] = {}
     for raw, value in headers:
         name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
-        joined[name] = f"{joined[name]}, {text}" if name in joined else text
+        comma = "; " if name == "cookie" else ", "
+        joined[name] = f"{joined[name]}{comma}{text}" if name in joined else text
     return joined
+
+
+def _list_hops(headers: Mapping[str, str]) -> set[str]:
+    """Return the headers that are for the next host only."""
+    return {name.strip().lower() for name in headers.get("connection", "").split(",")}
+
+
+def _give_up(asking: asyncio.Future[Live | Response | Refusal]) -> None:
+    if not asking.cancelled() and asking.exception() is None:
+        decision = asking.result()
+        if isinstance(decision, Live):
+            decision.finish(None)
 
 
 async def _do_nothing() -> None:

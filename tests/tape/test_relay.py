@@ -262,6 +262,99 @@ def test_a_malformed_request_ends_only_its_connection(taped):
     assert one.ask()[1] == b"{}"
 
 
+def test_repeated_headers_stay_apart_and_those_for_the_next_host_stay_here(taped):
+    def behaviour(peer):
+        lines = [
+            "set-cookie: a=1; Path=/",
+            "set-cookie: b=2",
+            "connection: x-hop, close",
+            "x-hop: 1",
+        ]
+        head = "\r\n".join(
+            ["HTTP/1.1 200 OK", *lines, "x-name: caf\xe9", "content-length: 2", "", ""]
+        )
+        peer.connection.sendall(head.encode("latin-1") + b"{}")
+
+    one = taped(behaviour)
+    answer, _ = one.ask(connection="x-mine", **{"x-mine": "1"})
+    assert answer.headers.get_all("set-cookie") == ["a=1; Path=/", "b=2"]
+    assert answer.getheader("x-name") == "caf\xe9"
+    assert answer.getheader("x-hop") is None
+    assert "x-mine" not in one.server.asked[0].headers
+
+
+def test_a_post_without_a_body_says_so(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    assert one.ask(body=b"")[1] == b"{}"
+    assert one.server.asked[0].headers["content-length"] == "0"
+
+
+def test_a_target_that_is_no_url_is_not_found(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
+        raw.sendall(b"GET http://[ HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.1 404")
+
+
+def test_a_client_that_has_sent_its_next_request_may_go_away_too(taped):
+    gone, asked = threading.Event(), threading.Event()
+
+    def behaviour(peer):
+        asked.set()
+        peer.wait_gone()
+        gone.set()
+
+    one = taped(behaviour)
+    head = f"POST {one.url.path}/x HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+    with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
+        raw.sendall(head)
+        assert asked.wait(10)
+        raw.sendall(head)
+        time.sleep(0.2)  # the relay has read it
+    assert gone.wait(5)
+
+
+def test_requests_that_come_at_once_are_answered_in_turn(taped):
+    one = taped(lambda peer: peer.reply(200, json.dumps(peer.path.encode().decode()[-1:])))
+    heads = [f"GET {one.url.path}/{n} HTTP/1.1\r\nhost: a\r\n" for n in (1, 2)]
+    with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
+        raw.sendall("\r\n".join([*heads, ""]).encode())
+        raw.settimeout(10)
+        data = b""
+        while data.count(b"200 ") < 2 or not data.endswith(b'"2"'):
+            data += raw.recv(1000)
+    assert data.index(b'"1"') < data.index(b'"2"')
+
+
+def test_a_client_that_goes_away_before_the_decision_leaves_no_open_call(taped):
+    deciding, go_on = threading.Event(), threading.Event()
+
+    def decide(*_):
+        deciding.set()
+        go_on.wait(10)
+        return Live(one.finish)
+
+    one = taped(lambda peer: peer.reply(200, b"{}"), decide)
+    connection = one.connect()
+    connection.request("POST", one.url.path + "/chat/completions", b"{}")
+    assert deciding.wait(10)
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    time.sleep(0.2)  # the relay has seen it
+    go_on.set()
+    assert one.over.wait(10)
+    assert one.sent == [None]
+    assert one.server.asked == []
+
+
+def test_a_fault_of_the_decision_is_an_error_of_the_provider(taped):
+    def decide(*_):
+        raise RuntimeError("no rules")
+
+    answer, body = taped(lambda peer: peer.reply(200, b"{}"), decide).ask()
+    assert answer.status == 400
+    assert "no rules" in json.loads(body)["error"]["message"]
+
+
 def test_a_stopped_relay_listens_no_more(taped):
     one = taped(lambda peer: time.sleep(0))
     one.relay.stop()

@@ -35,7 +35,7 @@ from .errors import blot_out_secrets
 from .network_errors import fault_of
 from .patience import wait_within
 from .reply import Reply
-from .transport import Response, Transport, make_transport
+from .transport import Response, Transport, make_transport, raw_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -99,9 +99,9 @@ class Http:
     @asynccontextmanager
     async def forward(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> AsyncGenerator[Response, None]:
+    ) -> AsyncGenerator[tuple[Response, list[tuple[bytes, bytes]]], None]:
         """Send a request of other code, unchanged and without time limits, to `path` below the base
-        URL; yield the answer, whose body has not been read.
+        URL; yield the answer, whose body has not been read, and its headers as they came.
 
         Raises ModelError if no answer begins, and UsageError where live runs are forbidden.
         """
@@ -116,7 +116,7 @@ class Http:
             except Exception as error:
                 raise fault_of(error, self.host, self.timeouts.connect) from None
             try:
-                yield response
+                yield response, raw_headers(response)
             finally:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                     await response.aclose()

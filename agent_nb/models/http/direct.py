@@ -104,6 +104,7 @@ class Answer:
         self, response: httpcore.Response, connection: httpcore.AsyncHTTP11Connection
     ) -> None:
         self.status_code = response.status
+        self.raw_headers = response.headers
         self.headers = _joined(response.headers)
         self._response = response
         self._connection = connection

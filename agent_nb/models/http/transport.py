@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.request import getproxies
 
 from ...errors import UsageError
-from .direct import WRITING, Direct
+from .direct import WRITING, Answer, Direct
 from .errors import blot_out_secrets
 
 if TYPE_CHECKING:
@@ -91,6 +91,12 @@ class Proxied:
     async def aclose(self) -> None:
         """Close the connection."""
         await self._client.aclose()
+
+
+def raw_headers(response: Response) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer as they came; one may come several times."""
+    headers: Any = response.headers  # of httpx, which joins no cookies in `raw`
+    return list(response.raw_headers if isinstance(response, Answer) else headers.raw)
 
 
 def make_transport(
