@@ -1,48 +1,68 @@
 """Secrets leave an exchange before anything of it is stored.
 
 Rules
-- Keys in the request's own headers are secrets too, wherever they stand in a body, path or query.
+- Keys in the request's own headers, query and body are secrets too, wherever they stand; each is
+  known by the name of its field, so that a request with another key is the same request.
 - A key that a stream cuts into pieces is found: the texts at one place of its chunks are one text.
 - Signatures and encrypted reasoning keep every byte (`OPAQUE`), since a provider checks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote_plus
 
 import msgspec
 
-from ..wire import Redaction, redact_text, redact_value
+from ..wire import Redaction, as_dict, redact_text, redact_value
 from .columns import INDEXES
-from .exchange import Body, Exchange
+from .exchange import Body, Exchange, Request
 
 OPAQUE = frozenset({"signature", "thought_signature", "thoughtSignature", "encrypted_content"})
-_KEY_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie")
-_SHORTEST = 8  # characters of a secret in a header
+_SHORTEST = 8  # characters of a secret in a header, a query or a body
+_key_header = re.compile(r"auth|token|secret|cookie|password|signature|api-?key|-key$").search
+_KEY = r"(?:[\w-]*[-_])?(?:api[-_]?key|access[-_]?token|client[-_]?secret|password)"
+_key_field = re.compile(_KEY, re.IGNORECASE).fullmatch
+_FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r\n]+)")
+_QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signature))=)([^&]+)")
 
 
-def _find_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets that a request's headers carry, by name."""
-    values = {
-        name: headers[name].split()[-1] for name in _KEY_HEADERS if headers.get(name, "").strip()
-    }
-    return {f"header {name}": value for name, value in values.items() if len(value) >= _SHORTEST}
+def _find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets that a request carries, by name."""
+    found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
+    return {name: value for name, value in found.items() if len(value) >= _SHORTEST}
+
+
+def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in headers.items():
+        if _key_header(name) and value.strip():
+            yield f"header {name}", value.split()[-1]
+        if name == "cookie":
+            pairs = (pair.partition("=") for pair in value.split(";"))
+            yield from ((f"cookie {key.strip()}", text.strip()) for key, _, text in pairs)
+    yield from ((f"query {m[2]}", unquote_plus(m[3])) for m in _QUERY.finditer(request.query))
+    body = request.body
+    fields = as_dict(body.value).items() if body.kind == "json" else ()
+    yield from ((f"field {k}", v) for k, v in fields if isinstance(v, str) and _key_field(k))
+    if body.kind == "text":
+        yield from ((f"field {m[1]}", m[2]) for m in _FORM.finditer(body.value))
 
 
 def redact_exchange(
     exchange: Exchange, secrets: Mapping[str, str], headers: Mapping[str, str]
 ) -> Exchange:
-    """Return an exchange without `secrets`, values by name, and those in its `headers`."""
-    secrets = {**secrets, **_find_secrets(headers)}
-    redaction = Redaction(secrets)
+    """Return an exchange without `secrets`, values by name, and those that its request carries."""
     request, response = exchange.request, exchange.response
+    secrets = {**secrets, **_find_secrets(request, headers)}
+    redaction = Redaction(secrets)
     return msgspec.structs.replace(
         exchange,
         request=msgspec.structs.replace(
             request,
             path=redaction.value(request.path),
-            query=redaction.value(request.query),
+            query=redaction.value(_QUERY.sub(r"\1[redacted \2]", request.query)),
             body=_redact_body(request.body, redaction, secrets),
         ),
         response=msgspec.structs.replace(
