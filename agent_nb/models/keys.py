@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from ..host import Offer, find_dotenv, import_library, is_projects, read_variables, without_project
+from ..host import (
+    DIVERTED,
+    Offer,
+    find_dotenv,
+    import_library,
+    is_projects,
+    read_variables,
+    without_project,
+)
 from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
@@ -180,7 +188,7 @@ def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, st
     """Yield (value or "", source) from all sources but `.env`, in their order."""
     yield _memory.get(provider, ""), "%agent key"
     for name in names:
-        yield os.environ.get(name, ""), name
+        yield DIVERTED.read(name), name
     yield _from_keyring(provider), "the keyring"
     for name in names:
         yield _from_colab(name), f"{name} in Colab's secrets"

@@ -6,7 +6,8 @@ Rules
   the date where a text names it as today's, and what the project's `normalize` says.
 - Records of the cell that asks come first, then those of others; in each group the newest execution
   that has the request, in its order. The cells' order of `exchanges` breaks ties.
-- An answer is used once in each execution of a cell: one call more than recorded is a miss.
+- An answer is used once in each execution of a cell: one call more than recorded is a miss. One
+  that has libraries send the request again (`RETRIED`) answers the repetitions too.
 - A miss names the first field that differs from the nearest recorded request.
 """
 
@@ -21,7 +22,7 @@ import msgspec
 
 from ..agent import Rule
 from ..wire import encode_canonical
-from .exchange import Exchange, Request
+from .exchange import RETRIED, Exchange, Request
 
 _DATE = (
     r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
@@ -76,15 +77,22 @@ class TapeIndex:
         """Return a request as masked canonical text."""
         return self._mask(encode_canonical([*_head(request), request.body.value]))
 
-    def find(self, request: Request, cell: str, used: set[str]) -> Recording | Miss:
+    def find(
+        self, request: Request, cell: str, used: set[str], *, errors: bool = True
+    ) -> Recording | Miss:
         """Return the recording that answers a redacted request of a cell, and add it to `used`.
 
-        `used`: the records that this execution of the cell has used.
+        `used`: the records that this execution of the cell has used. `errors`: whether a recorded
+        error is an answer.
         """
         candidates = self._by_key.get(self.key(request), [])
         for recording in self._in_order(candidates, cell):
+            status = recording.exchange.response.status
+            if status >= 400 and not errors:
+                return Miss(f"the recorded answer is an error ({status})")
             if recording.record not in used:
-                used.add(recording.record)
+                if status not in RETRIED:
+                    used.add(recording.record)
                 return recording
         if candidates:
             count = len({r.record for r in candidates} & used)

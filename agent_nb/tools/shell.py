@@ -23,6 +23,7 @@ from contextlib import suppress
 import msgspec
 
 from ..errors import Cancelled
+from ..host import DIVERTED
 from .base import Outcome, ToolContext
 from .decorator import as_tool, tool
 from .values import Collector
@@ -53,7 +54,7 @@ def shell(command: str, context: ToolContext) -> Outcome:
         command,
         shell=True,
         cwd=context.folder,
-        env=environment(os.environ),
+        env=environment(DIVERTED.environment()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

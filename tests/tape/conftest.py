@@ -15,6 +15,7 @@ class Provider:
         self.replies = []  # statuses of answers to come; 200 when there are none
         self.words = ["Hel", "lo ", "from ", "the ", "server", "."]
         self.call = None
+        self.stall = False  # streams do not end
 
     @property
     def asked(self):
@@ -57,7 +58,9 @@ class Provider:
         peer.begin()
         for chunk in chunks:
             peer.send(answers.sse(chunk, names=names, done=False).decode())
-        if not names:
+        if self.stall:
+            peer.wait_gone()
+        elif not names:
             peer.send("data: [DONE]\n\n")
         peer.end()
 

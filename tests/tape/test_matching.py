@@ -97,3 +97,16 @@ def test_what_differs_by_chance_is_masked(recorded, now):
 def test_a_date_that_a_user_asks_about_counts():
     index = TapeIndex([recording("What happened on 2026-01-02?", "first")])
     assert "differs" in answers(index, "What happened on 2026-01-03?")[0]
+
+
+def test_a_recorded_error_is_asked_again_where_calls_may_go_live():
+    index = TapeIndex([recording("hi", "error", status=401)])
+    assert answers(index, "hi") == ["error"]
+    assert index.find(request("hi"), "a", set(), errors=False) == Miss(
+        "the recorded answer is an error (401)"
+    )
+
+
+def test_an_answer_that_makes_libraries_ask_again_answers_that_too():
+    index = TapeIndex([recording("hi", "busy", status=429)])
+    assert answers(index, "hi", 3) == ["busy"] * 3

@@ -6,13 +6,18 @@ import pytest
 from helpers.marks import starts
 from helpers.notebooks import write
 
+from agent_nb.host.diverted import DIVERTED
+from agent_nb.models.keys import Key
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
+from agent_nb.record.outputs import read_published_record
 from agent_nb.record.signing import is_intact
 from agent_nb.rows.recorded_runs import runs
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
 from agent_nb.runner.notebook_check import check_notebook
+from agent_nb.tools.base import ToolContext
+from agent_nb.tools.shell import shell
 
 TAPE = "%load_ext agent_nb\n%agent tape"
 LIBRARY = """\
@@ -202,3 +207,104 @@ def test_a_taped_record_is_no_record_of_an_agent_run_in_the_same_cell(provider, 
         o.get("text", "") for o in outcome.notebook["cells"][3]["outputs"]
     )
     assert not check_notebook(path).problems
+
+
+def change(path, cell, source):
+    nb = json.loads(path.read_text())
+    nb["cells"][cell]["source"] = source
+    path.write_text(json.dumps(nb))
+
+
+REFUSED = "try:\n    ask('hi')\nexcept urllib.error.HTTPError as fault:\n    print(fault.code, fault.headers['x-should-retry'])"
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("status", [401, 429])
+def test_a_recorded_error_is_replayed_under_test_alone(provider, tmp_path, status):
+    provider.replies = [status] * 3
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, REFUSED)
+    record(path)
+    times = 3 if status == 429 else 1  # a library would send it again
+    change(path, 2, f"for _ in range({times}):\n    " + REFUSED.replace("\n", "\n    "))
+    assert not check_notebook(path).problems
+    outcome = execute_notebook(path, ExecutionOptions(rerun="replay"))
+    retry = "false" if status == 429 else None
+    assert printed(outcome)[-1].splitlines()[-1] == f"{status} {retry}"
+    provider.replies = []
+    change(path, 2, "print(ask('hi'))")
+    outcome = execute_notebook(path, ExecutionOptions(rerun="auto"))
+    assert outcome.failure == ""
+    assert "Hello from the server." in printed(outcome)[-1]
+
+
+def test_a_call_that_is_replayed_before_the_first_save_keeps_its_record(
+    provider, loaded, monkeypatch
+):
+    shown = []
+
+    def publish(data, metadata, transient, update):
+        shown.append({"output_type": "display_data", "data": data, "metadata": metadata})
+
+    monkeypatch.setattr("agent_nb.notebook.cell.taping.publish_display", publish)
+
+    def run_cell(cell):
+        shown.clear()
+        loaded.run_cell(cell).raise_error()
+        return [r for output in shown if (r := read_published_record(output)) is not None]
+
+    try:
+        run_cell("%agent tape")
+        run_cell(LIBRARY)
+        first = run_cell("ask('hi')")
+        again = run_cell("ask('hi')")
+    finally:
+        run_cell("%agent tape off")
+    assert len(provider.asked) == len(first) == 1
+    assert again == first
+
+
+@pytest.mark.kernel
+def test_a_call_that_goes_on_when_the_tape_ends_is_recorded(provider, tmp_path):
+    provider.stall = True
+    cell = "import threading, time\nthreading.Thread(target=ask, args=('hi',), kwargs={'stream': True}, daemon=True).start()\ntime.sleep(1)"
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, cell, "%agent tape off")
+    record(path)
+    (call,) = runs(path)
+    assert (call.status, call.answer) == ("interrupted", "Hello from the server.")
+    assert len(taped(path)) == 1
+
+
+@pytest.mark.kernel
+def test_a_proxy_of_the_environment_gets_no_taped_call(provider, tmp_path, monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    path = write(
+        tmp_path / "n.ipynb",
+        TAPE,
+        LIBRARY,
+        "print(ask('hi'))",
+        "%agent tape off\nprint(os.environ.get('no_proxy'))",
+    )
+    outcome = record(path)
+    assert len(provider.asked) == 1
+    assert printed(outcome)[-1].endswith("None\n")
+
+
+@pytest.mark.kernel
+def test_the_address_of_the_tape_in_a_prompt_is_no_difference(provider, tmp_path):
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, "ask(os.environ['OPENAI_BASE_URL'])")
+    record(path)
+    assert "127.0.0.1" not in json.dumps(taped(path))
+    assert not check_notebook(path).problems
+
+
+def test_the_tapes_own_key_and_address_reach_no_model_and_no_tool_of_ours(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://mine.example/v1")
+    DIVERTED.divert({"OPENAI_API_KEY": "placeholder", "OPENAI_BASE_URL": "http://127.0.0.1:1/s"})
+    try:
+        assert Key.find_own("openai") is None
+        assert shell("echo $OPENAI_BASE_URL", ToolContext()).content == "https://mine.example/v1\n"
+    finally:
+        DIVERTED.restore()

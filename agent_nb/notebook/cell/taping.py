@@ -6,11 +6,13 @@ Rules
 - A call belongs to the cell that runs when it arrives, else to the last one: a relay cannot see its
   caller. Records are made when a cell ends, since a later request holds the results of calls. A
   call that ends later is recorded when the next cell ends.
-- The modes are those of `--rerun`. A call without a record is sent in the mode `auto`, and refused
-  in `replay`; then the cell's numbers name the difference, so that a test fails in any case.
+- The modes are those of `--rerun`. A call without a record is sent in the mode `auto`, as is one
+  whose recorded answer is an error, and refused in `replay`; then the cell's numbers name the
+  difference, so that a test fails in any case.
 - Only records that this user made or trusts are served.
 - If a cell sent at least one call, all its exchanges are recorded anew, the served ones too: so no
-  execution of the cell holds only a part of what it needs.
+  execution of the cell holds only a part of what it needs. Else its output carries the records that
+  this kernel made once more: the notebook may not have been saved since.
 - Of a request that a server refused for a time (`RETRIED`) and that was repeated, the last counts.
 """
 
@@ -22,12 +24,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies_environment
 
 import msgspec
 
 from ...agent import RecordedTurns, Rule, Run
 from ...errors import AgentError, UsageError
-from ...events import Counts, new_run_id
+from ...events import Counts, EventLog, new_run_id
 from ...host import DIVERTED, read_launch
 from ...models import Tariff, collect_secrets, resolve_all
 from ...record import (
@@ -35,6 +38,7 @@ from ...record import (
     RECORD_MIME,
     Home,
     Provenance,
+    Record,
     covers_record,
     is_intact,
     run_record,
@@ -86,8 +90,10 @@ class _Call(msgspec.Struct):
 class _Slot:
     """The model calls of one execution of a cell that are not yet recorded."""
 
-    def __init__(self, execution: Execution, index: TapeIndex, remark: str) -> None:
-        self.execution, self.index, self.remark = execution, index, remark
+    def __init__(
+        self, execution: Execution, index: TapeIndex, records: Mapping[str, Record], remark: str
+    ) -> None:
+        self.execution, self.index, self.records, self.remark = execution, index, records, remark
         self.used: set[str] = set()
         self.calls: list[_Call] = []
         self.misses: list[str] = []
@@ -117,15 +123,17 @@ class NotebookTape:
         values = {p.variable: self._relay.address(p) for p in PROVIDERS}
         if read_launch().why_not_live:
             values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
-        DIVERTED.divert(values)
+        DIVERTED.divert(values | _pass_by_proxies())
         self._session.shell.events.register(_EVENT, self._end_cell)
 
     def stop(self) -> None:
-        """Record what is left, and give the variables back what they held."""
-        self._end_cell()
+        """End the calls that go on, record what is left, and give the variables what they held."""
         self._session.shell.events.unregister(_EVENT, self._end_cell)
         DIVERTED.restore()
-        self._relay.stop()
+        try:
+            self._relay.stop()
+        finally:
+            self._end_cell()
 
     def _answer(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
         """Return what becomes of a request; the relay calls this in a thread of its own."""
@@ -134,12 +142,16 @@ class NotebookTape:
             mode = rerun_mode("", slot.execution.cell)
             if mode == "live":
                 return self._go_live(slot)
-            redacted = _redact(Exchange(request=request, response=Response()), headers).request
-            answer = slot.index.find(redacted, slot.execution.cell.id, slot.used)
+            redacted = self._redact(Exchange(request=request, response=Response()), headers).request
+            errors = mode == "replay"
+            answer = slot.index.find(redacted, slot.execution.cell.id, slot.used, errors=errors)
             if isinstance(answer, Recording):
-                now = time.time()
+                now, response = time.time(), answer.exchange.response
                 slot.calls.append(_Call(answer.exchange, now, now, answer.record))
-                return answer.exchange.response
+                if response.status not in RETRIED:
+                    return response
+                at_once = {**response.headers, "x-should-retry": "false"}
+                return msgspec.structs.replace(response, headers=at_once)
             why = f"{answer.why}.{slot.remark}"
             slot.misses.append(why)
             if mode == "replay":
@@ -155,7 +167,7 @@ class NotebookTape:
         call = None
         try:
             if sent is not None:
-                call = _Call(_redact(sent.exchange, sent.headers), sent.began, sent.ended)
+                call = _Call(self._redact(sent.exchange, sent.headers), sent.began, sent.ended)
         finally:
             with self._lock:
                 slot.open -= 1
@@ -172,13 +184,14 @@ class NotebookTape:
     def _make_slot(self, execution: Execution) -> _Slot:
         cell, library = execution.cell, self._session.library
         trust, foreign = trusted_records(cell), 0
-        recordings = []
+        recordings, records = [], {}
         for record in library.list_taped(cell):
             if not (library.is_own(record) or (covers_record(trust, record) and is_intact(record))):
                 foreign += 1
                 continue
             with suppress(UsageError):  # a damaged record counts as none
                 if (exchange := read_exchange(record)) is not None:
+                    records[str(record["id"])] = record
                     recordings.append(
                         Recording(
                             exchange=exchange,
@@ -192,7 +205,7 @@ class NotebookTape:
         masks = cell.runner_options.get("normalize")
         rules = msgspec.convert(masks, list[Rule]) if isinstance(masks, list) else []
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
-        return _Slot(execution, TapeIndex(recordings, rules), remark)
+        return _Slot(execution, TapeIndex(recordings, rules), records, remark)
 
     def _end_cell(self, _: Any = None) -> None:
         """Record and show the calls that have ended; IPython's event `post_run_cell`."""
@@ -219,10 +232,7 @@ class NotebookTape:
             )
             for call in calls
         ]
-        if any(not call.recorded for call in calls):
-            for call, log in zip(calls, logs, strict=True):
-                slot.ordinal += 1
-                self._publish_record(slot, call, log)
+        self._publish_records(slot, calls, logs)
         runs = [Run(log, cell=cell.id) for log in logs]
         replayed = bool(calls) and all(call.recorded for call in calls)
         numbers: dict[str, Any] = {"taped": len(calls)}
@@ -246,7 +256,19 @@ class NotebookTape:
             error |= {"error": f"a model call is not recorded: {why}", "cell_id": cell.id}
             publish_display({"text/plain": ""}, {METADATA_KEY: error}, {}, False)
 
-    def _publish_record(self, slot: _Slot, call: _Call, log: Any) -> None:
+    def _publish_records(self, slot: _Slot, calls: list[_Call], logs: list[EventLog]) -> None:
+        """Record all calls anew if one was sent, else show again what this kernel recorded."""
+        if any(not call.recorded for call in calls):
+            for call, log in zip(calls, logs, strict=True):
+                slot.ordinal += 1
+                self._publish_record(slot, call, log)
+            return
+        for record in (slot.records[run] for run in dict.fromkeys(c.recorded for c in calls)):
+            if self._session.library.is_from_kernel(record):
+                numbers = {"version": VERSION, "record": record["id"]}
+                publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
+
+    def _publish_record(self, slot: _Slot, call: _Call, log: EventLog) -> None:
         """Sign the record of a call, and put it into the cell's output, where it shows nothing."""
         cell = slot.execution.cell
         provenance = Provenance(
@@ -262,9 +284,20 @@ class NotebookTape:
         numbers = {**summarize_run(Run(log, cell=cell.id)), "cell_id": cell.id}
         publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
 
+    def _redact(self, exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
+        # a text that names our own address differs in each kernel
+        secrets = {**collect_secrets(), "address of the tape": self._relay.base}
+        return redact_exchange(exchange, secrets, headers)
 
-def _redact(exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
-    return redact_exchange(exchange, collect_secrets(), headers)
+
+def _pass_by_proxies() -> dict[str, str]:
+    """Return the variables that keep libraries from reaching the relay through a proxy."""
+    if not getproxies_environment().keys() & {"http", "all"}:
+        return {}
+    excepted = DIVERTED.read("no_proxy") or DIVERTED.read("NO_PROXY")
+    if excepted.strip() == "*":
+        return {}
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(filter(None, (excepted, "127.0.0.1"))))
 
 
 def _drop_retried(calls: list[_Call]) -> list[_Call]:
