@@ -8,6 +8,8 @@ Rules
 - A start that is not a time, or lies in the future, counts as the oldest.
 - Records of others never displace the user's, but their newest execution is always kept: a
   colleague may just have recorded it.
+- Taped model calls and other runs are counted apart: each of them may be replayed while the other
+  runs anew.
 """
 
 from __future__ import annotations
@@ -55,6 +57,10 @@ class CellRecords(list[Record]):
         ordered = self.newest_first()
         if len(ordered) <= self.EXECUTIONS:
             return ordered
+        taped = CellRecords(r for r in ordered if r.get("tape"))
+        if 0 < len(taped) < len(ordered):
+            rest = CellRecords(r for r in ordered if not r.get("tape"))
+            return CellRecords([*taped.select_kept(key), *rest.select_kept(key)]).newest_first()
         # execution -> its records, the newest first
         own: dict[str, list[Record]] = {}
         foreign: dict[str, list[Record]] = {}

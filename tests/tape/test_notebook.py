@@ -11,6 +11,7 @@ from agent_nb.models.keys import Key
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
+from agent_nb.record.ranking import CellRecords
 from agent_nb.record.signing import is_intact
 from agent_nb.rows.recorded_runs import runs
 from agent_nb.runner.client import execute_notebook
@@ -308,3 +309,11 @@ def test_the_tapes_own_key_and_address_reach_no_model_and_no_tool_of_ours(monkey
         assert shell("echo $OPENAI_BASE_URL", ToolContext()).content == "https://mine.example/v1\n"
     finally:
         DIVERTED.restore()
+
+
+def test_runs_of_agents_displace_no_taped_call_of_their_cell():
+    records = [{"id": str(n), "execution": str(n), "started": float(n)} for n in range(1, 6)]
+    call = {"id": "call", "execution": "0", "started": 0.5, "tape": 1}
+    kept = CellRecords([call, *records]).select_kept(b"")
+    assert "call" in [r["id"] for r in kept]
+    assert len(kept) < 6
