@@ -28,7 +28,8 @@ _DATE = (
     r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
 )
 MASKS: tuple[tuple[str, str], ...] = (
-    (r"[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
+    # the lookbehind: in a picture's base64 each character would begin another attempt
+    (r"(?<![\w./\\:-])[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
     (r"(?:/private)?(?:/var/folders/\w+/\w+/T|/tmp)/[\w.-]+", "…tmp"),
     (r"\\AppData\\Local\\Temp\\[\w.-]+", "…tmp"),
     (r"\b0x[0-9a-fA-F]{6,}\b", "0x…"),

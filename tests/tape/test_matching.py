@@ -1,5 +1,7 @@
 """Which recorded model call answers a request, and what a miss says."""
 
+import time
+
 import pytest
 
 from agent_nb.agent.masking.masks import Rule
@@ -110,3 +112,10 @@ def test_a_recorded_error_is_asked_again_where_calls_may_go_live():
 def test_an_answer_that_makes_libraries_ask_again_answers_that_too():
     index = TapeIndex([recording("hi", "busy", status=429)])
     assert answers(index, "hi", 3) == ["busy"] * 3
+
+
+def test_a_large_picture_in_a_request_is_masked_at_once():
+    index = TapeIndex([])
+    began = time.process_time()
+    index.key(request("A" * 100_000))
+    assert time.process_time() - began < 1
