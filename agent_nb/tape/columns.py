@@ -36,8 +36,10 @@ SINGLE = -1  # stands in `order` for chunks that are in no group
 _FEWEST = 4  # chunks of a group
 _PLAIN = 64  # lengths that are written as a list
 _MOST = 1 << 22  # chunks of one stream
-_LARGEST = 1 << 26  # bytes that lengths may decompress to
+_LARGEST = 1 << 24  # bytes that lengths may decompress to
 _DEEPEST = 100  # levels of a shape
+_NODE = 8  # weight of an object, list or value of a chunk
+_LARGEST_NUMBER = 1 << 64  # in a column that counts
 _LEAF = 0  # stands in a shape for a value
 
 
@@ -163,13 +165,18 @@ def _read_order(order: Any) -> list[tuple[int, int]]:
 
 
 def _unpack_group(group: dict[str, Any], count: int, references: Dereferencer) -> Iterator[Any]:
+    references.add_weight(_count_nodes(group.get("shape"), _DEEPEST) * _NODE * count)
     columns = [
         _unpack_column(as_dict(column), count, references)
         for column in as_list(group.get("columns"))
     ]
     for row in range(count):
-        references.add_weight(len(columns))
         yield _fill(group.get("shape"), (column[row] for column in columns), _DEEPEST)
+
+
+def _count_nodes(shape: Any, depth: int) -> int:
+    inner = shape.values() if isinstance(shape, dict) else shape if isinstance(shape, list) else ()
+    return 1 + (sum(_count_nodes(item, depth - 1) for item in inner) if depth else 0)
 
 
 def _fill(shape: Any, leaves: Iterator[Any], depth: int) -> Any:
@@ -190,7 +197,10 @@ def _unpack_column(column: dict[str, Any], count: int, references: Dereferencer)
         references.add_weight(len(encode_canonical(column["is"])) * count)
         return [column["is"]] * count
     if type(column.get("from")) is int and type(column.get("by")) is int:
-        return [column["from"] + column["by"] * row for row in range(count)]
+        first, step = column["from"], column["by"]
+        if not step or max(abs(first), abs(step)) > _LARGEST_NUMBER:
+            raise damaged_error("a number of its chunks is missing or too large")
+        return range(first, first + step * count, step)
     if "cut" in column:
         return _cut(_read_text(column.get("text"), references), column["cut"], count)
     values = as_list(column.get("each"))

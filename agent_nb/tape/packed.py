@@ -34,7 +34,7 @@ from .exchange import Body, Exchange, Request, Response
 from .references import Dereferencer, References, damaged_error
 
 _ZIPPED = 16 * 1024  # bytes of an answer that is compressed
-_LARGEST = 1 << 26  # bytes that an answer may decompress to
+_LARGEST = 1 << 24  # bytes that an answer may decompress to
 _WHOLE = 1 << 62  # a packer's limit for payloads: an answer has none
 _MOST = 2 << 20  # bytes of a packed exchange
 

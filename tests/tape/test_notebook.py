@@ -12,6 +12,7 @@ from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
 from agent_nb.record.ranking import CellRecords
+from agent_nb.record.record import record_hash
 from agent_nb.record.signing import is_intact
 from agent_nb.rows.recorded_runs import runs
 from agent_nb.runner.client import execute_notebook
@@ -317,3 +318,16 @@ def test_runs_of_agents_displace_no_taped_call_of_their_cell():
     kept = CellRecords([call, *records]).select_kept(b"")
     assert "call" in [r["id"] for r in kept]
     assert len(kept) < 6
+
+
+@pytest.mark.kernel
+def test_a_trusted_record_with_nonsense_for_its_time_is_served(recorded, monkeypatch):
+    nb = json.loads(recorded.read_text())
+    for record in nb["metadata"]["agent_nb"]["runs"]["cell3"]:
+        record.pop("signature", None)
+        record |= {"started": "soon", "ordinal": "first"}
+        record["hash"] = record_hash(record)
+    recorded.write_text(json.dumps(nb))
+    monkeypatch.setenv("AGENT_NB_TRUST_RECORD", "1")
+    outcome = execute_notebook(recorded, ExecutionOptions(rerun="replay"))
+    assert outcome.failure == ""

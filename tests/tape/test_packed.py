@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from contextlib import suppress
 
 import pytest
@@ -299,6 +300,24 @@ def test_a_huge_or_wrong_take_is_an_error(take):
     last = link(payloads, after=first, take=take, add=[])
     with pytest.raises(UsageError, match="cannot be read"):
         unpack_body({"lists": {"messages": last}}, Payloads(payloads), HOME)
+
+
+@pytest.mark.parametrize(
+    ("shape", "column"),
+    [
+        ([0] * 20, {"from": 0, "by": 1}),
+        (0, {"from": 0, "by": 10**400}),
+        (0, {"from": 1, "by": 0}),
+    ],
+    ids=["many columns", "long numbers", "no step"],
+)
+def test_columns_that_would_fill_the_memory_are_an_error(shape, column):
+    group = {"shape": shape, "columns": [column] * 20}
+    packed = {"order": [[0, 4_000_000]], "groups": [group]}
+    began = time.process_time()
+    with pytest.raises(UsageError, match="cannot be read"):
+        unpack_columns(packed, Dereferencer([], {}, []))
+    assert time.process_time() - began < 1
 
 
 def test_an_endless_list_of_messages_is_an_error():

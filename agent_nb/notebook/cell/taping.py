@@ -41,6 +41,7 @@ from ...record import (
     Record,
     covers_record,
     is_intact,
+    read_start_time,
     run_record,
 )
 from ...tape import (
@@ -111,6 +112,7 @@ class NotebookTape:
         self._slots: dict[str, _Slot] = {}  # by the id of the execution
         self._home = Home.of_user()
         self._conversations = Conversations(self._home)
+        self._exchanges: dict[str, Exchange | None] = {}  # those that were read, by their hashes
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
         self._relay = Relay(upstreams, self._answer)
 
@@ -190,7 +192,7 @@ class NotebookTape:
                 foreign += 1
                 continue
             with suppress(UsageError):  # a damaged record counts as none
-                if (exchange := read_exchange(record)) is not None:
+                if (exchange := self._read(record)) is not None:
                     records[str(record["id"])] = record
                     recordings.append(
                         Recording(
@@ -198,14 +200,21 @@ class NotebookTape:
                             record=str(record["id"]),
                             cell=str(record.get("cell", "")),
                             execution=str(record.get("execution", "")),
-                            started=float(record.get("started") or 0.0),
-                            ordinal=int(record.get("ordinal") or 0),
+                            started=read_start_time(record),
+                            ordinal=n if isinstance(n := record.get("ordinal"), int) else 0,
                         )
                     )
         masks = cell.runner_options.get("normalize")
         rules = msgspec.convert(masks, list[Rule]) if isinstance(masks, list) else []
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
         return _Slot(execution, TapeIndex(recordings, rules), records, remark)
+
+    def _read(self, record: Record) -> Exchange | None:
+        """Return the exchange of a record whose hash was checked, reading it once."""
+        name = str(record.get("hash"))
+        if name not in self._exchanges:
+            self._exchanges[name] = read_exchange(record)
+        return self._exchanges[name]
 
     def _end_cell(self, _: Any = None) -> None:
         """Record and show the calls that have ended; IPython's event `post_run_cell`."""
