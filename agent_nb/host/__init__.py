@@ -2,7 +2,8 @@
 
 Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
 
-Order: background, diverted, door, import_places, launch, nearest, paths, private_file, version
+Order: background, diverted, door, import_places, inherited, launch, nearest, paths, private_file,
+  version
 < dotenv, imports
 < plugins, trust
 """
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .imports import mark_foreign as mark_foreign
     from .imports import verify as verify
     from .imports import without_project as without_project
+    from .inherited import Inherited as Inherited
     from .launch import Launch as Launch
     from .launch import read_launch as read_launch
     from .nearest import find_nearest as find_nearest
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from .plugins import list_builtin as list_builtin
     from .plugins import list_plugins as list_plugins
     from .plugins import load_plugin as load_plugin
-    from .private_file import make_private as make_private
     from .private_file import make_private_folder as make_private_folder
     from .private_file import put_file as put_file
     from .private_file import write_private as write_private
@@ -47,6 +48,7 @@ _HOMES = {
     "ATTRIBUTE": "plugins",
     "Background": "background",
     "DIVERTED": "diverted",
+    "Inherited": "inherited",
     "Launch": "launch",
     "Offer": "trust",
     "__version__": "version",
@@ -62,7 +64,6 @@ _HOMES = {
     "list_builtin": "plugins",
     "list_plugins": "plugins",
     "load_plugin": "plugins",
-    "make_private": "private_file",
     "make_private_folder": "private_file",
     "mark_foreign": "imports",
     "put_file": "private_file",

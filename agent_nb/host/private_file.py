@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 
-def write_private(target: Path, data: bytes) -> None:
-    """Write or replace a file of mode 0600; missing folders get mode 0700. Raises OSError."""
-    _write_beside(target, data, lambda new: new.replace(target))
+def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
+    """Write a file of mode 0600; missing folders get mode 0700. Raises OSError.
 
-
-def make_private(target: Path, data: bytes) -> None:
-    """Make a file like `write_private`, but keep an existing one. Raises OSError."""
-    _write_beside(target, data, lambda new: put_file(new, target))
-
-
-def _write_beside(target: Path, data: bytes, move: Callable[[Path], object]) -> None:
-    """Write a file beside `target`, call `move` with its path, and remove what `move` leaves."""
+    An existing file is replaced, with `keep` it stays.
+    """
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
+    new = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        move(Path(name))
+        if keep:
+            put_file(new, target)
+        else:
+            new.replace(target)
     finally:
         with suppress(OSError):
-            Path(name).unlink()
+            new.unlink()
 
 
 def make_private_folder(folder: Path) -> None:

@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..host import make_private, shorten_path
+from ..host import shorten_path, write_private
 from .packing import REFERENCE, Payloads
 from .record import Record, hash_and_text, record_hash
 
@@ -145,5 +145,5 @@ def _secret(path: Path) -> bytes:
     """Return the secret in a file; make it if it is missing. Raises OSError."""
     with suppress(FileNotFoundError):
         return path.read_bytes()
-    make_private(path, encodebytes(os.urandom(1024)))
+    write_private(path, encodebytes(os.urandom(1024)), keep=True)
     return path.read_bytes()  # another process may have made the file first

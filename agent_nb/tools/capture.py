@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from ..host import Inherited
 from ..wire import Redaction, Redactor
 
 Write = Callable[[Any], Any]
@@ -67,19 +67,21 @@ class OutputCapture:
 
     def __enter__(self) -> OutputCapture:
         self._token = _entered.set(self)
+        self._leave_threads = _entered.reach_threads()
         _install(self)
         return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()
         _remove(self)
+        self._leave_threads()
         with suppress(ValueError):  # an abandoned coroutine is closed in another context
             _entered.reset(self._token)
 
     @staticmethod
     def current() -> OutputCapture | None:
         """Return the open capture of the running context, None if there is none."""
-        capture = _entered.get() or _of_threads.get(threading.current_thread())
+        capture = _entered.get()
         return capture if capture is not None and capture.open else None
 
     @staticmethod
@@ -147,12 +149,8 @@ class OutputCapture:
                     write(text)
 
 
-_entered: ContextVar[OutputCapture | None] = ContextVar("agent_nb_output", default=None)
+_entered: Inherited[OutputCapture] = Inherited("agent_nb_output")
 _shown: ContextVar[bool] = ContextVar("agent_nb_shown", default=False)
-# captures of threads that captured code started; they do not inherit its context
-_of_threads: weakref.WeakKeyDictionary[threading.Thread, OutputCapture] = (
-    weakref.WeakKeyDictionary()
-)
 _lock = threading.Lock()  # of the three lists below
 _open: list[OutputCapture] = []
 _hooks: list[tuple[Any, str, Callable[[Any], Any]]] = []  # methods of shells that are also replaced
@@ -160,10 +158,9 @@ _restore: list[Callable[[], None]] = []  # undo each `_replace`, once no capture
 
 
 def _install(capture: OutputCapture) -> None:
-    """Open a capture. The first one hooks threads, each one the current stdout and stderr."""
+    """Open a capture. The first one hooks thread pools, each one the current stdout and stderr."""
     with _lock:
         if not _open:
-            _replace(threading.Thread, "start", _capturing_start)
             _replace(ThreadPoolExecutor, "submit", _capturing_submit)
         _open.append(capture)
         for owner, name, make in _hooks:
@@ -215,20 +212,6 @@ def _filter_secrets(text: str) -> str:
     for capture in tuple(_open):
         text = text if capture.redaction is None else capture.redaction.value(text)
     return text
-
-
-def _capturing_start(
-    start: Callable[[threading.Thread], None],
-) -> Callable[[threading.Thread], None]:
-    """Return a `Thread.start` that gives the new thread the capture of its starter."""
-
-    def begin(thread: threading.Thread) -> None:
-        capture = OutputCapture.current()
-        if capture is not None:
-            _of_threads[thread] = capture
-        start(thread)
-
-    return begin
 
 
 def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:

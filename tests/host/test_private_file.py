@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.host import private_file
-from agent_nb.host.private_file import make_private, make_private_folder, write_private
+from agent_nb.host.private_file import make_private_folder, write_private
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 
@@ -39,9 +39,9 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path):
         make_private_folder(tmp_path / "a" / "b")
 
 
-@pytest.mark.parametrize("write", [write_private, make_private])
-def test_nothing_but_the_file_is_left_also_where_the_move_fails(tmp_path, monkeypatch, write):
-    write(tmp_path / "file", b"x")
+@pytest.mark.parametrize("keep", [False, True])
+def test_nothing_but_the_file_is_left_also_where_the_move_fails(tmp_path, monkeypatch, keep):
+    write_private(tmp_path / "file", b"x", keep=keep)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     def fails(*_):
@@ -50,12 +50,12 @@ def test_nothing_but_the_file_is_left_also_where_the_move_fails(tmp_path, monkey
     monkeypatch.setattr(Path, "replace", fails)
     monkeypatch.setattr(private_file, "put_file", fails)
     with pytest.raises(PermissionError):
-        write(tmp_path / "other", b"y")
+        write_private(tmp_path / "other", b"y", keep=keep)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_private_file_of_another_process_stays(tmp_path):
-    make_private(tmp_path / "file", b"theirs")
-    make_private(tmp_path / "file", b"ours")
+    write_private(tmp_path / "file", b"theirs")
+    write_private(tmp_path / "file", b"ours", keep=True)
     assert (tmp_path / "file").read_bytes() == b"theirs"
     assert len([*tmp_path.iterdir()]) == 1

@@ -1,12 +1,15 @@
 """Runs of Python code that end elsewhere: in a thread, a task, a tool, or after their cell."""
 
 import json
+import threading
 
 import nbformat
 import pytest
 
 from agent_nb.cli.main import main
+from agent_nb.notebook.cell.executions import install_executions, uninstall_executions
 from agent_nb.record.ipynb import load_notebook
+from agent_nb.tools.capture import OutputCapture
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
@@ -94,3 +97,14 @@ def test_a_new_recording_drops_the_runs_of_code_that_begins_none(write, capsys):
     assert "cell 2 (c1): 1 of 1 recorded runs did not begin" in capsys.readouterr().out
     assert recorded(path).keys() == {"c2"}
     assert main(["test", str(path)]) == 0
+
+
+def test_prints_of_threads_stay_with_a_tool_when_the_extension_is_unloaded(shell):
+    said = []
+    with OutputCapture(said.append):
+        for begin_or_end in (install_executions, uninstall_executions):
+            begin_or_end(shell)
+            thread = threading.Thread(target=print, args=["from a thread"])
+            thread.start()
+            thread.join()
+    assert "".join(said) == "from a thread\n" * 2

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 from ...events import new_run_id
+from ...host import Inherited
 from ...record import agent_cell
 from ..files.library import Library
 from ..identity import Cell, Cells, current_request
@@ -44,7 +45,7 @@ class Execution:
             return self._runs
 
 
-_current: ContextVar[Execution | None] = ContextVar("agent_nb_execution", default=None)
+_current: Inherited[Execution] = Inherited("agent_nb_execution")
 
 
 class Executions:
@@ -70,7 +71,7 @@ class Executions:
 
     def current(self) -> Execution:
         """Return the execution that the running code belongs to."""
-        execution = _current.get() or _threads.get(threading.current_thread())
+        execution = _current.get()
         if execution is not None:
             return execution
         request, code = current_request(self._shell())
@@ -89,19 +90,8 @@ class Executions:
         return Execution(self._cells.current(self._shell(), line, body))
 
 
-# the execution that started each thread; threads do not inherit context variables
-_threads: weakref.WeakKeyDictionary[threading.Thread, Execution] = weakref.WeakKeyDictionary()
-_plain_start = threading.Thread.start
-
-
-def _start(thread: threading.Thread) -> None:
-    """Start a thread and remember the execution that starts it."""
-    execution = _current.get() or _threads.get(threading.current_thread())
-    if execution is not None:
-        _threads[thread] = execution
-    _plain_start(thread)
-
-
+# for each shell that is noted, what ends it for threads
+_reach_threads: weakref.WeakKeyDictionary[Any, Callable[[], None]] = weakref.WeakKeyDictionary()
 _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 
 
@@ -114,9 +104,8 @@ def executions_of(shell: Any) -> Executions:
 def install_executions(shell: Any) -> None:
     """Note every cell of a shell that runs; installing twice changes nothing."""
     executions = executions_of(shell)
-    if threading.Thread.start is not _start:
-        threading.Thread.start = _start  # type: ignore[method-assign, assignment]
     if executions.begin not in shell.events.callbacks.get(_EVENT, ()):
+        _reach_threads[shell] = _current.reach_threads()
         shell.events.register(_EVENT, executions.begin)
         executions.begin()
 
@@ -124,7 +113,6 @@ def install_executions(shell: Any) -> None:
 def uninstall_executions(shell: Any) -> None:
     """Remove the hooks of `install_executions`."""
     executions = executions_of(shell)
-    if threading.Thread.start is _start:
-        threading.Thread.start = _plain_start  # type: ignore[method-assign]
+    _reach_threads.pop(shell, lambda: None)()
     if executions.begin in shell.events.callbacks.get(_EVENT, ()):
         shell.events.unregister(_EVENT, executions.begin)

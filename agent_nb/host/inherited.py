@@ -1,0 +1,97 @@
+"""Context variables whose value reaches the threads that code starts.
+
+Why: `contextvars` gives a new thread an empty context, so its prints and runs would belong to
+nobody. To know who started a thread, `threading.Thread.start` is replaced.
+
+Rules
+- One replacement serves all variables, in place while at least one asks for it. Each of two
+  replacements would undo the other when it ends.
+- A replacement that other code made over ours stays, and ours below it.
+- A thread keeps the value that its starter had, whatever the starter sets later.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Inherited(Generic[T]):
+    """A context variable whose value is None until it is set, in a thread its starter's value."""
+
+    def __init__(self, name: str) -> None:
+        self._variable: ContextVar[T | None] = ContextVar(name, default=None)
+        self._of_threads: weakref.WeakKeyDictionary[threading.Thread, T] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def get(self) -> T | None:
+        """Return the value of the running code."""
+        value = self._variable.get()
+        return self._of_threads.get(threading.current_thread()) if value is None else value
+
+    def set(self, value: T | None) -> Token[T | None]:
+        """Set the value of the running context; `reset` takes the token."""
+        return self._variable.set(value)
+
+    def reset(self, token: Token[T | None]) -> None:
+        """Undo a `set`. Raises ValueError in another context than that of the `set`."""
+        self._variable.reset(token)
+
+    def reach_threads(self) -> Callable[[], None]:
+        """Give threads that start from now on the value of their starter.
+
+        Return a function that ends it; calling it again changes nothing. Several may be open.
+        """
+        hold = object()
+        with _lock:
+            _holds[hold] = self
+            _replace_start()
+
+        def end() -> None:
+            with _lock:
+                _holds.pop(hold, None)
+                if not _holds:
+                    _restore_start()
+
+        return end
+
+    def give(self, thread: threading.Thread) -> None:
+        """Note the value of the running code for a thread that it starts."""
+        value = self.get()
+        if value is not None:
+            self._of_threads[thread] = value
+
+
+_lock = threading.Lock()  # of `_holds`, and of `threading.Thread.start`
+_holds: dict[object, Inherited[Any]] = {}  # one for each `reach_threads` that has not ended
+_BELOW = "agent_nb_below"  # the attribute of our `start` that holds the one below it
+
+
+def _replace_start() -> None:
+    """Put our `start` in place, unless it is there."""
+    start = threading.Thread.start
+    if hasattr(start, _BELOW):
+        return
+
+    # a closure, not a global: other code may put back an older replacement of ours, whose calls
+    # would then lead in a circle
+    def begin(thread: threading.Thread) -> None:
+        for variable in tuple(_holds.values()):
+            variable.give(thread)
+        start(thread)
+
+    setattr(begin, _BELOW, start)
+    threading.Thread.start = begin  # type: ignore[method-assign, assignment]
+
+
+def _restore_start() -> None:
+    """Take our `start` away, unless other code has replaced it."""
+    threading.Thread.start = getattr(  # type: ignore[method-assign]
+        threading.Thread.start, _BELOW, threading.Thread.start
+    )
