@@ -1,8 +1,13 @@
 """The way of a request to a server without a proxy, against servers that misbehave."""
 
 import asyncio
+import gc
 import socket
+import time
+import warnings
+from contextlib import suppress
 
+import httpcore
 import httpx
 import pytest
 from helpers.tcp_server import listen
@@ -260,6 +265,38 @@ def test_a_model_closed_while_a_request_connects_leaves_no_connection(monkeypatc
             assert server.asked == []
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "lab.example"])
+@pytest.mark.parametrize("leave", ["timeout", "cancel"])
+def test_a_caller_that_leaves_while_the_loop_is_busy_leaves_no_open_socket(host, leave):
+    limit = 0.005
+
+    async def connect(port, turns):
+        """Leave after the loop was busy for the limit, `turns` steps after the start."""
+        opening = asyncio.create_task(network.open_stream(host, port, None, limit))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        time.sleep(limit)
+        if leave == "cancel":
+            opening.cancel()
+        with suppress(httpcore.ConnectTimeout, asyncio.CancelledError):
+            await (await opening).aclose()
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        async with Lines(OK) as server:
+            address = socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port)
+            loop.getaddrinfo = lambda *_, **__: asyncio.sleep(0, [address])
+            for turns in range(20):
+                await connect(server.port, turns)
+            await asyncio.sleep(0.05)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert [str(each.message) for each in caught if "unclosed" in str(each.message)] == []
 
 
 def test_a_proxy_or_a_password_goes_the_way_of_httpx(monkeypatch):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import re
 import select
 import ssl
@@ -172,14 +173,21 @@ async def open_stream(
     `tls`: None for a connection without TLS. Raises ConnectTimeout and ConnectError of httpcore.
     """
     loop = asyncio.get_running_loop()
-    # loops of other packages (uvloop) do not take the delay
-    is_asyncio = isinstance(loop, asyncio.BaseEventLoop)
-    delay: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if is_asyncio else {}
+    # loops of other packages (uvloop) do not take the delay; an IP address is the host's only one
+    races = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(host)
+    delay: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if races else {}
     name = host if tls is not None else None
-    opening = loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **delay)
+    opening = loop.create_task(
+        loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **delay)
+    )
     try:
-        return (await wait_within(timeout, opening))[1]
+        # not cancelled: asyncio's race of addresses would forget a socket that has just connected
+        return (await wait_within(timeout, asyncio.shield(opening)))[1]
+    except asyncio.CancelledError:
+        opening.add_done_callback(_discard)
+        raise
     except TimeoutError as error:
+        opening.add_done_callback(_discard)
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:
         cause = error
@@ -187,6 +195,21 @@ async def open_stream(
             # asyncio joins the errors of all addresses in one text, without a number of its own
             cause = OSError(int(number[1]), str(error))
         raise httpcore.ConnectError(str(error)) from cause
+
+
+def _is_address(host: str) -> bool:
+    """Return whether `host` is an IP address."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _discard(opening: asyncio.Task[tuple[asyncio.Transport, TcpStream]]) -> None:
+    """Close a connection that was opened after its caller had left; ignore its fault."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()[0].abort()
 
 
 def _make_poll(number: int) -> Callable[[], object]:
