@@ -54,6 +54,7 @@ def run(arguments: Arguments) -> int:
         trust_mcp=arguments.trust_mcp,
         timeout=arguments.timeout,
         kernel=arguments.kernel,
+        tape=arguments.tape,
     )
 
     def run_reported(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
@@ -137,6 +138,11 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
     kernel_options(sub)
+    sub.add_argument(
+        "--tape",
+        action="store_true",
+        help="record the model calls of other libraries (openai, anthropic …), as %%agent tape does",
+    )
     sub.add_argument(
         "--stream",
         default="",

@@ -40,6 +40,7 @@ class Launch:
     STRICT = "AGENT_NB_STRICT"
     RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
     REPLAY = "replay"
+    TAPE = "AGENT_NB_TAPE"  # the tape is on from the first cell
     NOTEBOOK = "AGENT_NB_NOTEBOOK"  # the notebook file, for kernels that cannot know it
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
@@ -48,6 +49,11 @@ class Launch:
         self.strict = environment.get(self.STRICT, "") not in ("", "0")
         self.replays = environment.get(self.RERUN) == self.REPLAY
         self.served_ports: set[int] = set()
+
+    @property
+    def tapes(self) -> bool:
+        """Whether the tape is on from the first cell."""
+        return os.environ.get(self.TAPE, "") not in ("", "0")
 
     @property
     def why_not_live(self) -> str:

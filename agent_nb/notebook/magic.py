@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
+from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, observe, validate
 
 from ..agent import Context
 from ..host import read_launch
@@ -81,6 +81,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     temperature = Float(None, allow_none=True, help="Sampling temperature.").tag(config=True)
     seed = Integer(None, allow_none=True, help="Sampling seed.").tag(config=True)
     reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORTS}.").tag(config=True)
+    tape = Bool(False, help="Record the model calls of other libraries, as %agent tape does.").tag(
+        config=True
+    )
 
     def __init__(self, shell: Any) -> None:
         # the configuration is applied by super().__init__: `_known_model` accepts all of it
@@ -107,6 +110,20 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
             except UsageError as fault:
                 raise TraitError(f"{fault} AgentMagics.model is left as it was.") from None
         return name
+
+    @observe("tape")  # type: ignore[untyped-decorator]
+    def _switch_tape(self, change: dict[str, Any]) -> None:
+        """Start or end the tape; one that a configuration file wants starts with the extension."""
+        if self._configured and change["new"]:
+            self.start_tape()
+        elif self._configured:
+            self.session.stop_tape()
+
+    def start_tape(self) -> None:
+        """Start the tape unless it is on. Raises UsageError."""
+        from .cell.taping import start_tape
+
+        start_tape(self.session)
 
     @property
     def session(self) -> Session:
@@ -176,6 +193,9 @@ def load_magics(shell: Any) -> None:
     ran_cells.install_history(shell)
     publish.guard_displays(shell)
     completion.install_matcher(shell, lambda: _loaded(shell).session)
+    magics = _loaded(shell)
+    if magics.tape or read_launch().tapes:
+        magics.start_tape()
     if hasattr(shell, "kernel"):
         threading.Thread(target=_load_ahead, name="agent_nb imports", daemon=True).start()
 

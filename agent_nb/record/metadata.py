@@ -27,20 +27,20 @@ Runs = dict[str, list[Record]]  # whole records by cell id
 def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (cell id, whole record) of every JSON object under `runs`, readable or not."""
     payloads = Payloads.of(as_dict(ours).get("payloads"))
-    for cell, record in _read_bare_records(ours):
+    for cell, record in read_bare_records(ours):
         yield cell, Payloads.attach(record, payloads)
 
 
 def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
     """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
     runs: Runs = {}
-    for cell, record in read_stored_records(ours) if whole else _read_bare_records(ours):
+    for cell, record in read_stored_records(ours) if whole else read_bare_records(ours):
         if is_readable_record(record):
             runs.setdefault(cell, []).append(record)
     return runs
 
 
-def _read_bare_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_bare_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (cell id, record as stored, without payloads) of every JSON object under `runs`."""
     for cell, listed in as_dict(as_dict(ours).get("runs")).items():
         for record in as_list(listed):

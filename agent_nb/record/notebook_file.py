@@ -26,6 +26,7 @@ from .metadata import (
     build_metadata,
     has_newer_format,
     is_readable_record,
+    read_bare_records,
     read_stored_records,
     stored_runs,
 )
@@ -75,6 +76,12 @@ class NotebookRuns:
             return ""
         version = as_dict(self._ours).get("version")
         return f"a newer agent_nb wrote its records (version {version}; this one knows {METADATA_VERSION}). Nothing in it was changed. Update with: pip install -U jupyter-agent-nb"
+
+    def has_taped_calls(self) -> bool:
+        """Return whether any record is a model call of other code."""
+        published = (read_published_record(output) for _, output in all_outputs(self._nb))
+        stored = (record for _, record in read_bare_records(self._ours))
+        return any(as_dict(record).get("tape") for record in (*stored, *published))
 
     def list_all(self) -> list[CellRecord]:
         """Return all records in the order of the cells, then those of deleted cells.

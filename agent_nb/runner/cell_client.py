@@ -20,6 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
+from ..errors import UsageError
 from ..host import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
 from ..record import METADATA_KEY, RECORD_MIME, NotebookRuns, RunNumbers, Signer, cell_id
@@ -28,6 +29,8 @@ from .cell_failure import Failure, describe_failed_cell
 from .kernels import StartedKernel, use_own_launcher
 
 STARTS = 3  # attempts to start a kernel
+# not by `%load_ext`: a notebook that loads the extension itself would be shown a notice
+_LOAD = "__import__('agent_nb').load_ipython_extension(get_ipython())"
 OnCell = Callable[[int, int, str], None]  # receives index, number of cells, source
 
 
@@ -143,6 +146,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             return message
 
         client.iopub_channel.get_msg = get_msg
+        if self._environment.get(Launch.TAPE):
+            await _load_extension(client)
         return client
 
     def _add_late_record(self, message: Mapping[str, Any]) -> None:
@@ -216,3 +221,13 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             return cell
         finally:
             self._cell = None
+
+
+async def _load_extension(client: Any) -> None:
+    """Load the extension in a kernel before its first cell. Raises UsageError."""
+    request = client.execute(_LOAD, silent=True, store_history=False)
+    while (reply := await client.get_shell_msg())["parent_header"].get("msg_id") != request:
+        pass
+    if reply["content"]["status"] == "error":
+        why = f"{reply['content']['ename']}: {reply['content']['evalue']}"
+        raise UsageError(f"The tape cannot start in this kernel ({why}).")

@@ -38,6 +38,8 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     #: Patterns that a strict replay does not compare.
     normalize: Sequence[Rule] = ()
+    #: The tape is on from the first cell; it is, too, for taped calls whose notebook starts none.
+    tape: bool = False
     #: The time zone of the kernel ("": that of this machine).
     zone: str = ""
     #: Signers: calls of records that they have signed may run again.

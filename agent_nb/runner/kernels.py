@@ -6,6 +6,8 @@ starts while this process still imports nbclient; later ones while the previous 
 Rules
 - A notebook runs on the requested kernel, else on the one that it names.
 - If that is not installed, a Python notebook runs on the default kernel, with a warning.
+- The tape is on from the first cell where the user wants it, and for a notebook with taped calls
+  that does not start it.
 - Every kernel is fresh and has its own secret; at most one is started early.
 - If an early kernel does not fit or does not start, the notebook starts its own.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -29,8 +32,9 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.paths import jupyter_path
 
 from ..errors import UsageError
-from ..host import Launch, Offer
+from ..host import Launch, Offer, read_launch
 from ..notebook import make_printable
+from ..record import NotebookRuns, list_cells, source_of
 from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
@@ -57,6 +61,7 @@ OWN_PYTHONS = (
     f"python{sys.version_info[0]}",
     f"python{sys.version_info[0]}.{sys.version_info[1]}",
 )
+_STARTS_TAPE = re.compile(r"^[^\S\n]*%agent[^\S\n]+tape\b|AgentMagics\.tape\b", re.MULTILINE)
 HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 
 
@@ -201,6 +206,7 @@ def choose_kernel(
         Offer.TRUST_SERVERS: "1" if options.trust_mcp else "",
         Launch.STRICT: "1" if options.strict else "",
         Launch.RERUN: replays,
+        Launch.TAPE: "1" if options.tape or read_launch().tapes or _needs_tape(nb) else "",
         "TZ": options.zone,
     }
     environment = {
@@ -209,6 +215,13 @@ def choose_kernel(
         **{name: value for name, value in wanted_variables.items() if value},
     }
     return KernelChoice(find_kernel(nb, options.kernel)[0], str(notebook_path.parent), environment)
+
+
+def _needs_tape(nb: Mapping[str, Any]) -> bool:
+    """Return whether a notebook has taped calls and no cell that starts the tape."""
+    return NotebookRuns(nb).has_taped_calls() and not any(
+        _STARTS_TAPE.search(source_of(cell)) for cell in list_cells(nb)
+    )
 
 
 def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:

@@ -1,11 +1,13 @@
 """A notebook with a tape: recorded live, replayed without a server, by a library of three lines."""
 
 import json
+import os
 
 import pytest
 from helpers.marks import starts
 from helpers.notebooks import write
 
+from agent_nb.cli.main import main
 from agent_nb.host.diverted import DIVERTED
 from agent_nb.models.keys import Key
 from agent_nb.record.ipynb import read_notebook
@@ -331,3 +333,68 @@ def test_a_trusted_record_with_nonsense_for_its_time_is_served(recorded, monkeyp
     monkeypatch.setenv("AGENT_NB_TRUST_RECORD", "1")
     outcome = execute_notebook(recorded, ExecutionOptions(rerun="replay"))
     assert outcome.failure == ""
+
+
+PLAIN = "import os\nbefore = os.environ['OPENAI_BASE_URL']"
+
+
+@pytest.mark.kernel
+def test_a_notebook_without_a_line_of_ours_is_recorded_and_replayed(provider, tmp_path):
+    path = write(tmp_path / "n.ipynb", PLAIN, LIBRARY, "print(ask('hi'))")
+    outcome = execute_notebook(path, ExecutionOptions(rerun="live", tape=True))
+    assert outcome.failure == ""
+    outcome.write(path, over=True)
+    assert len(taped(path)) == 1
+    provider.server.close()
+    report = check_notebook(path)
+    assert not [p.text for p in report.problems]
+    assert report.runs == 1
+
+
+@pytest.mark.kernel
+def test_a_notebook_that_needs_the_tape_is_recorded_anew(provider, tmp_path):
+    path = write(tmp_path / "n.ipynb", PLAIN, LIBRARY, "print(ask('hi'))")
+    execute_notebook(path, ExecutionOptions(rerun="live", tape=True)).write(path, over=True)
+    record(path)
+    assert len(provider.asked) == 2
+    assert len(taped(path)) == 1
+
+
+@pytest.mark.kernel
+def test_the_tape_of_the_options_does_not_hide_that_of_the_notebook(provider, tmp_path):
+    path = write(tmp_path / "n.ipynb", PLAIN, TAPE + "\nprint(before)", LIBRARY, "ask('hi')")
+    outcome = execute_notebook(path, ExecutionOptions(rerun="live", tape=True))
+    assert outcome.failure == ""
+    assert "already loaded" not in json.dumps(outcome.notebook)
+    record(path)
+    assert printed(execute_notebook(path, ExecutionOptions(rerun="replay")))[0].endswith(
+        provider.server.url + "\n"
+    )
+
+
+@pytest.mark.kernel
+def test_the_command_line_records_with_the_tape(provider, tmp_path):
+    path = write(tmp_path / "n.ipynb", LIBRARY, "print(ask('hi'))")
+    assert main(["run", "--live", "--tape", "--inplace", str(path)]) == 0
+    assert len(taped(path)) == 1
+
+
+def test_the_configuration_switches_the_tape(provider, loaded):
+    def address():
+        return os.environ["OPENAI_BASE_URL"]
+
+    before = address()
+    loaded.run_cell("%config AgentMagics.tape = True").raise_error()
+    first = address()
+    loaded.run_cell("%config AgentMagics.tape = False").raise_error()
+    assert first != before
+    assert address() == before
+
+
+def test_the_variable_starts_the_tape_with_the_extension(provider, shell, monkeypatch):
+    before = os.environ["OPENAI_BASE_URL"]
+    monkeypatch.setenv("AGENT_NB_TAPE", "1")
+    shell.run_line_magic("load_ext", "agent_nb")
+    assert os.environ["OPENAI_BASE_URL"] != before
+    shell.run_line_magic("unload_ext", "agent_nb")
+    assert os.environ["OPENAI_BASE_URL"] == before

@@ -299,6 +299,14 @@ class NotebookTape:
         return redact_exchange(exchange, secrets, headers)
 
 
+def start_tape(session: Session) -> None:
+    """Start the tape of a kernel unless it is on. Raises UsageError."""
+    if session.tape is None:
+        tape = NotebookTape(session)
+        tape.start()
+        session.tape = tape
+
+
 def _pass_by_proxies() -> dict[str, str]:
     """Return the variables that keep libraries from reaching the relay through a proxy."""
     if not getproxies_environment().keys() & {"http", "all"}:

@@ -20,12 +20,9 @@ def switch_tape(session: Session, arguments: list[str]) -> None:
     if arguments:
         print_text("The tape is off." if session.stop_tape() else "The tape is not on.")
         return
-    from ..cell.taping import NotebookTape
+    from ..cell.taping import start_tape
 
-    if session.tape is None:
-        tape = NotebookTape(session)
-        tape.start()
-        session.tape = tape
+    start_tape(session)
     print_text(
         "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
     )
