@@ -37,8 +37,8 @@ def make_fields(args: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Fie
     missing = [str(name) for name in schemas if name not in args]
     if schemas and not missing:
         return fields
-    hint = f"such as {', '.join(missing[:4])}" if missing else ""
-    return (*fields, Field(OTHERS, "json", "", hint=f"as a JSON object {hint}".strip()))
+    examples = ", ".join(f"{json.dumps(name)}: …" for name in missing[:4] or ("name",))
+    return (*fields, Field(OTHERS, "json", "", hint=f"{{{examples}}}"))
 
 
 def reason_field() -> Field:
