@@ -48,6 +48,9 @@ NAMES = {
         AgentError Box CallCard Card Context LONGEST Node Prose Row T Text custom draw prose shown
         unfit
     """,
+    "agent_nb.tape": """
+        url
+    """,
     "agent_nb.notebook.presave": """
         before_save on_disk remaining
     """,

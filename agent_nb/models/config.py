@@ -94,6 +94,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if not endpoint.base_url and name not in KNOWN and name not in list_plugins("models"):
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
+    def find_label(self, base_url: str) -> str:
+        """Return the name of the endpoint at a base URL, "" if none is known."""
+        endpoints = {**KNOWN, **self.endpoints}
+        return next((name for name, each in endpoints.items() if each.base_url == base_url), "")
+
     @staticmethod
     def path() -> Path:
         """Return the path of the configuration file, whether it exists or not."""

@@ -3,16 +3,19 @@
 Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
 exchange as a run. `relay` stands between a library and its provider, `matching` finds the recorded
-answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`.
+answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url`
+has the one name that notebooks import: `from agent_nb import tape`.
 
-Order: exchange, providers, references
+Order: exchange, providers, references, spending
 < columns, conversations, matching
 < packed, redaction, relay, run_log
+< taped_url
 """
 
 from typing import TYPE_CHECKING
 
 from ..host.door import open_door
+from .taped_url import url as url
 
 if TYPE_CHECKING:
     from .conversations import Conversations as Conversations

@@ -3,7 +3,8 @@
 Rules
 - A request matches by provider, method, path, query and body. What differs by chance is masked on
   both sides: temporary folders, addresses of objects, files of cells, sessions of agent programs,
-  the date where a text names it as today's, and what the project's `normalize` says.
+  the date where a text names it as today's, and what the project's `normalize` says. A server on
+  this machine has another port each time it is started.
 - Records of the cell that asks come first, then those of others; in each group the newest execution
   that has the request, in its order. The cells' order of `exchanges` breaks ties.
 - An answer is used once in each execution of a cell: one call more than recorded is a miss. One
@@ -39,6 +40,7 @@ MASKS: tuple[tuple[str, str], ...] = (
     ),
     (r"user_[0-9a-f]{64}_account_[\w-]*_session_[\w-]+", "…session"),
 )
+_LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
 _LONGEST = 100  # characters of a value in a description of a difference
 _BEFORE = 20  # characters before the difference
 _COMPARED = 4_000  # characters by which the nearest request is chosen
@@ -169,7 +171,8 @@ _NONE = Recording(exchange=None, record="", started=-1.0)  # type: ignore[arg-ty
 
 
 def _head(request: Request) -> tuple[str, ...]:
-    return request.provider, request.method, request.path, request.query
+    provider = _LOOPBACK.sub(r"\1", request.provider)
+    return provider, request.method, request.path, request.query
 
 
 def _show_both(old: Any, new: Any) -> tuple[str, str]:

@@ -1,12 +1,18 @@
 """The servers that the tape stands before: the variable that names each one's address, and how it
 writes an error.
+
+Why addresses are names too: a server that the notebook names itself (`tape.url`) has no other one.
 """
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
+
+from ..errors import UsageError
+from ..models import Http
 
 
 class Provider(msgspec.Struct, frozen=True):
@@ -17,6 +23,15 @@ class Provider(msgspec.Struct, frozen=True):
     key: str
     official: str
     tail: str = ""
+
+    @classmethod
+    def at(cls, address: str) -> Provider:
+        """Return the server at an address. Raises UsageError if that is not a base URL."""
+        server = Http(address)
+        parts = urlsplit(server.base_url)
+        if parts.query or parts.fragment:
+            raise UsageError(f"{server.address} is followed by a query, which no base URL has.")
+        return cls(server.address, "", "", server.base_url, parts.path)
 
 
 PROVIDERS = (
@@ -32,10 +47,10 @@ PROVIDERS = (
 BY_NAME = {provider.name: provider for provider in PROVIDERS}
 
 
-def make_error(provider: str, status: int, message: str) -> dict[str, Any]:
-    """Return an error as the provider writes it."""
-    if provider == "anthropic":
+def make_error(provider: str, path: str, status: int, message: str) -> dict[str, Any]:
+    """Return an error as the provider writes it, or the API that a request's `path` is of."""
+    if provider == "anthropic" or "/messages" in path:
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    if provider == "google":
+    if provider == "google" or "enerateContent" in path:
         return {"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}}
     return {"error": {"message": message, "type": "invalid_request_error", "code": "agent_nb_tape"}}

@@ -61,6 +61,7 @@ def redact_exchange(
         exchange,
         request=msgspec.structs.replace(
             request,
+            provider=redaction.value(request.provider),
             path=redaction.value(request.path),
             query=redaction.value(_QUERY.sub(r"\1[redacted \2]", request.query)),
             body=_redact_body(request.body, redaction, secrets),

@@ -9,6 +9,8 @@ Rules
   unaltered, an answer chunk by chunk. Only uncompressed answers are asked for.
 - If the client goes away, so does the upstream request. If the server cannot be reached, the
   connection is closed, as it would be without the relay.
+- It reaches the servers that it was started with and those that the notebook names (`address_of`),
+  never one that a request or a record names.
 - It knows no notebook: `answer` says what becomes of a request, and who gets the exchange.
 """
 
@@ -19,6 +21,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
@@ -77,9 +80,12 @@ class Relay:
     """
 
     _BACKGROUND: ClassVar[Background | None] = None
+    RUNNING: ClassVar[Relay | None] = None  # the newest that was started and not stopped
 
     def __init__(self, upstreams: Mapping[str, str], answer: Answer) -> None:
-        self._upstreams = {name: Http(url) for name, url in upstreams.items()}
+        # by the first part of a request's path
+        self._servers = {name: (BY_NAME[name], Http(url)) for name, url in upstreams.items()}
+        self._lock = threading.Lock()
         self._answer = answer
         self._secret = secrets.token_urlsafe(24)
         self._server: asyncio.Server | None = None
@@ -91,15 +97,29 @@ class Relay:
         if Relay._BACKGROUND is None:
             Relay._BACKGROUND = Background("agent_nb tape", _do_nothing, 1.0)
         Relay._BACKGROUND.submit(self._listen()).result(10)
+        Relay.RUNNING = self
 
     def stop(self) -> None:
         """Close the server and all its connections."""
+        if Relay.RUNNING is self:
+            Relay.RUNNING = None
         if Relay._BACKGROUND is not None and self._server is not None:
             Relay._BACKGROUND.submit(self._close()).result(10)
 
     def address(self, provider: Provider) -> str:
         """Return the base URL for the clients of a provider."""
         return f"{self.base}/{provider.name}{provider.tail}"
+
+    def address_of(self, url: str) -> str:
+        """Return the base URL for clients of the server at `url`. Raises UsageError."""
+        if url.startswith(f"{self.base}/"):
+            return url
+        provider = Provider.at(url)
+        with self._lock:
+            known = {each: name for name, (each, _) in self._servers.items()}
+            name = known.get(provider, f"server{len(known)}")
+            self._servers.setdefault(name, (provider, Http(provider.official)))
+        return f"{self.base}/{name}{provider.tail}"
 
     @property
     def base(self) -> str:
@@ -116,7 +136,7 @@ class Relay:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for upstream in self._upstreams.values():
+        for _, upstream in list(self._servers.values()):
             await upstream.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -134,8 +154,8 @@ class Relay:
             self._tasks.discard(task)
             writer.close()
 
-    def route(self, target: str) -> tuple[Provider, str, str] | None:
-        """Return provider, path and query of a request's target, None for a foreign one."""
+    def route(self, target: str) -> tuple[Provider, Http, str, str] | None:
+        """Return provider, server, path and query of a request's target, None for a foreign one."""
         try:
             parts = urlsplit(target)
         except ValueError:
@@ -143,12 +163,13 @@ class Relay:
         _, _, rest = parts.path.partition("/")
         secret, _, rest = rest.partition("/")
         name, slash, path = rest.partition("/")
-        if not hmac.compare_digest(secret.encode(), self._secret.encode()) or name not in BY_NAME:
+        known = self._servers.get(name)
+        if not hmac.compare_digest(secret.encode(), self._secret.encode()) or known is None:
             return None
-        provider, path = BY_NAME[name], f"{slash}{path}"
+        (provider, upstream), path = known, f"{slash}{path}"
         if "/../" in f"{path}/" or not path.startswith(f"{provider.tail}/"):
             return None
-        return provider, path.removeprefix(provider.tail), parts.query
+        return provider, upstream, path.removeprefix(provider.tail), parts.query
 
     async def decide(
         self, request: Request, headers: Mapping[str, str]
@@ -162,10 +183,6 @@ class Relay:
             raise
         except Exception as fault:  # asyncio would print it below the user's cell
             return Refusal(f"The tape cannot answer: {fault}")
-
-    def upstream(self, name: str) -> Http:
-        """Return the server of a provider."""
-        return self._upstreams[name]
 
 
 class _Connection:
@@ -231,7 +248,7 @@ class _Connection:
         if route is None:
             await self._reply(404, {"content-type": "text/plain"}, b"not found\n")
             return
-        provider, path, query = route
+        provider, upstream, path, query = route
         headers = _join_headers(head.headers)
         request = Request(
             method=head.method.decode("latin-1"),
@@ -245,14 +262,14 @@ class _Connection:
             finish = decision.finish
             sent: list[Sent] = []
             try:
-                await self._forward(request, headers, body, sent)
+                await self._forward(upstream, request, headers, body, sent)
                 return
             except UsageError as fault:  # nothing runs live here
                 decision = Refusal(str(fault))
             finally:
                 finish(sent[0] if sent else None)
         if isinstance(decision, Refusal):
-            text = json.dumps(make_error(provider.name, decision.status, decision.message))
+            text = json.dumps(make_error(provider.name, path, decision.status, decision.message))
             named = {"content-type": "application/json", "x-should-retry": "false"}
             await self._reply(decision.status, named, text.encode())
         else:
@@ -265,7 +282,12 @@ class _Connection:
         await self._send(h11.EndOfMessage())
 
     async def _forward(
-        self, request: Request, headers: Mapping[str, str], body: bytes, sent: list[Sent]
+        self,
+        upstream: Http,
+        request: Request,
+        headers: Mapping[str, str],
+        body: bytes,
+        sent: list[Sent],
     ) -> None:
         """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
         ours = _OURS | _list_hops(headers)
@@ -275,7 +297,6 @@ class _Connection:
             passed["content-length"] = "0"
         target = request.path + (f"?{request.query}" if request.query else "")
         began, received = time.time(), _Received()
-        upstream = self._relay.upstream(request.provider)
         async with upstream.forward(request.method, target, passed, body) as (answer, raw):
             answered = _join_headers(raw)
             ended = _HOP | _list_hops(answered)

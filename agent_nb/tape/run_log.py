@@ -11,22 +11,23 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ..agent import read_answer
-from ..events import Call, Counts, End, Error, Event, EventLog, Metric, Node, Result, RunStart, User
+from ..events import Call, End, Error, Event, EventLog, Metric, Node, Result, RunStart, User
 from ..models import make_decoder
 from ..wire import as_dict, as_list
 from .conversations import MESSAGES
 from .exchange import Exchange
+from .spending import price_tokens
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
 UNANSWERED = "not answered in this notebook"
-Price = Callable[[str, str, Counts], float | None]  # of provider, model, tokens
 
 
 def make_log(
@@ -35,19 +36,19 @@ def make_log(
     began: float,
     ended: float,
     results: Mapping[str, Any],
-    price: Price = lambda *_: None,
 ) -> EventLog:
     """Return the log of a redacted exchange. `results`: what calls returned, by their ids."""
     times = [began]
     log = EventLog(clock=lambda: times[-1])
     asked = as_dict(exchange.request.body.value)
-    model = f"{exchange.request.provider}/{asked.get('model') or exchange.request.path.strip('/')}"
+    provider = urlsplit(exchange.request.provider).netloc or exchange.request.provider
+    model = f"{provider}/{asked.get('model') or exchange.request.path.strip('/')}"
     log.append(RunStart(model=model))
     log.append(User(content=_read_prompt(asked), origin="user"))
     node = {"name": "llm", "turn": 1, "origin": "imported"}
     log.append(Node(phase="enter", **node))  # type: ignore[arg-type]  # these are fields of a node
     times.append(ended)
-    for event in _read_events(exchange, str(asked.get("model", "")), price):
+    for event in _read_events(exchange, str(asked.get("model", ""))):
         log.append(msgspec.structs.replace(event, origin="imported"))
         if isinstance(event, Call):
             log.append(_find_result(event, results))
@@ -59,7 +60,7 @@ def make_log(
     return log
 
 
-def _read_events(exchange: Exchange, model: str, price: Price) -> Iterator[Event]:
+def _read_events(exchange: Exchange, model: str) -> Iterator[Event]:
     """Yield what the answer says, and what it cost."""
     response = exchange.response
     if response.status >= 400:
@@ -80,7 +81,7 @@ def _read_events(exchange: Exchange, model: str, price: Price) -> Iterator[Event
         cost = (
             counts.cost
             if counts.cost is not None
-            else price(exchange.request.provider, model, counts)
+            else price_tokens(exchange.request.provider, model, counts)
         )
         step = msgspec.structs.replace(counts, cost=cost)
         yield Metric(step=step, total=step, estimated=estimated, turn=1)

@@ -398,3 +398,31 @@ def test_the_variable_starts_the_tape_with_the_extension(provider, shell, monkey
     assert os.environ["OPENAI_BASE_URL"] != before
     shell.run_line_magic("unload_ext", "agent_nb")
     assert os.environ["OPENAI_BASE_URL"] == before
+
+
+ADDRESS = """\
+from agent_nb import tape
+os.environ["OPENAI_BASE_URL"] = tape.url({address!r})
+print(ask("hi"))
+"""
+
+
+@pytest.mark.kernel
+def test_a_server_named_by_its_address_is_replayed_at_another_port(provider, tmp_path, monkeypatch):
+    config = tmp_path / "config.toml"
+    host = provider.server.host
+    config.write_text(f'[prices."{host}/gpt-5*"]\ninput = 100.0\noutput = 1000.0\n')
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(config))
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    cell = ADDRESS.format(address=provider.server.url)
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, cell)
+    record(path)
+    (call,) = runs(path)
+    assert call.log[0].model == f"{host}/gpt-5-mini"
+    assert call.usage.cost == pytest.approx((11 * 100 + 7 * 1000) / 1e6)
+    assert not check_notebook(path).problems
+    change(path, 2, ADDRESS.format(address="http://127.0.0.1:9/v1"))
+    assert not check_notebook(path).problems
+    change(path, 2, ADDRESS.format(address="http://127.0.0.1:9/v2"))
+    assert "/v2 POST /chat/completions is not recorded" in check_notebook(path).problems[0].text
+    assert len(provider.asked) == 1

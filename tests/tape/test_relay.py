@@ -12,6 +12,8 @@ import pytest
 from helpers.model_server import Server
 from tape.answers import chat_chunks, sse
 
+from agent_nb import tape
+from agent_nb.errors import UsageError
 from agent_nb.tape.exchange import Body, Response
 from agent_nb.tape.providers import BY_NAME
 from agent_nb.tape.relay import Live, Refusal, Relay
@@ -104,6 +106,44 @@ def test_each_provider_has_its_own_address_and_errors(taped, name, path):
         path,
     )
     assert json.loads(one.ask(path)[1])["error"]["message"] == "why"
+
+
+def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(taped):
+    one, other = taped(lambda peer: peer.reply(500, b"")), Server(lambda p: p.reply(200, b'"it"'))
+    named = other.url.replace("/v1", "/api/v1")
+    one.url = urlsplit(one.relay.address_of(named + "/"))
+    assert one.url.path.endswith("/api/v1")
+    assert one.relay.address_of(named) == one.url.geturl() == one.relay.address_of(one.url.geturl())
+    assert one.ask()[1] == b'"it"'
+    assert one.over.wait(10)
+    request = one.sent[0].exchange.request
+    assert (request.provider, request.path) == (named, "/chat/completions")
+    assert other.asked[0].path == "/api/v1/chat/completions"
+    assert one.server.asked == []
+    other.close()
+
+
+@pytest.mark.parametrize("address", ["ftp://a/v1", "nonsense", "https://a/v1?key=1", "https:///"])
+def test_an_address_that_is_no_base_url_is_refused(taped, address):
+    with pytest.raises(UsageError):
+        taped(lambda peer: peer.reply(200, b"")).relay.address_of(address)
+
+
+def test_no_request_names_a_server(taped):
+    one, other = taped(lambda peer: peer.reply(200, b"{}")), Server(lambda p: p.reply(200, b"{}"))
+    for place in (other.url, f"http/{other.host}/v1", "server3/v1", f"server3{other.url}"):
+        one.url = urlsplit(f"{one.relay.base}/{place}")
+        assert one.ask()[0].status == 404
+    assert one.server.asked == other.asked == []
+    other.close()
+
+
+def test_without_a_tape_an_address_is_itself(taped):
+    assert tape.url("https://example.com/v1") == "https://example.com/v1"
+    one = taped(lambda peer: peer.reply(200, b""))
+    assert tape.url("https://example.com/v1") == one.relay.address_of("https://example.com/v1")
+    one.relay.stop()
+    assert tape.url("https://example.com/v1") == "https://example.com/v1"
 
 
 def test_a_stream_passes_chunk_by_chunk(taped):

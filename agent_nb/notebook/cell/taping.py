@@ -29,10 +29,10 @@ from urllib.request import getproxies_environment
 import msgspec
 
 from ...agent import RecordedTurns, Rule, Run
-from ...errors import AgentError, UsageError
-from ...events import Counts, EventLog, new_run_id
+from ...errors import UsageError
+from ...events import EventLog, new_run_id
 from ...host import DIVERTED, read_launch
-from ...models import Tariff, collect_secrets, resolve_all
+from ...models import collect_secrets
 from ...record import (
     METADATA_KEY,
     RECORD_MIME,
@@ -236,9 +236,7 @@ class NotebookTape:
         cell = slot.execution.cell
         results = find_results(as_dict(call.exchange.request.body.value) for call in calls)
         logs = [
-            make_log(
-                call.exchange, began=call.began, ended=call.ended, results=results, price=_price
-            )
+            make_log(call.exchange, began=call.began, ended=call.ended, results=results)
             for call in calls
         ]
         self._publish_records(slot, calls, logs)
@@ -335,14 +333,6 @@ def _drop_retried(calls: list[_Call]) -> list[_Call]:
             )
             left.append(call)
     return left
-
-
-def _price(provider: str, model: str, counts: Counts) -> float | None:
-    """Return what tokens of a model cost, None if that is unknown."""
-    with suppress(AgentError):
-        name = {"google": "gemini"}.get(provider, provider)
-        return Tariff.of(resolve_all(f"{name}/{model}")[0][0]).cost(counts)
-    return None
 
 
 def describe_calls(runs: list[Run], replayed: int, misses: list[str]) -> str:
