@@ -13,7 +13,7 @@ Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, sides, ss
 < countersign
 < metadata
 < outputs
-< forgotten
+< forgotten, used_calls
 < notebook_file
 """
 
@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from .signing import signed_by as signed_by
     from .signing import user_key as user_key
     from .ssh_signature import PrivateKey as PrivateKey
+    from .used_calls import UsedCalls as UsedCalls
     from .verify import check_record as check_record
 
 _HOMES = {
@@ -125,6 +126,7 @@ _HOMES = {
     "Signatures": "countersign",
     "Signer": "signers",
     "Unpacker": "packing",
+    "UsedCalls": "used_calls",
     "agent_cell": "agent_cells",
     "all_outputs": "ipynb",
     "cell_id": "ipynb",

@@ -1,7 +1,7 @@
 """`nb.metadata["agent_nb"]`: how runs, payloads and signatures are stored, read and written.
 
     {"version": 1, "runs": {cell id: [record, …]}, "payloads": {key: value}, "signatures": {…},
-     "gone": {cell id: saves}, "forgotten": [mark, …]}
+     "gone": {cell id: saves}, "forgotten": [mark, …], "tape": {cell id: [[record id, …], …]}}
 
 Why payloads apart: records of one notebook share large values, such as pictures.
 
@@ -21,6 +21,7 @@ from .packing import Payloads
 from .record import METADATA_VERSION, Record
 
 FORGOTTEN = "forgotten"  # the key of the marks of forgotten runs (`forgotten`)
+TAPE = "tape"  # the key of the lists of taped calls (`used_calls`)
 Runs = dict[str, list[Record]]  # whole records by cell id
 
 
@@ -65,13 +66,20 @@ def has_newer_format(ours: Any) -> bool:
 
 
 def build_metadata(
-    runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, previous: Any
+    runs: Runs,
+    gone: dict[str, int],
+    forgotten: list[str],
+    tape: dict[str, list[list[str]]],
+    *,
+    mine: Any,
+    previous: Any,
 ) -> dict[str, Any]:
     """Return our metadata with these runs, each payload once.
 
     `gone`: for how many saves each missing cell has been missing. `forgotten`: the marks of
-    forgotten runs. `mine`: our metadata in the notebook so far; `previous`: in its file on disk.
-    The signatures of both stay, and the fields of `mine` that this version does not know.
+    forgotten runs. `tape`: the lists of taped calls. `mine`: our metadata in the notebook so far;
+    `previous`: in its file on disk. The signatures of both stay, and the fields of `mine` that this
+    version does not know.
     """
     payloads: dict[str, Any] = {}
     bare: Runs = {}
@@ -90,6 +98,7 @@ def build_metadata(
         Signatures.KEY: Signatures.merge(previous, mine, hashes=hashes),
         "gone": gone,
         FORGOTTEN: forgotten,
+        TAPE: tape,
     }
     unknown_fields = {k: v for k, v in as_dict(mine).items() if k not in optional}
     return {

@@ -6,6 +6,7 @@ Why: "clear outputs" deletes records in outputs, and there they fill a diff. Eve
 Rules
 - `lift` is idempotent and leaves metadata of a newer version alone.
 - Records in the file on disk (`previous`) are kept: a stale front end must not erase a run.
+- A taped call stays while an execution that used it is remembered (`used_calls`).
 - No record displaces one that this user has signed (`ranking`).
 - The runs of a deleted cell survive one save, because an undo may bring the cell back.
 - A pasted cell refers to a run and gets a copy of it.
@@ -22,6 +23,7 @@ from .forgotten import remove_forgotten, take_forgotten
 from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
 from .metadata import (
     FORGOTTEN,
+    TAPE,
     Runs,
     build_metadata,
     has_newer_format,
@@ -43,6 +45,7 @@ from .ranking import CellRecords, read_start_time
 from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Provenance, Record
 from .signing import is_own_record, user_key
 from .split_merge import find_leaving_runs, inherit_runs, reassign_runs
+from .used_calls import UsedCalls
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -117,8 +120,14 @@ class NotebookRuns:
         """Return the whole records that are kept, by the present id of their cell, newest first."""
         nb = with_ids(self._nb)
         lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
-        merged = _merged(lifted, _unmerged_runs(nb), in_outputs(nb))
+        named = self.used_calls().list_ids()
+        merged = _merged(lifted, _unmerged_runs(nb), in_outputs(nb), named=named)
         return {cell: listed for cell, listed in merged.items() if listed}
+
+    def used_calls(self) -> UsedCalls:
+        """Return which taped calls executions used, by the present id of their cell."""
+        nb = with_ids(self._nb)
+        return UsedCalls.merge(UsedCalls.find(nb), UsedCalls.read(self._ours, list_cells(nb)))
 
     def cleared_cells(self) -> list[str]:
         """Return the ids of cells whose outputs were cleared while their records stay."""
@@ -148,11 +157,15 @@ class NotebookRuns:
             if cell in present or not isinstance(previous, dict)
         }
         on_disk = reassign_runs(cells, stored_runs(previous))
-        runs = remove_forgotten(
-            _merged(on_disk, loaded, unmerged, in_outputs(nb_with_ids)), forgotten
+        used = UsedCalls.merge(
+            UsedCalls.find(nb_with_ids), *(UsedCalls.read(m, cells) for m in (previous, current))
         )
-        runs = _merged(runs, find_copied_runs(nb_with_ids, runs))
-        runs = _merged(runs, inherit_runs(cells, runs))
+        named = used.list_ids()
+        runs = remove_forgotten(
+            _merged(on_disk, loaded, unmerged, in_outputs(nb_with_ids), named=named), forgotten
+        )
+        runs = _merged(runs, find_copied_runs(nb_with_ids, runs), named=named)
+        runs = _merged(runs, inherit_runs(cells, runs), named=named)
         runs = _without_leaving(runs, find_leaving_runs(cells, runs))
         gone = _count_missing_saves(runs, present, current, previous)
         runs = {
@@ -163,7 +176,10 @@ class NotebookRuns:
         if not runs and not forgotten and current is None:
             return False
         still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
-        self._write(build_metadata(runs, still_gone, forgotten, current, previous))
+        used = used.select(runs, present)
+        self._write(
+            build_metadata(runs, still_gone, forgotten, used, mine=current, previous=previous)
+        )
         write_references(nb_with_ids, runs)
         return True
 
@@ -207,6 +223,7 @@ class NotebookRuns:
         if not as_dict(self._ours):
             return
         runs = stored_runs(self._ours)
+        used = self.used_calls().list_ids(without=executed)
         for cell in runs.keys() & executed:
             code_runs = [
                 r
@@ -214,20 +231,20 @@ class NotebookRuns:
                 if r.get("execution") and r.get("conversation") == Provenance.NO_CONVERSATION
             ]
             if code_runs and all(read_start_time(r) < since for r in code_runs):
-                runs[cell] = [r for r in runs[cell] if r not in code_runs]
+                runs[cell] = [r for r in runs[cell] if r not in code_runs or r["id"] in used]
         self._replace_runs({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
         """Remove the `dropped` runs; give their cells back the `known` ones that are kept."""
         if not dropped or not as_dict(self._ours):
             return
-        runs = stored_runs(self._ours)
+        runs, named = stored_runs(self._ours), self.used_calls().list_ids()
         for cell, listed in runs.items():
             remaining = [r for r in listed if r["id"] not in dropped]
             if len(remaining) < len(listed):
                 ids = {r["id"] for r in remaining}
                 restored = [r for r in known.get(cell, ()) if r["id"] not in ids]
-                runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key())
+                runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key(), named)
         self._replace_runs(runs)
 
     def strip(self) -> int:
@@ -251,9 +268,13 @@ class NotebookRuns:
         marks = (mark for side in sides for mark in as_list(side.get(FORGOTTEN)))
         forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
         unknown_fields = {
-            k: v for k, v in sides[0].items() if k not in ("payloads", Signatures.KEY)
+            k: v for k, v in sides[0].items() if k not in ("payloads", TAPE, Signatures.KEY)
         }
-        optional = {Signatures.KEY: Signatures.merge(*sides), FORGOTTEN: forgotten}
+        optional = {
+            Signatures.KEY: Signatures.merge(*sides),
+            FORGOTTEN: forgotten,
+            TAPE: UsedCalls.merge(*map(UsedCalls.read, sides)).select(runs, runs),
+        }
         merged = {
             **unknown_fields,
             "version": METADATA_VERSION,
@@ -266,17 +287,18 @@ class NotebookRuns:
         """Replace the runs in our metadata; the other fields stay."""
         current = as_dict(self._ours)
         gone, forgotten = current.get("gone") or {}, current.get(FORGOTTEN) or []
-        self._write(build_metadata(runs, gone, forgotten, current, None))
+        used = self.used_calls().select(runs, map(cell_id, list_cells(with_ids(self._nb))))
+        self._write(build_metadata(runs, gone, forgotten, used, mine=current, previous=None))
 
     def _write(self, ours: dict[str, Any]) -> None:
         self._ours = self._metadata[METADATA_KEY] = ours
         self._nb["metadata"] = self._metadata  # a notebook may have come without metadata
 
 
-def _merged(*sources: Runs) -> Runs:
+def _merged(*sources: Runs, named: Collection[str] = ()) -> Runs:
     """Return the runs of all sources that are kept (`CellRecords.select_kept`), newest first.
 
-    Of records with one id, the last source wins.
+    Of records with one id, the last source wins. `named`: the taped calls that are in use.
     """
     merged: dict[str, dict[str, Record]] = {}
     for source in sources:
@@ -285,7 +307,9 @@ def _merged(*sources: Runs) -> Runs:
             for record in listed:
                 by_id[record["id"]] = _either(by_id.get(record["id"]), record)
     key = user_key()
-    return {cell: CellRecords(by_id.values()).select_kept(key) for cell, by_id in merged.items()}
+    return {
+        cell: CellRecords(by_id.values()).select_kept(key, named) for cell, by_id in merged.items()
+    }
 
 
 def _either(earlier: Record | None, later: Record) -> Record:

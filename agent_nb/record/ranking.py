@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from .fingerprint import Digests
 from .record import Provenance, Record
@@ -52,15 +52,19 @@ class CellRecords(list[Record]):
             reverse=True,
         )
 
-    def select_kept(self, key: bytes) -> list[Record]:
-        """Return the records that are kept for the user with this key, newest first."""
+    def select_kept(self, key: bytes, named: Collection[str] = ()) -> list[Record]:
+        """Return the records that are kept for the user with this key, newest first.
+
+        `named`: the ids of taped calls that are kept in any case, since an execution used them.
+        """
         ordered = self.newest_first()
         if len(ordered) <= self.EXECUTIONS:
             return ordered
         taped = CellRecords(r for r in ordered if r.get("tape"))
         if 0 < len(taped) < len(ordered):
             rest = CellRecords(r for r in ordered if not r.get("tape"))
-            return CellRecords([*taped.select_kept(key), *rest.select_kept(key)]).newest_first()
+            kept = [*taped.select_kept(key, named), *rest.select_kept(key)]
+            return CellRecords(kept).newest_first()
         # execution -> its records, the newest first
         own: dict[str, list[Record]] = {}
         foreign: dict[str, list[Record]] = {}
@@ -70,10 +74,19 @@ class CellRecords(list[Record]):
         newest_own = list(own.values())[: self.EXECUTIONS]
         newest_foreign = list(foreign.values())[: max(self.EXECUTIONS - len(own), 1)]
         records = [record for listed in (*newest_own, *newest_foreign) for record in listed]
+        ids = {record.get("id") for record in records}
+        records += [r for r in taped if r.get("id") in named and r.get("id") not in ids]
         return CellRecords(records).newest_first()
 
-    def newest_execution(self) -> list[Record]:
-        """Return the records of the newest execution, in the order in which their runs began."""
+    def newest_execution(self, used: Sequence[str] = ()) -> list[Record]:
+        """Return the records of the newest execution, in the order in which their runs began.
+
+        `used`: the ids of the taped calls that it used, if that is known.
+        """
+        by_id = {str(r.get("id")): r for r in self if r.get("tape")}
+        if taped := [by_id[name] for name in used if name in by_id]:
+            rest = CellRecords(r for r in self if not r.get("tape"))
+            return [*rest.newest_execution(), *taped]
         newest = _execution_id(self.newest_first()[0]) if self else ""
         chosen = (r for r in self.oldest_first() if _execution_id(r) == newest)
         return sorted(chosen, key=read_ordinal)

@@ -26,9 +26,15 @@ HOMELESS = "~"  # the end of ids under which runs without a cell are kept; no ce
 
 
 def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
-    """Return the runs by the ids that their cells have now.
+    """Return the runs by the ids that their cells have now."""
+    moves = find_moves(cells, runs)
+    return {moves.get(cell, cell): list(listed) for cell, listed in runs.items()}
 
-    Runs whose id another cell took, and whose text no cell has, get their id plus HOMELESS.
+
+def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
+    """Return the ids that cells have now by those that they had, where these differ.
+
+    An id that another cell took, and whose text no cell has, becomes that id plus HOMELESS.
     """
     texts = {
         cell_id(c): source_hash(source_of(c))
@@ -54,15 +60,8 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
                 unmatched_ids.remove(old_id)
                 moved[cell] = old_id
     # runs that lose their id to another cell are kept under an id that no cell has
-    unmoved = {
-        f"{i}{HOMELESS}" if i in moved else i: listed
-        for i, listed in runs.items()
-        if i not in moved.values()
-    }
-    return {
-        **{i: list(listed) for i, listed in unmoved.items()},
-        **{cell: list(runs[i]) for cell, i in moved.items()},
-    }
+    homeless = {i: f"{i}{HOMELESS}" for i in runs if i in moved and i not in moved.values()}
+    return homeless | {old: new for new, old in moved.items()}
 
 
 def _agent(cell: Cell) -> tuple[str, str] | None:

@@ -24,6 +24,7 @@ from ..record import (
     Output,
     RunNumbers,
     Runs,
+    UsedCalls,
     agent_cell,
     cell_id,
     content_hash,
@@ -47,7 +48,8 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     known = NotebookRuns(before).by_cell()
     hashes = {str(r["id"]): str(r.get("source", "")) for records in known.values() for r in records}
     # cell -> ids of new runs -> ids of old ones
-    repeated_runs = _find_repeated(NotebookRuns(nb).by_cell(), known)
+    used = NotebookRuns(before).used_calls()
+    repeated_runs = _find_repeated(NotebookRuns(nb).by_cell(), known, used)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
     dropped: dict[str, str] = {}  # ids of new runs -> ids of the old ones that stay
     for cell in _code_cells(nb):
@@ -70,13 +72,16 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     return list(dropped)
 
 
-def _find_repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
-    """Return, by cell, the ids of live runs that went as before: new id -> old id."""
+def _find_repeated(runs: Runs, known: Runs, used: UsedCalls) -> dict[str, dict[str, str]]:
+    """Return, by cell, the ids of live runs that went as before: new id -> old id.
+
+    `used`: which taped calls executions used.
+    """
     key, repeated = user_key(), {}
     for cell, records in runs.items():
         ids = {r["id"] for r in known.get(cell, ())}
         fresh = CellRecords([r for r in records if r["id"] not in ids]).newest_execution()
-        last = CellRecords(known.get(cell, ())).newest_execution()
+        last = CellRecords(known.get(cell, ())).newest_execution(used.newest(cell))
         if not fresh or len(fresh) != len(last):
             continue
         if all(is_own_record(r, key) for r in last) and all(map(same_run, last, fresh)):

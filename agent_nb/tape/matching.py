@@ -5,8 +5,9 @@ Rules
   both sides: temporary folders, addresses of objects, files of cells, sessions of agent programs,
   the date where a text names it as today's, and what the project's `normalize` says. A server on
   this machine has another port each time it is started.
-- Records of the cell that asks come first, then those of others; in each group the newest execution
-  that has the request, in its order. The cells' order of `exchanges` breaks ties.
+- What executions of the cell that asks used comes first, then what those of others did; in each
+  group the newest execution that used such a record, in its order. Where it is unknown what
+  executions used, they are those that made the records. The order of the records breaks ties.
 - An answer is used once in each execution of a cell: one call more than recorded is a miss. One
   that has libraries send the request again (`RETRIED`) answers the repetitions too.
 - A miss names the first field that differs from the nearest recorded request.
@@ -15,7 +16,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -64,9 +65,19 @@ class Miss(msgspec.Struct, frozen=True):
 
 
 class TapeIndex:
-    """The recorded exchanges of a notebook. `rules`: the masks of its project."""
+    """The recorded exchanges of a notebook.
 
-    def __init__(self, recordings: Iterable[Recording], rules: Sequence[Rule] = ()) -> None:
+    `rules`: the masks of its project. `used`: the records that executions of each cell used, those
+    of the newest one first.
+    """
+
+    def __init__(
+        self,
+        recordings: Iterable[Recording],
+        rules: Sequence[Rule] = (),
+        used: Mapping[str, Sequence[Sequence[str]]] = {},
+    ) -> None:
+        self._used = used
         self._masks = [
             *((re.compile(pattern), text) for pattern, text in MASKS),
             *((re.compile(rule.pattern), rule.replace) for rule in rules),
@@ -103,14 +114,22 @@ class TapeIndex:
         return Miss(self._describe_nearest(request, cell))
 
     def _in_order(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:
-        """Return the recordings to try, of each cell only those of its newest execution."""
-        newest: dict[str, Recording] = {}
-        for recording in candidates:
-            if recording.started > newest.get(recording.cell, _NONE).started:
-                newest[recording.cell] = recording
-        chosen = [r for r in candidates if r.execution == newest.get(r.cell, r).execution]
-        places = {name: place for place, name in enumerate(newest)}
-        return sorted(chosen, key=lambda r: (r.cell != cell, places.get(r.cell, 0), r.ordinal))
+        """Return the recordings to try: of each cell, those that one execution used."""
+        chosen: dict[str, Recording] = {}
+        for name in dict.fromkeys([cell, *(r.cell for r in candidates)]):
+            for recording in self._choose_execution(candidates, name):
+                chosen.setdefault(recording.record, recording)
+        return list(chosen.values())
+
+    def _choose_execution(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:
+        """Return the recordings of the newest execution of a cell that used any, in its order."""
+        by_id = {r.record: r for r in candidates}
+        for ids in self._used.get(cell, ()):
+            if listed := [by_id[name] for name in ids if name in by_id]:
+                return listed
+        own = sorted((r for r in candidates if r.cell == cell), key=lambda r: r.ordinal)
+        newest = max(own, key=lambda r: r.started, default=_NONE)
+        return [r for r in own if r.execution == newest.execution]
 
     def _describe_nearest(self, request: Request, cell: str) -> str:
         if not self._recordings:

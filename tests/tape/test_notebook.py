@@ -119,8 +119,7 @@ def test_a_call_of_a_changed_cell_goes_live_and_the_others_are_served(recorded, 
     assert outcome.failure == ""
     outcome.write(recorded, over=True)
     assert len(provider.asked) == 3
-    newest = max(taped(recorded), key=lambda r: r["started"])["execution"]
-    assert sum(r["execution"] == newest for r in taped(recorded)) == 3
+    assert len(taped(recorded)) == 3
     assert not check_notebook(recorded).problems
 
 

@@ -10,9 +10,8 @@ Rules
   whose recorded answer is an error, and refused in `replay`; then the cell's numbers name the
   difference, so that a test fails in any case.
 - Only records that this user made or trusts are served.
-- If a cell sent at least one call, all its exchanges are recorded anew, the served ones too: so no
-  execution of the cell holds only a part of what it needs. Else its output carries the records that
-  this kernel made once more: the notebook may not have been saved since.
+- What is served keeps its record. The line below the cell names all records that the execution
+  used, and carries those once more that this kernel made: the notebook may not have been saved.
 - Of a request that a server refused for a time (`RETRIED`) and that was repeated, the last counts.
 """
 
@@ -39,6 +38,7 @@ from ...record import (
     Home,
     Provenance,
     Record,
+    RunNumbers,
     covers_record,
     is_intact,
     read_start_time,
@@ -96,6 +96,7 @@ class _Slot:
     ) -> None:
         self.execution, self.index, self.records, self.remark = execution, index, records, remark
         self.used: set[str] = set()
+        self.ids: list[str] = []  # the records of its calls so far
         self.calls: list[_Call] = []
         self.misses: list[str] = []
         self.ordinal = 0  # of the last record
@@ -207,7 +208,8 @@ class NotebookTape:
         masks = cell.runner_options.get("normalize")
         rules = msgspec.convert(masks, list[Rule]) if isinstance(masks, list) else []
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
-        return _Slot(execution, TapeIndex(recordings, rules), records, remark)
+        index = TapeIndex(recordings, rules, library.used_calls(cell))
+        return _Slot(execution, index, records, remark)
 
     def _read(self, record: Record) -> Exchange | None:
         """Return the exchange of a record whose hash was checked, reading it once."""
@@ -240,9 +242,11 @@ class NotebookTape:
             for call in calls
         ]
         self._publish_records(slot, calls, logs)
+        self._session.library.keep_used(cell.key, slot.ids)
         runs = [Run(log, cell=cell.id) for log in logs]
         replayed = bool(calls) and all(call.recorded for call in calls)
-        numbers: dict[str, Any] = {"taped": len(calls)}
+        numbers: dict[str, Any] = {"taped": len(calls), "cell_id": cell.id}
+        numbers |= {RunNumbers.TAPE: list(slot.ids)}
         if replayed:
             numbers |= {
                 **summarize_run(runs[0], recorded=False),
@@ -264,16 +268,20 @@ class NotebookTape:
             publish_display({"text/plain": ""}, {METADATA_KEY: error}, {}, False)
 
     def _publish_records(self, slot: _Slot, calls: list[_Call], logs: list[EventLog]) -> None:
-        """Record all calls anew if one was sent, else show again what this kernel recorded."""
-        if any(not call.recorded for call in calls):
-            for call, log in zip(calls, logs, strict=True):
+        """Record the calls that were sent; show again what this kernel recorded earlier."""
+        library, shown = self._session.library, set(slot.ids)
+        for call, log in zip(calls, logs, strict=True):
+            name = call.recorded or log.run
+            slot.ids += [] if name in shown else [name]
+            if not call.recorded:
                 slot.ordinal += 1
                 self._publish_record(slot, call, log)
-            return
-        for record in (slot.records[run] for run in dict.fromkeys(c.recorded for c in calls)):
-            if self._session.library.is_from_kernel(record):
-                numbers = {"version": VERSION, "record": record["id"]}
-                publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
+            elif name not in shown and library.is_from_kernel(slot.records[name]):
+                numbers = {"version": VERSION, "record": name}
+                publish_display(
+                    {RECORD_MIME: slot.records[name]}, {METADATA_KEY: numbers}, {}, False
+                )
+            shown.add(name)
 
     def _publish_record(self, slot: _Slot, call: _Call, log: EventLog) -> None:
         """Sign the record of a call, and put it into the cell's output, where it shows nothing."""

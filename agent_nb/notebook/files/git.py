@@ -62,12 +62,12 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
     """Yield the lines of the cells and of their runs."""
     nb = with_ids(nb)
     cells = list_cells(nb)
-    runs = NotebookRuns(nb).all_by_cell()
+    runs, used = NotebookRuns(nb).all_by_cell(), NotebookRuns(nb).used_calls()
     for number, cell in enumerate(cells, 1):
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
-        for record in CellRecords(runs.pop(name, ())).newest_execution():
+        for record in CellRecords(runs.pop(name, ())).newest_execution(used.newest(name)):
             yield from _run_lines(record)
     for name, records in runs.items():
         if records:

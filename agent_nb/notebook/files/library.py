@@ -20,6 +20,7 @@ from ...record import (
     CellRecords,
     Payloads,
     Record,
+    UsedCalls,
     events_of,
     is_intact,
     is_own_record,
@@ -39,6 +40,7 @@ class Library:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.finder = NotebookFinder(namespace)
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
+        self._used = UsedCalls()  # in this kernel, by cell key
         self._forgotten: set[str] = set()  # run ids
         # (path, time in ns, size) of the file when it was read last, and its content
         self._read: tuple[tuple[str, int, int], NotebookFile] | None = None
@@ -47,7 +49,8 @@ class Library:
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
-        self._records[key] = CellRecords([record, *earlier]).select_kept(user_key())
+        named = self._used.list_ids()
+        self._records[key] = CellRecords([record, *earlier]).select_kept(user_key(), named)
 
     def records_of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""
@@ -63,6 +66,14 @@ class Library:
         saved = (r for records in self.file(cell.runner_options).runs.values() for r in records)
         known = self._without_repeats([*made_here, *self._stored_records(cell), *saved])
         return [record for record in known if record.get("tape") == 1]
+
+    def keep_used(self, key: str, ids: Sequence[str]) -> None:
+        """Remember the taped calls that an execution of the cell `key` used."""
+        self._used = UsedCalls.merge({key: [ids]}, self._used)
+
+    def used_calls(self, cell: Cell) -> UsedCalls:
+        """Return the taped calls that executions of all cells used, while `cell` runs."""
+        return UsedCalls.merge(self._used, self.file(cell.runner_options).used_calls)
 
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""

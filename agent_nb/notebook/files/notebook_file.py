@@ -16,6 +16,7 @@ import msgspec
 from ...record import (
     NotebookRuns,
     Record,
+    UsedCalls,
     cell_id,
     list_cells,
     metadata_of,
@@ -39,6 +40,7 @@ class NotebookFile(msgspec.Struct, frozen=True):
     """
 
     runs: Mapping[str, Sequence[Record]] = {}  # whole records by cell id
+    used_calls: UsedCalls = UsedCalls()
     cell_ids: Sequence[str] = ()  # in the order of the cells
     sources: Mapping[str, str] = {}  # of code cells, by cell id
     cleared: Sequence[str] = ()  # ids of cells with a record and without output
@@ -86,6 +88,7 @@ def _parse_notebook(notebook: Mapping[str, Any], saved: float) -> NotebookFile:
     code = [(cell_id(c), source_of(c)) for c in cells if c.get("cell_type") == "code"]
     return NotebookFile(
         runs=recorded.all_by_cell(),
+        used_calls=recorded.used_calls(),
         cell_ids=[cell_id(c) for c in cells],
         sources=dict(code),
         cleared=recorded.cleared_cells(),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...record import (
@@ -27,6 +27,7 @@ from ...record import (
     NotebookRuns,
     Record,
     Runs,
+    UsedCalls,
     cell_id,
     read_start_time,
     source_of,
@@ -43,7 +44,12 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
     metadata = [_get_object(nb, "metadata") for nb in versions]
     runs = [NotebookRuns(nb).by_cell() for nb in versions]
     _, our_metadata, their_metadata = (m.get(METADATA_KEY) for m in metadata)
-    merged = NotebookRuns.merge_metadata(our_metadata, their_metadata, _merge_runs(*runs))
+    used = UsedCalls.merge(*map(UsedCalls.read, (our_metadata, their_metadata)))
+    # what one side no longer needs may be in use on the other
+    named = used.list_ids() if our_metadata and their_metadata else ()
+    merged = NotebookRuns.merge_metadata(
+        our_metadata, their_metadata, _merge_runs(*runs, named=named)
+    )
     _set_all(metadata, METADATA_KEY, merged)
     for key in ABOUT:
         _set_all(metadata, key, _either(*(m.get(key) for m in metadata)))
@@ -78,12 +84,12 @@ def _newest(listed: Sequence[Record]) -> Record:
     )
 
 
-def _merge_runs(base: Runs, ours: Runs, theirs: Runs) -> Runs:
-    """Return the runs of both sides except those that one side has removed."""
+def _merge_runs(base: Runs, ours: Runs, theirs: Runs, *, named: Collection[str]) -> Runs:
+    """Return the runs of both sides except those that one has removed and that are not `named`."""
     base_ids, our_ids, their_ids = (
         {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
     )
-    removed = base_ids - (our_ids & their_ids)
+    removed = base_ids - (our_ids & their_ids) - set(named)
     cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
     versions = {
         cell: {r["id"]: r for r in listed if r["id"] not in removed}

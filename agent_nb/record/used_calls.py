@@ -1,0 +1,89 @@
+"""Which taped calls the executions of a cell used, served ones too: `metadata.agent_nb.tape`.
+
+    {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
+
+Why: an execution sends only what has changed, and is served the rest from older executions, or from
+those of other cells. By the age of their records alone, what it was served would be dropped.
+
+Rules
+- The line below a cell carries the list of its execution (`RunNumbers.TAPE`); saving takes it.
+- A list that a newer one contains says nothing, and goes.
+- Reading raises nothing; what is no list of texts counts as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
+from typing import Any
+
+from ..wire import as_dict, as_list
+from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells
+from .metadata import TAPE, Runs, stored_runs
+from .outputs import RunNumbers
+from .split_merge import find_moves
+
+KEPT = 3  # lists of a cell
+_MOST = 10_000  # ids of a list
+
+
+class UsedCalls(dict[str, list[list[str]]]):
+    """The ids of taped calls that executions used, by the id of their cell, newest list first."""
+
+    @classmethod
+    def read(cls, ours: Any, cells: Sequence[Cell] | None = None) -> UsedCalls:
+        """Return the lists in our metadata, by the ids that `cells` have now."""
+        stored = as_dict(as_dict(ours).get(TAPE))
+        moves = find_moves(cells, stored_runs(ours, whole=False)) if stored and cells else {}
+        lists = {moves.get(c, c): [_read_ids(i) for i in as_list(v)] for c, v in stored.items()}
+        return cls.merge(lists)
+
+    @classmethod
+    def find(cls, nb: Notebook) -> UsedCalls:
+        """Return the lists in outputs, by the cell that made the calls."""
+        found = cls()
+        present = {cell_id(cell) for cell in list_cells(nb)}
+        for cell, output in all_outputs(nb):
+            numbers = RunNumbers.of(output)
+            if ids := _read_ids(numbers.get(RunNumbers.TAPE)):
+                maker = numbers.get("cell_id")
+                name = maker if isinstance(maker, str) and maker in present else cell_id(cell)
+                found.setdefault(name, []).append(ids)
+        return found
+
+    @classmethod
+    def merge(cls, *sources: Mapping[str, Sequence[Sequence[str]]]) -> UsedCalls:
+        """Return the lists that are kept: the newest of each source, then their second ones …"""
+        merged = cls()
+        for cell in dict.fromkeys(chain.from_iterable(sources)):
+            kept: list[list[str]] = []
+            for ids in chain.from_iterable(zip_longest(*(s.get(cell, ()) for s in sources))):
+                if ids and not any(set(ids) <= set(newer) for newer in kept):
+                    kept.append(list(ids))
+            if kept:
+                merged[cell] = kept[:KEPT]
+        return merged
+
+    def select(self, runs: Runs, present: Iterable[str]) -> UsedCalls:
+        """Return the lists of cells that are present or have runs, with the ids of `runs` alone."""
+        known = {str(record["id"]) for listed in runs.values() for record in listed}
+        cells = {*present, *runs}
+        left = {
+            cell: [[name for name in ids if name in known] for ids in lists]
+            for cell, lists in self.items()
+            if cell in cells
+        }
+        return UsedCalls.merge(left)
+
+    def newest(self, cell: str) -> Sequence[str]:
+        """Return the ids that the newest execution of a cell used, () if they are unknown."""
+        return self[cell][0] if cell in self else ()
+
+    def list_ids(self, without: Collection[str] = ()) -> frozenset[str]:
+        """Return all ids, except those of the cells `without`."""
+        lists = (lists for cell, lists in self.items() if cell not in without)
+        return frozenset(chain.from_iterable(chain.from_iterable(lists)))
+
+
+def _read_ids(value: Any) -> list[str]:
+    return [text for text in as_list(value) if isinstance(text, str)][:_MOST]
