@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ..events import End, Event
-from ..record import Journal, Notebook, RecoverableRun, RunNumbers, all_outputs
+from ..record import Journal, Notebook, RecoverableRun, RunNumbers, list_cells, list_outputs
 
 MOST = 16 << 20  # bytes of a journal that are read for a page
 
@@ -30,7 +30,7 @@ def goes_on(run: str) -> bool:
 def update_forms(nb: Notebook) -> int:
     """Update the static forms of runs that had not ended; return how many changed."""
     count = 0
-    for _, output in all_outputs(nb):
+    for output in (output for cell in list_cells(nb) for output in list_outputs(cell)):
         run, data = RunNumbers.of(output).get(RunNumbers.LIVE), output.get("data")
         if not isinstance(run, str) or not isinstance(data, dict) or "text/html" not in data:
             continue

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .ipynb import Cell as Cell
     from .ipynb import Notebook as Notebook
     from .ipynb import Output as Output
-    from .ipynb import all_outputs as all_outputs
     from .ipynb import cell_id as cell_id
     from .ipynb import find_notebooks as find_notebooks
     from .ipynb import list_cells as list_cells
@@ -128,7 +127,6 @@ _HOMES = {
     "Unpacker": "packing",
     "UsedCalls": "used_calls",
     "agent_cell": "agent_cells",
-    "all_outputs": "ipynb",
     "cell_id": "ipynb",
     "check_record": "verify",
     "content_hash": "agent_cells",
