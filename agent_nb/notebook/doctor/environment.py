@@ -64,6 +64,9 @@ EXTRAS = {
     "prices": Extra(("genai_prices",), "the prices of official providers", _pip("prices")),
     "mcp": Extra(("mcp",), "tools of MCP servers", _pip("mcp")),
     "plots": Extra(("matplotlib",), "plots, and pictures scaled for models", _pip("plots")),
+    "sdks": Extra(
+        ("openai", "anthropic"), "the SDKs of examples/tape.ipynb", "pip install openai anthropic"
+    ),
     "pyarrow": Extra(("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": Extra(("keyring",), "keys in the system's keyring", "pip install keyring"),
 }
