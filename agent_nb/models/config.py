@@ -94,10 +94,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if not endpoint.base_url and name not in KNOWN and name not in list_plugins("models"):
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
-    def find_label(self, base_url: str) -> str:
-        """Return the name of the endpoint at a base URL, "" if none is known."""
+    def list_addresses(self) -> dict[str, str]:
+        """Return the names of the known endpoints by their base URLs."""
         endpoints = {**KNOWN, **self.endpoints}
-        return next((name for name, each in endpoints.items() if each.base_url == base_url), "")
+        return {each.base_url: name for name, each in endpoints.items() if each.base_url}
 
     @staticmethod
     def path() -> Path:

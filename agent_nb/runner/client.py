@@ -110,6 +110,7 @@ def execute_notebook(
             trust=options.trust,
             stream=options.stream,
             normalize=msgspec.to_builtins(options.normalize),
+            allowed_hosts=options.allowed_hosts,
             unshown=options.strict,
             replies=options.strict,
         ),

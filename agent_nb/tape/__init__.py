@@ -4,11 +4,12 @@ Read `exchange` first: one request and its answer. `packed` is how a record hold
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
 exchange as a run. `relay` stands between a library and its provider, `matching` finds the recorded
 answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url`
-has the one name that notebooks import: `from agent_nb import tape`.
+has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees calls that
+pass the tape by.
 
 Order: exchange, providers, references, spending
 < columns, conversations, matching
-< packed, redaction, relay, run_log
+< host_watch, packed, redaction, relay, run_log
 < taped_url
 """
 
@@ -19,10 +20,10 @@ from .taped_url import url as url
 
 if TYPE_CHECKING:
     from .conversations import Conversations as Conversations
-    from .exchange import RETRIED as RETRIED
     from .exchange import Exchange as Exchange
     from .exchange import Request as Request
     from .exchange import Response as Response
+    from .host_watch import HostWatch as HostWatch
     from .matching import Recording as Recording
     from .matching import TapeIndex as TapeIndex
     from .packed import pack_exchange as pack_exchange
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "Conversations": "conversations",
     "Exchange": "exchange",
+    "HostWatch": "host_watch",
     "Live": "relay",
     "PROVIDERS": "providers",
-    "RETRIED": "exchange",
     "Recording": "matching",
     "Refusal": "relay",
     "Relay": "relay",

@@ -92,6 +92,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     body: Body = Body()
     complete: bool = True
 
+    @property
+    def retried(self) -> bool:
+        """Whether an SDK sends the request again after this answer."""
+        return self.status in RETRIED
+
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """A request, its answer, and how many times the request was sent until this answer came."""

@@ -11,6 +11,7 @@ Rules
   connection is closed, as it would be without the relay.
 - It reaches the servers that it was started with and those that the notebook names (`address_of`),
   never one that a request or a record names.
+- In a test it is the proxy of child processes, and `refuse` says why they get nothing.
 - It knows no notebook: `answer` says what becomes of a request, and who gets the exchange.
 """
 
@@ -76,17 +77,24 @@ Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
 class Relay:
     """The relay of one kernel; `upstreams` are the base URLs of the providers by their names.
 
-    `answer` is called in a thread for each request.
+    `answer` is called in a thread for each request. `refuse` returns why the target of a proxy's
+    request is not asked; without it, the relay is no proxy.
     """
 
     _BACKGROUND: ClassVar[Background | None] = None
     RUNNING: ClassVar[Relay | None] = None  # the newest that was started and not stopped
 
-    def __init__(self, upstreams: Mapping[str, str], answer: Answer) -> None:
+    def __init__(
+        self,
+        upstreams: Mapping[str, str],
+        answer: Answer,
+        refuse: Callable[[str], str] | None = None,
+    ) -> None:
         # by the first part of a request's path
         self._servers = {name: (BY_NAME[name], Http(url)) for name, url in upstreams.items()}
         self._lock = threading.Lock()
         self._answer = answer
+        self.refuse = refuse
         self._secret = secrets.token_urlsafe(24)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -124,7 +132,12 @@ class Relay:
     @property
     def base(self) -> str:
         """Where all addresses of the relay begin; it holds the secret."""
-        return f"http://127.0.0.1:{self._port}/{self._secret}"
+        return f"{self.proxy}/{self._secret}"
+
+    @property
+    def proxy(self) -> str:
+        """The address for clients that take the relay for their proxy."""
+        return f"http://127.0.0.1:{self._port}"
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -244,7 +257,12 @@ class _Connection:
             await self._writer.drain()
 
     async def _handle(self, head: h11.Request, body: bytes) -> None:
-        route = self._relay.route(head.target.decode("latin-1"))
+        target = head.target.decode("latin-1")
+        if self._relay.refuse is not None and (head.method == b"CONNECT" or "://" in target):
+            why = self._relay.refuse(target)
+            await self._reply(403, {"content-type": "text/plain"}, why.encode(), reason=why)
+            return
+        route = self._relay.route(target)
         if route is None:
             await self._reply(404, {"content-type": "text/plain"}, b"not found\n")
             return
@@ -275,8 +293,11 @@ class _Connection:
         else:
             await self._reply(decision.status, decision.headers, *decision.body.pieces())
 
-    async def _reply(self, status: int, headers: Mapping[str, str], *pieces: bytes) -> None:
-        await self._send(h11.Response(status_code=status, headers=list(headers.items())))
+    async def _reply(
+        self, status: int, headers: Mapping[str, str], *pieces: bytes, reason: str = ""
+    ) -> None:
+        pairs, line = list(headers.items()), reason.encode("ascii", "replace")
+        await self._send(h11.Response(status_code=status, headers=pairs, reason=line))
         for piece in pieces:
             await self._send(h11.Data(piece))
         await self._send(h11.EndOfMessage())

@@ -30,7 +30,7 @@ def find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
     if "://" not in provider:
         label = _PREFIXES.get(provider, provider)
     else:
-        label = Config.load().find_label(provider)
+        label = Config.load().list_addresses().get(provider, "")
     if label:
         chosen = resolve_all(f"{label}/{model}")[0][0]
     else:

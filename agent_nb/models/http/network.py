@@ -177,9 +177,7 @@ async def open_stream(
     races = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(host)
     delay: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if races else {}
     name = host if tls is not None else None
-    opening = loop.create_task(
-        loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **delay)
-    )
+    opening = loop.create_task(_connect(host, port, ssl=tls, server_hostname=name, **delay))
     try:
         # not cancelled: asyncio's race of addresses would forget a socket that has just connected
         return (await wait_within(timeout, asyncio.shield(opening)))[1]
@@ -195,6 +193,12 @@ async def open_stream(
             # asyncio joins the errors of all addresses in one text, without a number of its own
             cause = OSError(int(number[1]), str(error))
         raise httpcore.ConnectError(str(error)) from cause
+
+
+async def _connect(host: str, port: int, **options: Any) -> tuple[asyncio.Transport, TcpStream]:
+    """Connect; the frame shows who does so to code that watches look-ups."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_connection(TcpStream, host, port, **options)
 
 
 def _is_address(host: str) -> bool:

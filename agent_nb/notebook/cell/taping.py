@@ -12,7 +12,8 @@ Rules
 - Only records that this user made or trusts are served.
 - What is served keeps its record. The line below the cell names all records that the execution
   used, and carries those once more that this kernel made: the notebook may not have been saved.
-- Of a request that a server refused for a time (`RETRIED`) and that was repeated, the last counts.
+- A host that is asked beside the tape is named once.
+- Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from ...record import (
 )
 from ...tape import (
     PROVIDERS,
-    RETRIED,
     Conversations,
     Exchange,
+    HostWatch,
     Live,
     Recording,
     Refusal,
@@ -64,6 +65,7 @@ from ...tape import (
     redact_exchange,
 )
 from ...wire import as_dict
+from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
 from .publish import publish_display
@@ -116,6 +118,7 @@ class NotebookTape:
         self._exchanges: dict[str, Exchange | None] = {}  # those that were read, by their hashes
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
         self._relay = Relay(upstreams, self._answer)
+        self._watch = HostWatch()
 
     def start(self) -> None:
         """Start the relay, and point the variables of libraries to it. Raises UsageError."""
@@ -128,11 +131,13 @@ class NotebookTape:
             values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
         DIVERTED.divert(values | _pass_by_proxies())
         self._session.shell.events.register(_EVENT, self._end_cell)
+        self._watch.start()
 
     def stop(self) -> None:
         """End the calls that go on, record what is left, and give the variables what they held."""
         self._session.shell.events.unregister(_EVENT, self._end_cell)
         DIVERTED.restore()
+        self._watch.stop()
         try:
             self._relay.stop()
         finally:
@@ -151,7 +156,7 @@ class NotebookTape:
             if isinstance(answer, Recording):
                 now, response = time.time(), answer.exchange.response
                 slot.calls.append(_Call(answer.exchange, now, now, answer.record))
-                if response.status not in RETRIED:
+                if not response.retried:
                     return response
                 at_once = {**response.headers, "x-should-retry": "false"}
                 return msgspec.structs.replace(response, headers=at_once)
@@ -231,6 +236,8 @@ class NotebookTape:
             ended = [(slot, slot.calls, slot.misses) for slot in slots]
             for slot in slots:
                 slot.calls, slot.misses = [], []
+        for contact in self._watch.take_contacts():
+            print_warning(contact.notice)
         for slot, calls, misses in ended:
             self._show(slot, _drop_retried(calls), misses)
 
@@ -333,7 +340,7 @@ def _drop_retried(calls: list[_Call]) -> list[_Call]:
             for n in range(number + 1, len(calls))
             if calls[n].exchange.request == call.exchange.request
         )
-        if call.exchange.response.status in RETRIED and (later := next(again, 0)):
+        if call.exchange.response.retried and (later := next(again, 0)):
             attempts[later] += attempts[number]
         else:
             call.exchange = msgspec.structs.replace(

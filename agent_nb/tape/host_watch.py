@@ -1,0 +1,228 @@
+"""Sees the hosts that the code of a notebook asks beside the tape, and refuses them in a test.
+
+Why: such a call is not recorded, and a test that asks a server proves nothing.
+
+Rules
+- Look-ups are seen by wrappers of `socket.getaddrinfo` and of the event loop's, which `stop` takes
+  away. An audit hook could not be removed, and has no frame of the caller under asyncio.
+- A test adds an audit hook: it sees addresses without a name, and libraries that look up by
+  themselves. Where look-ups of an allowed host lead, a connection may go.
+- This machine is never reported, nor is a request of this package outside a test.
+- Child processes have no hook: in a test their proxy is the relay, which asks `refuse_target`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import os
+import socket
+import sys
+import threading
+from asyncio import base_events
+from collections.abc import Callable, Collection
+from concurrent.futures import thread as executor
+from errno import ECONNREFUSED
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..models import Config, is_loopback
+from .providers import PROVIDERS
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
+# who calls `socket.getaddrinfo` for an event loop, whose own look-up was seen before
+_OF_LOOP = (executor.__file__, base_events.__file__)
+_CELL = ("ipykernel_", "<ipython-input-")  # in the names of the files of cells
+_CONNECTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_LOOKS_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_HERE = ("127.0.0.1", "localhost", "::1")
+
+
+class Contact(msgspec.Struct, frozen=True):
+    """A host that the notebook asks; `line` is that of the running cell, 0 if it is not known."""
+
+    host: str
+    port: int = 0
+    line: int = 0
+
+    @property
+    def notice(self) -> str:
+        """That the call is not recorded, and how a model call is."""
+        return (
+            f"{self._where} {self.host} beside the tape: the call is not recorded."
+            f" A model call is with: from agent_nb import tape; {self._remedy}."
+        )
+
+    @property
+    def refusal(self) -> str:
+        """Why a test does not reach the host, and what allows it."""
+        return (
+            f"{self._where} {self.host}: a test of a notebook with a tape reaches this machine only."
+            f" A model call needs {self._remedy}; for other data write"
+            f" allowed_hosts = [{json.dumps(self.host)}] below [tool.agent_nb] in pyproject.toml."
+        )
+
+    @property
+    def _where(self) -> str:
+        return f"line {self.line} asks" if self.line else "the notebook asks"
+
+    @property
+    def _remedy(self) -> str:
+        return f"base_url=tape.url({json.dumps(self._find_address())})"
+
+    def _find_address(self) -> str:
+        known = [p.official for p in PROVIDERS] + list(Config.load(lenient=True).list_addresses())
+        for address in known:
+            if urlsplit(address).hostname == self.host:
+                return address
+        scheme = "https" if self.port in (0, 443, 8443) else "http"
+        port = f":{self.port}" if self.port not in (0, 80, 443) else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}{port}/v1"
+
+
+class HostWatch:
+    """Watches the look-ups of this process from `start` to `stop`.
+
+    `list_allowed` returns the hosts that a test may ask; without it nothing is refused.
+    """
+
+    def __init__(self, list_allowed: Callable[[], Collection[str]] | None = None) -> None:
+        self._list_allowed = list_allowed
+        self._lock = threading.Lock()
+        self._contacts: dict[str, Contact] = {}  # by host, those not taken yet
+        self._reported: set[str] = set()
+        self._addresses: set[str] = set()  # where allowed hosts are
+        self._originals: tuple[Any, Any] | None = None
+        self._wrappers: tuple[Any, Any] | None = None
+
+    def start(self) -> None:
+        """Wrap the look-ups; in a test, add the audit hook, which stays."""
+        of_socket, of_loop = socket.getaddrinfo, asyncio.BaseEventLoop.getaddrinfo
+
+        def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+            caller = sys._getframe(1)  # noqa: SLF001  (there is no other way to it)
+            if caller.f_code.co_filename not in _OF_LOOP:
+                self._see(host, port, caller)
+            answers = of_socket(host, port, *args, **options)
+            if self._list_allowed is not None and _read_name(host) in self._list_allowed():
+                self._addresses.update(str(answer[4][0]) for answer in answers)
+            return answers
+
+        async def loop_getaddrinfo(loop: Any, host: Any, port: Any, **options: Any) -> Any:
+            self._see(host, port, sys._getframe(1))  # noqa: SLF001
+            return await of_loop(loop, host, port, **options)
+
+        self._originals, self._wrappers = (of_socket, of_loop), (getaddrinfo, loop_getaddrinfo)
+        socket.getaddrinfo = getaddrinfo
+        asyncio.BaseEventLoop.getaddrinfo = loop_getaddrinfo  # type: ignore[method-assign,assignment]
+        if self._list_allowed is not None:
+            sys.addaudithook(self._audit)
+
+    def stop(self) -> None:
+        """Take the wrappers away; below a wrapper of other code they stay and see nothing."""
+        if self._originals is None or self._wrappers is None:
+            return
+        if socket.getaddrinfo is self._wrappers[0]:
+            socket.getaddrinfo = self._originals[0]
+        if asyncio.BaseEventLoop.getaddrinfo is self._wrappers[1]:
+            asyncio.BaseEventLoop.getaddrinfo = self._originals[1]  # type: ignore[method-assign]
+        self._originals = None
+
+    def take_contacts(self) -> list[Contact]:
+        """Return the hosts that were asked since the last call; outside a test each but once."""
+        with self._lock:
+            contacts, self._contacts = list(self._contacts.values()), {}
+            if self._list_allowed is None:
+                self._reported.update(contact.host for contact in contacts)
+            return contacts
+
+    def refuse_target(self, target: str) -> str:
+        """Report the target of a proxy's request; return why it is refused."""
+        netloc = target.partition("://")[2].partition("/")[0] if "://" in target else target
+        host, _, port = netloc.rpartition(":")
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
+        number = int(port) if port.isdecimal() else 80
+        contact = Contact(_read_name(host or port), number, _find_line(frame)[1])
+        self._report(contact)
+        return contact.refusal
+
+    def refusing_variables(self, proxy: str) -> dict[str, str]:
+        """Return the variables that send child processes to a proxy, but for allowed hosts."""
+        assert self._list_allowed is not None
+        direct = ",".join([*_HERE, *sorted(self._list_allowed())])
+        values = {**dict.fromkeys(_PROXIES, proxy), "no_proxy": direct}
+        return values | {name.upper(): value for name, value in values.items()}
+
+    def _report(self, contact: Contact) -> None:
+        with self._lock:
+            if contact.host not in self._reported:
+                self._contacts.setdefault(contact.host, contact)
+
+    def _see(self, host: Any, port: Any, frame: FrameType | None) -> None:
+        """Report a look-up. Raises ConnectionRefusedError if it is refused."""
+        name = _read_name(host)
+        if not name or self._originals is None or _is_here(name):
+            return
+        self._judge(name, port, frame)
+
+    def _judge(self, name: str, port: Any, frame: FrameType | None) -> None:
+        ours, line = _find_line(frame)
+        if self._list_allowed is None:
+            if not ours:
+                self._report(Contact(name, port if isinstance(port, int) else 0, line))
+            return
+        if name in self._list_allowed() or name in self._addresses:
+            return
+        contact = Contact(name, port if isinstance(port, int) else 0, line)
+        self._report(contact)
+        raise ConnectionRefusedError(ECONNREFUSED, contact.refusal)
+
+    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
+        if event in _LOOKS_UP:
+            host, port = args[0], args[1] if len(args) > 1 else 0
+        elif event in _CONNECTS and args[0].family in (socket.AF_INET, socket.AF_INET6):
+            if not isinstance(args[1], tuple) or len(args[1]) < 2:
+                return
+            host, port = args[1][:2]
+        else:
+            return
+        name = _read_name(host)
+        if name and not _is_here(name):
+            self._judge(name, port, sys._getframe(1))  # noqa: SLF001
+
+
+def _read_name(host: Any) -> str:
+    if isinstance(host, bytes | bytearray):
+        host = host.decode("latin-1")
+    return host.strip("[]").rstrip(".").lower() if isinstance(host, str) else ""
+
+
+def _is_here(name: str) -> bool:
+    """Return whether a name or an address is that of this machine."""
+    if is_loopback(name) or name == socket.gethostname().lower():
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return bool(mapped.is_loopback or mapped.is_unspecified)
+
+
+def _find_line(frame: FrameType | None) -> tuple[bool, int]:
+    """Return whether the nearest known frame is of this package, and else the line of its cell."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path.startswith(_OURS):
+            return True, 0
+        if any(part in path for part in _CELL):
+            return False, frame.f_lineno
+        frame = frame.f_back
+    return False, 0
