@@ -107,6 +107,7 @@ def check_notebook(
             msgspec.structs.replace(
                 _execution_options(options, recorded),
                 normalize=project.read_rules(path),
+                allowed_hosts=project.read_hosts(path),
                 signers=signers,
             ),
             on_cell=on_cell,

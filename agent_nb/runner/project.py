@@ -1,4 +1,7 @@
-"""Reads the differences that `test` ignores in a project, from its `pyproject.toml`.
+"""Reads what `test` lets pass in a project, from its `pyproject.toml`.
+
+    [tool.agent_nb]
+    allowed_hosts = ["data.example.org"]   # a test of a notebook with a tape asks no other host
 
     [[tool.agent_nb.normalize]]
     pattern = 'build [0-9a-f]{7}'   # a regular expression; matches in results are not compared
@@ -26,26 +29,46 @@ from ..errors import UsageError
 FILE = "pyproject.toml"
 
 
+_is_host = re.compile(r"[\w.:-]+", re.ASCII).fullmatch
+
+
 def read_rules(notebook: Path) -> tuple[Rule, ...]:
     """Return the rules of a notebook's project, () without one. Raises UsageError."""
-    file = next(
-        (f for folder in notebook.resolve().parents if (f := folder / FILE).is_file()), None
-    )
-    if file is None:
-        return ()
-    try:
-        value: Any = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise UsageError(f"{file} cannot be read: {fault}") from None
-    for name in ("tool", "agent_nb", "normalize"):
-        value = value.get(name, {}) if isinstance(value, dict) else {}
-    entries = value or []
+    file, entries = _read_setting(notebook, "normalize")
     if not isinstance(entries, list):
         raise UsageError(f"{file}: normalize is a list of tables: [[tool.agent_nb.normalize]].")
     return tuple(
         _read_rule(entry, f"{file}: [[tool.agent_nb.normalize]] number {n}")
         for n, entry in enumerate(entries, 1)
     )
+
+
+def read_hosts(notebook: Path) -> tuple[str, ...]:
+    """Return the hosts that a test may ask, without those of this machine. Raises UsageError."""
+    file, entries = _read_setting(notebook, "allowed_hosts")
+    if not isinstance(entries, list) or not all(
+        isinstance(e, str) and _is_host(e) for e in entries
+    ):
+        raise UsageError(
+            f"{file}: allowed_hosts is a list of names or addresses without a port, such as"
+            ' ["data.example.org"].'
+        )
+    return tuple(entry.lower().rstrip(".") for entry in entries)
+
+
+def _read_setting(notebook: Path, name: str) -> tuple[Path, Any]:
+    """Return the file of a notebook's project and what it says in `[tool.agent_nb]`, else []."""
+    folders = notebook.resolve().parents
+    file = next((f for folder in folders if (f := folder / FILE).is_file()), Path(FILE))
+    value: Any = {}
+    try:
+        if file.is_absolute():
+            value = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise UsageError(f"{file} cannot be read: {fault}") from None
+    for key in ("tool", "agent_nb", name):
+        value = value.get(key, {}) if isinstance(value, dict) else {}
+    return file, value or []
 
 
 def _read_rule(entry: Any, where: str) -> Rule:

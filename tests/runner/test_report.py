@@ -184,3 +184,14 @@ class TestPatternsOfTheProject:
     def test_a_value_that_is_not_a_list_is_named(self, tmp_path):
         with pytest.raises(UsageError, match="is a list of tables"):
             project.read_rules(self.write(tmp_path, "[tool.agent_nb.normalize]\npattern = 1\n"))
+
+    def test_hosts_that_a_test_may_ask_are_names_without_a_port(self, tmp_path):
+        path = self.write(tmp_path, '[tool.agent_nb]\nallowed_hosts = ["A.example.", "fd00::1"]\n')
+        assert project.read_hosts(path) == ("a.example", "fd00::1")
+        assert project.read_rules(path) == ()
+
+    @pytest.mark.parametrize("value", ['"a.example"', "[1]", '["*"]', '["a,*"]', '["https://a"]'])
+    def test_a_wrong_list_of_hosts_opens_none(self, value, tmp_path):
+        path = self.write(tmp_path, f"[tool.agent_nb]\nallowed_hosts = {value}\n")
+        with pytest.raises(UsageError, match=r"pyproject\.toml: allowed_hosts is a list"):
+            project.read_hosts(path)

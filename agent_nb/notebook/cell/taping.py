@@ -12,12 +12,15 @@ Rules
 - Only records that this user made or trusts are served.
 - What is served keeps its record. The line below the cell names all records that the execution
   used, and carries those once more that this kernel made: the notebook may not have been saved.
-- A host that is asked beside the tape is named once.
+- A host that is asked beside the tape is named once. A test refuses it, and the cell fails; hosts
+  that the project allows come with the options of our runner, so a notebook can allow none.
+- Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
 - Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -64,7 +67,7 @@ from ...tape import (
     read_exchange,
     redact_exchange,
 )
-from ...wire import as_dict
+from ...wire import as_dict, as_list
 from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
@@ -73,9 +76,9 @@ from .rerun import recording_advice, rerun_mode, trusted_records
 from .summary import VERSION, summarize_run
 
 if TYPE_CHECKING:
+    from ..identity import Cell
     from ..session import Session
 
-_EVENT = "post_run_cell"
 _PLACEHOLDER = "agent-nb-replays-without-a-key"  # what a library that asks for a key gets
 _PATIENCE = 0.25  # seconds that the end of a cell waits for calls that go on
 _MOST_CARDS = 20  # calls of a cell whose cards are shown
@@ -115,10 +118,13 @@ class NotebookTape:
         self._slots: dict[str, _Slot] = {}  # by the id of the execution
         self._home = Home.of_user()
         self._conversations = Conversations(self._home)
+        self._callbacks = (("pre_run_cell", self._begin_cell), ("post_run_cell", self._end_cell))
         self._exchanges: dict[str, Exchange | None] = {}  # those that were read, by their hashes
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
-        self._relay = Relay(upstreams, self._answer)
-        self._watch = HostWatch()
+        self._refuses = read_launch().strict
+        self._watch = HostWatch(self._list_allowed if self._refuses else None)
+        refuse = self._watch.refuse_target if self._refuses else None
+        self._relay = Relay(upstreams, self._answer, refuse)
 
     def start(self) -> None:
         """Start the relay, and point the variables of libraries to it. Raises UsageError."""
@@ -129,13 +135,18 @@ class NotebookTape:
         values = {p.variable: self._relay.address(p) for p in PROVIDERS}
         if read_launch().why_not_live:
             values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
-        DIVERTED.divert(values | _pass_by_proxies())
-        self._session.shell.events.register(_EVENT, self._end_cell)
+        if not self._refuses:
+            values |= _pass_by_proxies()
+        DIVERTED.divert(values)
+        for event, callback in self._callbacks:
+            self._session.shell.events.register(event, callback)
+        self._begin_cell()
         self._watch.start()
 
     def stop(self) -> None:
         """End the calls that go on, record what is left, and give the variables what they held."""
-        self._session.shell.events.unregister(_EVENT, self._end_cell)
+        for event, callback in self._callbacks:
+            self._session.shell.events.unregister(event, callback)
         DIVERTED.restore()
         self._watch.stop()
         try:
@@ -181,6 +192,17 @@ class NotebookTape:
                 slot.open -= 1
                 slot.calls += [call] if call is not None else []
                 self._ended.notify_all()
+
+    def _list_allowed(self) -> frozenset[str]:
+        """Return the hosts that the project lets a test ask, as our runner sent them."""
+        latest = executions_of(self._session.shell).latest
+        hosts = latest.cell.runner_options.get("allowed_hosts") if latest else ()
+        return frozenset(map(str, as_list(hosts)))
+
+    def _begin_cell(self, _: Any = None) -> None:
+        """In a test, point child processes to the relay, for good; IPython's `pre_run_cell`."""
+        if self._refuses:
+            os.environ.update(self._watch.refusing_variables(self._relay.proxy))
 
     def _find_slot(self) -> _Slot:
         executions = executions_of(self._session.shell)
@@ -236,7 +258,12 @@ class NotebookTape:
             ended = [(slot, slot.calls, slot.misses) for slot in slots]
             for slot in slots:
                 slot.calls, slot.misses = [], []
-        for contact in self._watch.take_contacts():
+        contacts = self._watch.take_contacts()
+        if self._refuses and contacts:
+            executions = executions_of(self._session.shell)
+            cell = (executions.latest or executions.current()).cell
+            _publish_errors(cell, [contact.refusal for contact in contacts])
+        for contact in () if self._refuses else contacts:
             print_warning(contact.notice)
         for slot, calls, misses in ended:
             self._show(slot, _drop_retried(calls), misses)
@@ -267,12 +294,8 @@ class NotebookTape:
 
             bundle = make_folded_bundle(line, [run.log for run in runs[:_MOST_CARDS]], misses)
         publish_display(bundle, {METADATA_KEY: numbers}, {}, False)
-        if rerun_mode("", cell) != "replay":
-            return
-        for number, why in enumerate(misses, 1):
-            error = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
-            error |= {"error": f"a model call is not recorded: {why}", "cell_id": cell.id}
-            publish_display({"text/plain": ""}, {METADATA_KEY: error}, {}, False)
+        if rerun_mode("", cell) == "replay":
+            _publish_errors(cell, [f"a model call is not recorded: {why}" for why in misses])
 
     def _publish_records(self, slot: _Slot, calls: list[_Call], logs: list[EventLog]) -> None:
         """Record the calls that were sent; show again what this kernel recorded earlier."""
@@ -310,6 +333,14 @@ class NotebookTape:
         # a text that names our own address differs in each kernel
         secrets = {**collect_secrets(), "address of the tape": self._relay.base}
         return redact_exchange(exchange, secrets, headers)
+
+
+def _publish_errors(cell: Cell, errors: list[str]) -> None:
+    """Make a cell fail in a test, also where its code catches the errors."""
+    for number, error in enumerate(errors, 1):
+        numbers = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
+        numbers |= {"error": error, "cell_id": cell.id}
+        publish_display({"text/plain": ""}, {METADATA_KEY: numbers}, {}, False)
 
 
 def start_tape(session: Session) -> None:
