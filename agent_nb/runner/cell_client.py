@@ -9,10 +9,12 @@ notebook's metadata cannot imitate the runner.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import nbformat
@@ -147,8 +149,23 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
 
         client.iopub_channel.get_msg = get_msg
         if self._environment.get(Launch.TAPE):
-            await _load_extension(client)
+            await self._load_extension(client)
         return client
+
+    async def _load_extension(self, client: Any) -> None:
+        """Load the extension in a kernel before its first cell. Raises UsageError."""
+        request = client.execute(_LOAD, silent=True, store_history=False)
+        content: dict[str, Any] = {"status": "error", "ename": "no answer", "evalue": ""}
+        with suppress(TimeoutError):  # the kernel may have died meanwhile
+            async with asyncio.timeout(self.startup_timeout):
+                while True:
+                    reply = await client.get_shell_msg()
+                    if reply["parent_header"].get("msg_id") == request:
+                        content = reply["content"]
+                        break
+        if content["status"] == "error":
+            why = f"{content['ename']}: {content['evalue']}".rstrip(": ")
+            raise UsageError(f"The tape cannot start in this kernel ({why}).")
 
     def _add_late_record(self, message: Mapping[str, Any]) -> None:
         """Add a record that arrives after its cell ended to the outputs, as front ends do.
@@ -221,13 +238,3 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             return cell
         finally:
             self._cell = None
-
-
-async def _load_extension(client: Any) -> None:
-    """Load the extension in a kernel before its first cell. Raises UsageError."""
-    request = client.execute(_LOAD, silent=True, store_history=False)
-    while (reply := await client.get_shell_msg())["parent_header"].get("msg_id") != request:
-        pass
-    if reply["content"]["status"] == "error":
-        why = f"{reply['content']['ename']}: {reply['content']['evalue']}"
-        raise UsageError(f"The tape cannot start in this kernel ({why}).")

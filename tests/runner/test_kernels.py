@@ -16,6 +16,7 @@ from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
 from agent_nb.runner import kernels
+from agent_nb.runner.cell_client import Client
 from agent_nb.runner.execution_options import ExecutionOptions
 from agent_nb.runner.kernels import EarlyKernels, InstalledKernels, choose_kernel, find_kernel
 
@@ -211,3 +212,25 @@ class TestAhead:
 
         monkeypatch.setattr(kernels, "_start_kernel", fails)
         assert main(["test", *map(str, notebooks("a", "b"))]) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (None, r"no answer"),
+        ({"status": "error", "ename": "UsageError", "evalue": "no relay"}, "UsageError: no relay"),
+    ],
+)
+def test_a_kernel_in_which_the_tape_cannot_start_is_an_error_in_words(reply, why):
+    class Kernel:
+        def execute(self, code, **options):
+            return "mine"
+
+        async def get_shell_msg(self):
+            if reply is None:  # it has died
+                await asyncio.Event().wait()
+            return {"parent_header": {"msg_id": "mine"}, "content": reply}
+
+    client = Client(nbformat.v4.new_notebook(), {}, lambda *_: None, startup_timeout=0)
+    with pytest.raises(UsageError, match=rf"The tape cannot start in this kernel \({why}\)"):
+        asyncio.run(client._load_extension(Kernel()))
