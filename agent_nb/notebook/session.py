@@ -31,6 +31,9 @@ KEPT = 3  # runs of a cell
 class Tape(Protocol):
     """What records the model calls of other libraries (`cell.taping`)."""
 
+    def limit(self, rpm: int, concurrency: int) -> None:
+        """Limit the requests per minute and at once; 0: no limit."""
+
     def stop(self) -> None:
         """End it."""
 

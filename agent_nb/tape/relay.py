@@ -34,7 +34,7 @@ import msgspec
 
 from ..errors import AgentError, UsageError, WireError
 from ..host import Background
-from ..models import Http
+from ..models import Http, Limiter
 from ..wire import decompress_body
 from .exchange import LARGEST, Body, Exchange, Request, Response
 from .providers import BY_NAME, Provider, make_error
@@ -95,6 +95,7 @@ class Relay:
         self._lock = threading.Lock()
         self._answer = answer
         self.refuse = refuse
+        self.limiter = Limiter("the tape")  # of all its requests; without limits at first
         self._secret = secrets.token_urlsafe(24)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -117,6 +118,10 @@ class Relay:
     def address(self, provider: Provider) -> str:
         """Return the base URL for the clients of a provider."""
         return f"{self.base}/{provider.name}{provider.tail}"
+
+    def limit(self, rpm: int, concurrency: int) -> None:
+        """Let requests wait for their turn: per minute and at once; 0: no limit."""
+        self.limiter.change(rpm, concurrency)
 
     def address_of(self, url: str) -> str:
         """Return the base URL for clients of the server at `url`. Raises UsageError."""
@@ -318,7 +323,11 @@ class _Connection:
             passed["content-length"] = "0"
         target = request.path + (f"?{request.query}" if request.query else "")
         began, received = time.time(), _Received()
-        async with upstream.forward(request.method, target, passed, body) as (answer, raw):
+        async with (
+            self._relay.limiter.admit() as slot,
+            upstream.forward(request.method, target, passed, body) as (answer, raw),
+        ):
+            slot.note_answer(answer.status_code)
             answered = _join_headers(raw)
             ended = _HOP | _list_hops(answered)
             passed_on = [h for h in raw if h[0].decode("latin-1").lower() not in ended]

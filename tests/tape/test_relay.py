@@ -1,5 +1,6 @@
 """The relay: what passes between a client and its provider, and what does not."""
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -283,6 +284,26 @@ def test_many_streams_at_once_do_not_mix(taped):
     for thread in threads:
         thread.join(20)
     assert answers == {n: f"data: {n}\n\n".encode() * 20 for n in range(20)}
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_calls_at_once_wait_for_their_turn(taped, limit):
+    both = threading.Barrier(2)
+
+    def behaviour(peer):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(1 if limit else 20)
+        peer.reply(200, b"{}")
+
+    one = taped(behaviour)
+    one.relay.limit(0, limit)
+    threads = [threading.Thread(target=one.ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(one.server.asked) == 2
+    assert both.broken == bool(limit)
 
 
 def test_a_very_large_answer_passes_and_is_known_by_its_digest(taped, monkeypatch):

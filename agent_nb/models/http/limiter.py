@@ -50,14 +50,14 @@ class Limiter:
     def __init__(
         self,
         host: str,
-        places: Places,
+        places: Places | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[Bell, float], Awaitable[None]] = Bell.wait,
         spread: Callable[[], float] = random.random,
     ) -> None:
         self.host = host
-        self.places = places
+        self.places = places = places or Places()
         self._clock = clock
         self._pause = pause
         self._spread = spread

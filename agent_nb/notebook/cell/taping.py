@@ -143,6 +143,10 @@ class NotebookTape:
         self._begin_cell()
         self._watch.start()
 
+    def limit(self, rpm: int, concurrency: int) -> None:
+        """Let calls that are sent wait: per minute and at once; 0: no limit."""
+        self._relay.limit(rpm, concurrency)
+
     def stop(self) -> None:
         """End the calls that go on, record what is left, and give the variables what they held."""
         for event, callback in self._callbacks:

@@ -12,17 +12,24 @@ if TYPE_CHECKING:
 
 
 def switch_tape(session: Session, arguments: list[str]) -> None:
-    """[off]: record the model calls that the cells below make with any library (openai, anthropic
-    …), and answer them from the records when the cells run again; off ends it
+    """[off] [--rpm N] [--concurrency N]: record the model calls that the cells below make with any
+    library (openai, anthropic …), and answer them from the records when the cells run again; off
+    ends it; calls that are sent wait for their turn: N requests per minute, N at once
     """
-    if arguments not in ([], ["off"]):
-        raise UsageError("Write %agent tape, or %agent tape off.")
-    if arguments:
+    limits = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    fits = limits.keys() <= {"--rpm", "--concurrency"} and all(map(str.isdecimal, limits.values()))
+    if arguments != ["off"] and not (fits and len(arguments) % 2 == 0):
+        raise UsageError(
+            "Write %agent tape, %agent tape --rpm 60 --concurrency 4, or %agent tape off."
+        )
+    if arguments == ["off"]:
         print_text("The tape is off." if session.stop_tape() else "The tape is not on.")
         return
     from ..cell.taping import start_tape
 
     start_tape(session)
+    if limits and session.tape is not None:
+        session.tape.limit(int(limits.get("--rpm", 0)), int(limits.get("--concurrency", 0)))
     print_text(
         "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
     )
