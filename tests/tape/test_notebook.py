@@ -82,7 +82,7 @@ def test_a_taped_notebook_is_replayed_without_its_server(recorded, provider, mon
     again = execute_notebook(recorded, ExecutionOptions(rerun="replay"))
     assert again.failure == ""
     assert "Hello from the server." in json.dumps(again.notebook)
-    assert "2 model calls · gpt-5-mini · 0.0k in, 0.0k out · replayed" in json.dumps(
+    assert "2 model calls · gpt-5-mini · 22 in, 14 out · replayed" in json.dumps(
         again.notebook, ensure_ascii=False
     )
 
@@ -177,7 +177,7 @@ def test_a_call_has_the_cost_that_the_configuration_names(provider, tmp_path, mo
     path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, "ask('hi')")
     outcome = record(path)
     assert runs(path)[0].usage.cost == pytest.approx((11 * 100 + 7 * 1000) / 1e6)
-    assert "1 model call · gpt-5-mini · 0.0k in, 0.0k out · $0.0081" in json.dumps(
+    assert "1 model call · gpt-5-mini · 11 in, 7 out · $0.0081" in json.dumps(
         outcome.notebook, ensure_ascii=False
     )
 

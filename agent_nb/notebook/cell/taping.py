@@ -388,7 +388,7 @@ def _drop_retried(calls: list[_Call]) -> list[_Call]:
 def describe_calls(runs: list[Run], replayed: int, misses: list[str]) -> str:
     """Return one line about the model calls of a cell."""
     from ...models import format_dollars
-    from ...view import count_noun
+    from ...view import count_noun, format_count
 
     models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
     sent, written = sum(r.usage.input for r in runs), sum(r.usage.output for r in runs)
@@ -396,7 +396,7 @@ def describe_calls(runs: list[Run], replayed: int, misses: list[str]) -> str:
     parts = [
         count_noun(len(runs), "model call"),
         ", ".join(filter(None, models)),
-        f"{sent / 1000:.1f}k in, {written / 1000:.1f}k out" if sent + written else "",
+        f"{format_count(sent)} in, {format_count(written)} out" if sent + written else "",
         format_dollars(sum(costs)) if costs else "",
         "" if not replayed else "replayed" if replayed == len(runs) else f"{replayed} replayed",
         f"{len(misses)} without a record" if misses else "",
