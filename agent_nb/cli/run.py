@@ -41,8 +41,7 @@ def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from msgspec.structs import replace
 
-    from ..record import load_notebook
-    from ..runner import EarlyKernels, ExecutionOptions, choose_kernel
+    from ..runner import EarlyKernels, ExecutionOptions
     from .parameters import inject_parameters, parse_parameters
 
     values, streaming = parse_parameters(arguments.parameter), _make_relay_factory(arguments)
@@ -99,9 +98,7 @@ def run(arguments: Arguments) -> int:
 
     targets = _choose_targets(arguments)
     paths = (path for path, _ in targets)
-    with EarlyKernels(
-        paths, lambda path: choose_kernel(path, load_notebook(path), options)
-    ) as early_kernels:
+    with EarlyKernels.of_options(paths, options) as early_kernels:
         named = [(path.name, (path, target)) for path, target in targets]
         reports = in_parallel(run_reported, named, arguments.jobs)
     if arguments.json:
@@ -167,12 +164,8 @@ def check_notebooks(arguments: Arguments) -> int:
     from ..runner import (
         CheckOptions,
         EarlyKernels,
-        Problem,
         Report,
         check_notebook,
-        choose_test_kernel,
-        render_junit,
-        summarize_reports,
     )
 
     signers = Signer.load_all(arguments.signers)
@@ -193,11 +186,7 @@ def check_notebooks(arguments: Arguments) -> int:
         try:
             report = check_notebook(path, options, on_cell, early_kernels)
         except Exception as fault:  # the other notebooks must still be tested
-            message = (
-                str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
-            )
-            problem = Problem(text=message, kind="notebook", stale=False)
-            report = Report(notebook=str(path), problems=(problem,))
+            report = Report.of_error(str(path), fault)
         if not arguments.json:
             print_lines(report.text(verbose=arguments.verbose))
         return report
@@ -207,14 +196,14 @@ def check_notebooks(arguments: Arguments) -> int:
         for path in list_notebooks(arguments.notebooks)
         if arguments.shard is None or shard(path, arguments.shard)
     ]
-    with EarlyKernels(paths, lambda path: choose_test_kernel(path, options)) as early_kernels:
+    with EarlyKernels(paths, options.choose_kernel) as early_kernels:
         reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
-        write_output(render_junit(reports), Path(arguments.junit))
+        write_output(Report.render_junit(reports), Path(arguments.junit))
     if arguments.json:
         show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
-        print_lines(summarize_reports(reports) or "There is no notebook in this shard.")
+        print_lines(Report.summarize(reports) or "There is no notebook in this shard.")
     return OK if all(r.ok for r in reports) else FAILED
 
 

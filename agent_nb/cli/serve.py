@@ -191,7 +191,7 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
     Raises UsageError for a model, tools or policy with which the first run would fail.
     """
     from ..agent import Basis
-    from ..host import Offer, trust_file
+    from ..host import Offer
     from ..rows import Agent
     from ..server import Agents, Store, load_tools
     from ..tools import Policy
@@ -200,7 +200,7 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
     if arguments.trust_folder:
         os.environ[Offer.TRUST_FOLDER] = Offer.OPTION
     if arguments.approve not in Policy.MODES:
-        trust_file(arguments.approve)
+        Offer.trust_file(arguments.approve)
     store = Store(Path(arguments.keep)) if arguments.keep else None
     if store is not None:
         for log in store.logs():

@@ -21,43 +21,33 @@ from ..host.door import open_door
 
 if TYPE_CHECKING:
     from .base import Codec as Codec
-    from .contract import Encoder as Encoder
     from .convert import convert_files as convert_files
     from .convert import decode as decode
     from .convert import encode as encode
     from .detect import named as named
     from .foreign_stream import ForeignStream as ForeignStream
     from .framing import MEDIA as MEDIA
-    from .framing import RAW as RAW
     from .framing import Framing as Framing
     from .framing import Item as Item
-    from .framing import frame_sse as frame_sse
-    from .framing import is_sse_safe as is_sse_safe
     from .losses import Losses as Losses
     from .sources import classify_source as classify_source
     from .sources import is_live as is_live
-    from .sources import is_url as is_url
     from .sources import name_source as name_source
     from .sources import read_chunks as read_chunks
 
 _HOMES = {
     "Codec": "base",
-    "Encoder": "contract",
     "ForeignStream": "foreign_stream",
     "Framing": "framing",
     "Item": "framing",
     "Losses": "losses",
     "MEDIA": "framing",
-    "RAW": "framing",
     "classify_source": "sources",
     "convert_files": "convert",
     "decode": "convert",
     "encode": "convert",
     "named": "detect",
-    "frame_sse": "framing",
     "is_live": "sources",
-    "is_sse_safe": "framing",
-    "is_url": "sources",
     "name_source": "sources",
     "read_chunks": "sources",
 }

@@ -42,6 +42,18 @@ class Item(msgspec.Struct, frozen=True):
     event: str = ""
     id: str | None = None
 
+    def write(self, framing: Framing, number: str | None = None) -> str:
+        """Return a JSON line without its newline, or an SSE frame with its blank line.
+
+        `number`: the id of the frame instead of the item's own.
+        """
+        if self.event == RAW:
+            return frame_sse(str(self.obj))
+        if framing == "ndjson":
+            return dumps(self.obj)
+        event = self.event if is_sse_safe(self.event) else ""
+        return frame_sse(dumps(self.obj), event, self.id if number is None else number)
+
 
 class Unframer:
     """Splits one stream into JSON values, and detects its framing."""
@@ -184,15 +196,6 @@ class _Array(_Parser):
 
 
 _PARSERS: dict[Framing, type[_Parser]] = {"ndjson": _Lines, "sse": _Frames}
-
-
-def frame_item(item: Item, framing: Framing) -> str:
-    """Write one item: a JSON line without its newline, or an SSE frame with its blank line."""
-    if item.event == RAW:
-        return frame_sse(str(item.obj))
-    if framing == "ndjson":
-        return dumps(item.obj)
-    return frame_sse(dumps(item.obj), item.event, item.id)
 
 
 def frame_sse(data: str, event: str = "", number: str | None = None) -> str:

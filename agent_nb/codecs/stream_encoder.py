@@ -14,7 +14,7 @@ import msgspec
 
 from ..events import TYPES, Delta, Event, Extension, Node, Texts, Unknown
 from .contract import Writer
-from .framing import Framing, Item, frame_item
+from .framing import Framing, Item
 from .losses import Losses
 from .provenance import has_foreign_fields, is_derived, note_of
 from .stream_decoder import TOO_DEEP
@@ -60,11 +60,11 @@ class StreamEncoder:
 
     def feed(self, event: Event) -> list[str]:
         """See Encoder."""
-        return [frame_item(item, self.framing) for item in self.items(event)]
+        return [item.write(self.framing) for item in self.items(event)]
 
     def close(self) -> list[str]:
         """See Encoder."""
-        return [frame_item(item, self.framing) for item in self.items(None)]
+        return [item.write(self.framing) for item in self.items(None)]
 
     def items(self, event: Event | None) -> list[Item]:
         """See Encoder."""

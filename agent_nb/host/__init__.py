@@ -15,8 +15,7 @@ from .door import open_door
 if TYPE_CHECKING:
     from .background import Background as Background
     from .diverted import DIVERTED as DIVERTED
-    from .dotenv import find_dotenv as find_dotenv
-    from .dotenv import read_variables as read_variables
+    from .dotenv import read_dotenv as read_dotenv
     from .imports import find_library as find_library
     from .imports import import_library as import_library
     from .imports import is_projects as is_projects
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
     from .private_file import put_file as put_file
     from .private_file import write_private as write_private
     from .trust import Offer as Offer
-    from .trust import is_trusted_everywhere as is_trusted_everywhere
-    from .trust import list_allowed as list_allowed
-    from .trust import revoke_folder as revoke_folder
-    from .trust import trust_file as trust_file
     from .version import __version__ as __version__
 
 _HOMES = {
@@ -53,14 +48,12 @@ _HOMES = {
     "Offer": "trust",
     "__version__": "version",
     "blame_plugin": "plugins",
-    "find_dotenv": "dotenv",
+    "read_dotenv": "dotenv",
     "find_faults": "plugins",
     "find_library": "imports",
     "find_nearest": "nearest",
     "import_library": "imports",
     "is_projects": "imports",
-    "is_trusted_everywhere": "trust",
-    "list_allowed": "trust",
     "list_builtin": "plugins",
     "list_plugins": "plugins",
     "load_plugin": "plugins",
@@ -68,10 +61,7 @@ _HOMES = {
     "mark_foreign": "imports",
     "put_file": "private_file",
     "read_launch": "launch",
-    "read_variables": "dotenv",
-    "revoke_folder": "trust",
     "shorten_path": "paths",
-    "trust_file": "trust",
     "verify": "imports",
     "without_project": "imports",
     "write_private": "private_file",

@@ -15,20 +15,15 @@ NAME = ".env"
 _LARGEST = 1 << 20  # bytes
 
 
-def find_dotenv(folder: Path | None = None) -> Path | None:
-    """Return the `.env` of a folder (None: the current one), or None."""
-    return find_nearest(NAME, folder)
-
-
-def read_variables(folder: Path | None = None) -> dict[str, str]:
-    """Return the variables of the `.env` of a folder (None: the current one)."""
-    path = find_dotenv(folder)
+def read_dotenv(folder: Path | None = None) -> tuple[Path | None, dict[str, str]]:
+    """Return the `.env` of a folder (None: the current one), None if it has none; its variables."""
+    path = find_nearest(NAME, folder)
     try:
         if path is None or path.stat().st_size > _LARGEST:
-            return {}
-        return parse_dotenv(path.read_text(encoding="utf-8-sig"))
+            return path, {}
+        return path, parse_dotenv(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError):
-        return {}
+        return path, {}
 
 
 def parse_dotenv(text: str) -> dict[str, str]:

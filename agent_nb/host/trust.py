@@ -10,7 +10,7 @@ Rules
 - An MCP server runs a command, so each entry needs its own permission; one for the folder does not
   cover it.
 - Permissions are kept in one file of the user's state folder that only the user can read.
-- A file that the user names on a command line needs no permission (`trust_file`).
+- A file that the user names on a command line needs no permission (`Offer.trust_file`).
 - An offer never holds the value of a key. Only the offer of a server shows a whole entry.
 """
 
@@ -84,10 +84,10 @@ class Offer(msgspec.Struct, frozen=True):
         folder = _load().folders.get(os.path.realpath(self.folder), Folder())
         if self.what == "server":
             return (
-                is_trusted_everywhere(self.TRUST_SERVERS)
+                self.is_trusted_everywhere(self.TRUST_SERVERS)
                 or folder.servers.get(self.name) == self.digest
             )
-        if is_trusted_everywhere() or self.file in _named_files:
+        if self.is_trusted_everywhere() or self.file in _named_files:
             return True
         return (
             folder.keys
@@ -124,6 +124,55 @@ class Offer(msgspec.Struct, frozen=True):
             raise UsageError(f"{shorten_path(path())} cannot be written; the server stays allowed.")
         return True
 
+    @staticmethod
+    def is_trusted_everywhere(variable: str = TRUST_FOLDER) -> bool:
+        """Return whether a variable allows every folder, all but servers, in this process.
+
+        `variable`: `Offer.TRUST_SERVERS` asks about servers instead. A value from the folder's own
+        `.env` is ignored: some front ends set its variables.
+        """
+        value = os.environ.get(variable, "")
+        return value not in ("", "0", dotenv.read_dotenv()[1].get(variable))
+
+    @staticmethod
+    def revoke_folder(folder: str) -> bool:
+        """Withdraw all permissions of a folder; return whether it had any.
+
+        Raises UsageError if that cannot be saved.
+        """
+        real = os.path.realpath(folder)
+        allowed_now = {
+            (file, digest)
+            for file, digest in _allowed_here
+            if os.path.realpath(os.path.dirname(file)) == real
+        }
+        _allowed_here.difference_update(allowed_now)
+        permissions = _load()
+        if permissions.folders.pop(real, None) is None:
+            return bool(allowed_now)
+        if not _save(permissions):
+            raise UsageError(
+                f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
+            )
+        return True
+
+    @staticmethod
+    def list_allowed() -> Iterator[tuple[str, str]]:
+        """Yield (folder, what it may do) for every allowed folder."""
+        for name, folder in sorted(_load().folders.items()):
+            may = [
+                *(["give keys (.env)"] if folder.keys else []),
+                *(f"be obeyed in {name}" for name in sorted(folder.files)),
+                *(f"start the MCP server {name}" for name in sorted(folder.servers)),
+            ]
+            if may:
+                yield shorten_path(Path(name)), ", ".join(may)
+
+    @staticmethod
+    def trust_file(file: str | os.PathLike[str]) -> None:
+        """Allow a file in this process, because the user named it on a command line."""
+        _named_files.add(os.path.abspath(file))
+
 
 class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a folder may do: give keys, have `files` obeyed, start `servers` (name: SHA-256)."""
@@ -151,16 +200,6 @@ def path() -> Path:
     return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
 
 
-def is_trusted_everywhere(variable: str = Offer.TRUST_FOLDER) -> bool:
-    """Return whether an environment variable allows every folder, all but servers, in this process.
-
-    `variable`: `Offer.TRUST_SERVERS` asks about servers instead. A value from the folder's own
-    `.env` is ignored: some front ends set its variables.
-    """
-    value = os.environ.get(variable, "")
-    return value not in ("", "0", dotenv.read_variables().get(variable))
-
-
 def _add_offer(before: Folder, offer: Offer) -> Folder:
     """Return the permissions of a folder, `before`, with one more of its offers allowed."""
     if offer.what == "keys":
@@ -169,45 +208,6 @@ def _add_offer(before: Folder, offer: Offer) -> Folder:
         return msgspec.structs.replace(before, servers={**before.servers, offer.name: offer.digest})
     files = {**before.files, os.path.basename(offer.file): offer.digest}
     return msgspec.structs.replace(before, files=files)
-
-
-def revoke_folder(folder: str) -> bool:
-    """Withdraw all permissions of a folder; return whether it had any.
-
-    Raises UsageError if that cannot be saved.
-    """
-    real = os.path.realpath(folder)
-    allowed_now = {
-        (file, digest)
-        for file, digest in _allowed_here
-        if os.path.realpath(os.path.dirname(file)) == real
-    }
-    _allowed_here.difference_update(allowed_now)
-    permissions = _load()
-    if permissions.folders.pop(real, None) is None:
-        return bool(allowed_now)
-    if not _save(permissions):
-        raise UsageError(
-            f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
-        )
-    return True
-
-
-def list_allowed() -> Iterator[tuple[str, str]]:
-    """Yield (folder, what it may do) for every allowed folder."""
-    for name, folder in sorted(_load().folders.items()):
-        may = [
-            *(["give keys (.env)"] if folder.keys else []),
-            *(f"be obeyed in {name}" for name in sorted(folder.files)),
-            *(f"start the MCP server {name}" for name in sorted(folder.servers)),
-        ]
-        if may:
-            yield shorten_path(Path(name)), ", ".join(may)
-
-
-def trust_file(file: str | os.PathLike[str]) -> None:
-    """Allow a file in this process, because the user named it on a command line."""
-    _named_files.add(os.path.abspath(file))
 
 
 def _load() -> _Permissions:

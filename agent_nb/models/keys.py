@@ -25,10 +25,9 @@ from ..errors import UsageError
 from ..host import (
     DIVERTED,
     Offer,
-    find_dotenv,
     import_library,
     is_projects,
-    read_variables,
+    read_dotenv,
     without_project,
 )
 from ..wire import Unpicklable, environment_secrets
@@ -83,7 +82,7 @@ class Key(Unpicklable):
         offer = None if own else cls.find_offer(provider, variables)
         if offer is None or not offer.is_allowed():
             return own
-        name, value = next(_select(_names(provider, variables), read_variables()))
+        name, value = next(_select(_names(provider, variables), read_dotenv()[1]))
         return cls(_check(value, f"{name} in .env"), f"{name} in .env")
 
     @classmethod
@@ -107,10 +106,9 @@ class Key(Unpicklable):
 
         `provider` "" stands for any known one, `folder` None for the current folder.
         """
-        path = find_dotenv(folder)
         known = [name for group in cls.VARIABLES.values() for name in group]
         wanted = _names(provider, variables) if provider else known
-        values = read_variables(folder)
+        path, values = read_dotenv(folder)
         if path is None or not any(_select(wanted, values)):
             return None
         # one permission covers all keys of the file
@@ -210,7 +208,7 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     """
     if chosen is not None:
         return chosen
-    dotenv, environment = read_variables(), _environment()
+    dotenv, environment = read_dotenv()[1], _environment()
     names = {name for group in Key.VARIABLES.values() for name in group}
     values = {
         *_hidden,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host import Offer, is_trusted_everywhere, shorten_path
+from ..host import Offer, shorten_path
 from ..models import collect_secrets
 from ..tools import HUB, Server, read_servers
 from ..wire import redact_text
@@ -50,7 +50,7 @@ def list_servers(folder: str = ".") -> str:
         if server.digest not in file
     ]
     where = config.title
-    if is_trusted_everywhere(Offer.TRUST_SERVERS):
+    if Offer.is_trusted_everywhere(Offer.TRUST_SERVERS):
         where += f"\n{Offer.TRUST_SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([format_table(rows)] if rows else [])])
 

@@ -34,7 +34,7 @@ from jupyter_core.paths import jupyter_path
 from ..errors import UsageError
 from ..host import Launch, Offer, read_launch
 from ..notebook import make_printable
-from ..record import NotebookRuns, list_cells, source_of
+from ..record import NotebookRuns, list_cells, load_notebook, source_of
 from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
@@ -119,6 +119,11 @@ class EarlyKernels:
         self._pool = ThreadPoolExecutor(1, "agent_nb next kernel")
         self._lock = threading.Lock()
         self._next: tuple[Path, Future[StartedKernel]] | None = None
+
+    @classmethod
+    def of_options(cls, notebooks: Iterable[Path], options: ExecutionOptions) -> EarlyKernels:
+        """Return early kernels for notebooks that are executed with these options."""
+        return cls(notebooks, lambda path: choose_kernel(path, load_notebook(path), options))
 
     def __enter__(self) -> EarlyKernels:
         with self._lock:

@@ -71,6 +71,11 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Signers: calls of records that they have signed may run again; None: the user's signers.
     signers: Sequence[Signer] | None = None
 
+    def choose_kernel(self, path: Path) -> KernelChoice:
+        """Return the kernel that a notebook under test needs. Raises UsageError."""
+        nb = load_notebook(path)
+        return choose_kernel(path, nb, _execution_options(self, NotebookRuns(nb).by_cell()))
+
 
 DEFAULTS = CheckOptions()
 
@@ -152,12 +157,6 @@ def check_notebook(
         ),
         seconds=time.monotonic() - began,
     )
-
-
-def choose_test_kernel(path: Path, options: CheckOptions = DEFAULTS) -> KernelChoice:
-    """Return the kernel that a notebook under test needs. Raises UsageError."""
-    nb = load_notebook(path)
-    return choose_kernel(path, nb, _execution_options(options, NotebookRuns(nb).by_cell()))
 
 
 def _execution_options(

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from ..errors import AgentError
 from ..notebook import make_printable
 
 #: Characters that XML 1.0 does not allow.
@@ -57,6 +58,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     masked: tuple[str, ...] = ()  # differences of known kinds, such as clock values
     unseen: tuple[str, ...] = ()  # what could not be compared
     seconds: float = 0.0
+
+    @classmethod
+    def of_error(cls, notebook: str, error: Exception) -> Report:
+        """Return the report of a notebook that could not be tested."""
+        text = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+        return cls(notebook=notebook, problems=(Problem(text=text, kind="notebook", stale=False),))
 
     @property
     def ok(self) -> bool:
@@ -120,39 +127,43 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         }
         return {"ok": self.ok, **fields, **problem_lists, "advice": list(self.advice)}
 
+    @staticmethod
+    def summarize(reports: Sequence[Report]) -> str:
+        """Return the results of several notebooks as one line."""
+        failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+        counts = (
+            (len(reports) - failed - skipped, "passed"),
+            (failed, "failed"),
+            (skipped, "skipped"),
+        )
+        runs = sum(r.runs for r in reports)
+        return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {runs} run{'' if runs == 1 else 's'} replayed"
+
+    @staticmethod
+    def render_junit(reports: Sequence[Report]) -> str:
+        """Return the reports as JUnit XML, one test case for each notebook."""
+        failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+        seconds = sum(r.seconds for r in reports)
+        numbers = {
+            "tests": len(reports),
+            "failures": failed,
+            "errors": 0,
+            "skipped": skipped,
+            "time": f"{seconds:.3f}",
+        }
+        suite = ElementTree.Element(
+            "testsuite", {"name": "agent_nb", **{name: str(n) for name, n in numbers.items()}}
+        )
+        for report in reports:
+            suite.append(_junit_case(report))
+        root = ElementTree.Element("testsuites")
+        root.append(suite)
+        ElementTree.indent(root)
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
     def _count_runs(self) -> str:
         replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"
         return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
-
-
-def summarize_reports(reports: Sequence[Report]) -> str:
-    """Return the results of several notebooks as one line."""
-    failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-    counts = ((len(reports) - failed - skipped, "passed"), (failed, "failed"), (skipped, "skipped"))
-    runs = sum(r.runs for r in reports)
-    return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {runs} run{'' if runs == 1 else 's'} replayed"
-
-
-def render_junit(reports: Sequence[Report]) -> str:
-    """Return the reports as JUnit XML, one test case for each notebook."""
-    failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-    seconds = sum(r.seconds for r in reports)
-    numbers = {
-        "tests": len(reports),
-        "failures": failed,
-        "errors": 0,
-        "skipped": skipped,
-        "time": f"{seconds:.3f}",
-    }
-    suite = ElementTree.Element(
-        "testsuite", {"name": "agent_nb", **{name: str(n) for name, n in numbers.items()}}
-    )
-    for report in reports:
-        suite.append(_junit_case(report))
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
 def _junit_case(report: Report) -> ElementTree.Element:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..codecs import RAW, Codec, Encoder, Framing, Item, frame_sse, is_sse_safe
+from ..codecs import Codec, Framing, Item
 from ..events import Extension, Position, encode_event
 from ..wire import dumps
 from .channel import Entry, Gap
@@ -41,11 +41,13 @@ class Frames:
         internal: bool = True,
     ) -> None:
         self._framing: Framing = framing
-        self._encoder: Encoder | None = None
-        if codec.name != CANONICAL:
-            self._encoder = codec.encoder(
+        self._encoder = (
+            codec.encoder(
                 form=form, framing=framing, conversation=conversation, earlier=earlier, asked=True
             )
+            if codec.name != CANONICAL
+            else None
+        )
         self._skip, self._rest = skip, rest
         self._internal = internal
 
@@ -91,7 +93,9 @@ class Frames:
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
         items = items[-rest:]
         return "".join(
-            _frame(item, number if not following or number is None else f"{number}.{following}")
+            item.write(
+                "sse", number if not following or number is None else f"{number}.{following}"
+            )
             for item, following in zip(items, reversed(range(len(items))), strict=True)
         ).encode()
 
@@ -99,7 +103,7 @@ class Frames:
         """Return a gap in the framing and format of the stream."""
         fields = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
-            return frame_sse(dumps(fields), "gap").encode()
+            return Item(fields, "gap").write("sse").encode()
         if self._encoder is None:
             return (
                 encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=fields))
@@ -111,10 +115,3 @@ class Frames:
 def _is_internal(item: Item) -> bool:
     kind = item.event or (item.obj.get("kind") if isinstance(item.obj, dict) else None)
     return isinstance(kind, str) and kind.startswith("internal:")
-
-
-def _frame(item: Item, number: str | None) -> str:
-    """Return an item as an SSE frame with the id `number`."""
-    if item.event == RAW:
-        return frame_sse(str(item.obj))
-    return frame_sse(dumps(item.obj), item.event if is_sse_safe(item.event) else "", number)

@@ -36,7 +36,7 @@ def keys(folder):
 def test_nothing_is_allowed_at_first(tmp_path):
     assert not policy(tmp_path / "p.yaml").is_allowed()
     assert not keys(tmp_path).is_allowed()
-    assert list(trust.list_allowed()) == []
+    assert list(trust.Offer.list_allowed()) == []
 
 
 def test_a_yes_outlives_the_process(tmp_path):
@@ -77,12 +77,12 @@ def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
         [keys(tmp_path / "a"), policy(tmp_path / "a" / "p.yaml"), policy(tmp_path / "b" / "q.yml")]
     )
     if sys.platform != "win32":
-        assert list(trust.list_allowed()) == [
+        assert list(trust.Offer.list_allowed()) == [
             ("~/a", "give keys (.env), be obeyed in p.yaml"),
             ("~/b", "be obeyed in q.yml"),
         ]
-    assert trust.revoke_folder(str(tmp_path / "a"))
-    assert not trust.revoke_folder(str(tmp_path / "a"))
+    assert trust.Offer.revoke_folder(str(tmp_path / "a"))
+    assert not trust.Offer.revoke_folder(str(tmp_path / "a"))
     assert not keys(tmp_path / "a").is_allowed()
     assert not policy(tmp_path / "a" / "p.yaml").is_allowed()
     assert policy(tmp_path / "b" / "q.yml").is_allowed()
@@ -109,7 +109,7 @@ def test_a_file_that_says_nothing_allows_nothing(tmp_path, content):
 
 def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    trust.trust_file("p.yaml")
+    trust.Offer.trust_file("p.yaml")
     assert policy(tmp_path / "p.yaml").is_allowed()
     assert not policy(tmp_path / "q.yaml").is_allowed()
     assert not trust.path().exists()

@@ -94,7 +94,7 @@ def test_trusting_the_folder_allows_no_server_and_a_server_not_the_folder(
     monkeypatch.delenv(trust.Offer.TRUST_FOLDER)
     answer("y")
     run_mcp_command(["allow", "small"])
-    assert list(trust.list_allowed()) == [(str(folder), "start the MCP server small")]
+    assert list(trust.Offer.list_allowed()) == [(str(folder), "start the MCP server small")]
 
 
 def test_the_folders_own_env_file_does_not_allow_its_servers(folder, monkeypatch):

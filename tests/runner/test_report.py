@@ -13,8 +13,6 @@ from agent_nb.runner import project
 from agent_nb.runner.report import (
     Problem,
     Report,
-    render_junit,
-    summarize_reports,
 )
 
 GOOD = Report(
@@ -94,13 +92,13 @@ def test_json_gives_each_problem_with_cell_kind_and_message():
 
 def test_several_notebooks_are_summed_up():
     assert (
-        summarize_reports([GOOD, WARNED, BAD, SKIPPED])
+        Report.summarize([GOOD, WARNED, BAD, SKIPPED])
         == "2 passed, 1 failed, 1 skipped: 3 runs replayed"
     )
 
 
 def test_junit_xml_is_valid_whatever_a_kernel_says():
-    root = ElementTree.fromstring(render_junit([GOOD, WARNED, BAD, SKIPPED]))
+    root = ElementTree.fromstring(Report.render_junit([GOOD, WARNED, BAD, SKIPPED]))
     (suite,) = root
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "time")} == {
         "tests": "4",

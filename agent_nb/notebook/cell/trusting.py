@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import NotAllowed, UsageError
-from ...host import Offer, is_trusted_everywhere, list_allowed, revoke_folder, shorten_path
+from ...host import Offer, shorten_path
 from ...models import Config, Key
 from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
@@ -133,8 +133,8 @@ def _configuration_offer(folder: Path) -> Offer | None:
 
 def list_permissions(_: Sequence[str] = ()) -> str:
     """Return the permissions of folders, one a line; for `trust-folder --list`."""
-    rows = [f"{folder} may {may}" for folder, may in list_allowed()]
-    if is_trusted_everywhere():
+    rows = [f"{folder} may {may}" for folder, may in Offer.list_allowed()]
+    if Offer.is_trusted_everywhere():
         rows.insert(
             0,
             f"{Offer.TRUST_FOLDER} is set: in this process every folder may give keys and be obeyed",
@@ -143,7 +143,9 @@ def list_permissions(_: Sequence[str] = ()) -> str:
 
 
 def _revoke(arguments: Sequence[str]) -> str:
-    had_permissions = {word: revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]}
+    had_permissions = {
+        word: Offer.revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
+    }
     return "\n".join(
         f"{word}: {'nothing is allowed any more' if had else 'nothing was allowed'}"
         for word, had in had_permissions.items()

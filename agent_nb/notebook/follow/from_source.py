@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ...agent import Run
-from ...codecs import is_url, name_source
+from ...codecs import classify_source, name_source
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import Watch, watch
@@ -107,7 +107,7 @@ class ForeignRun(FollowRun):
             records=records,
             strict=mode == "replay",
         )
-        if is_url(options.source) and mode != "live":
+        if classify_source(options.source) == "url" and mode != "live":
             self._played = newest_replayable(records)
             if self._played is not None:
                 return Work(_do_nothing, lambda: None)
