@@ -49,9 +49,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Journal:
     """Writes one run's events to a file of its own: a subscriber for `EventLog.subscribe`.
 
-    The constructor opens and locks the file in the folder `where` (default: `folder()`) and, with
-    `clean`, removes old journals. It raises nothing: if the journal fails, then or later, `warn`
-    receives the text of `warning`, and `path` is None if there is no file.
+    The constructor opens and locks the file in the folder `where` (default: `folder()`). It raises
+    nothing: if the journal fails, then or later, `warn` receives the text of `warning`, and `path`
+    is None if there is no file. With `clean`, old journals are removed at the end: reading a long
+    folder would delay the view of the run.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Journal:
         self.path: Path | None = None
         self.warning = ""
         self._warn = warn
+        self._where, self._clean = where, clean
         self._file = -1  # the descriptor; -1: nothing is written
         started = time.time()
         home = Home(os.path.expanduser("~"))
@@ -86,9 +88,6 @@ class Journal:
             self._end(
                 f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
             )
-            return
-        if clean:
-            remove_old_journals(where)
 
     def _open(self, where: Path, name: str, header: Header) -> None:
         """Make and lock the file, give it its name and write its header. Raises OSError."""
@@ -136,6 +135,8 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+            if self._clean:
+                remove_old_journals(self._where)
         if discard and self.path is not None:
             _remove(self.path)
 

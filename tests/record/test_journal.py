@@ -208,6 +208,16 @@ def test_old_journals_go(tmp_path):
     assert journal.Journal.files(tmp_path) == [new]
 
 
+def test_old_journals_go_when_a_run_has_ended_not_before_its_view(tmp_path):
+    Journal("a", where=tmp_path).close()
+    [old] = journal.Journal.files(tmp_path)
+    os.utime(old, (1000, 1000))
+    writer = Journal("b", where=tmp_path)
+    assert old in journal.Journal.files(tmp_path)
+    writer.close()
+    assert journal.Journal.files(tmp_path) == [writer.path]
+
+
 def test_the_oldest_journals_go_when_all_are_too_large(tmp_path):
     for name in ("1-a", "2-b", "3-c"):
         (tmp_path / f"{name}.ndjson").write_bytes(b"x" * 100)

@@ -74,6 +74,16 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
     assert "What the prices say" in text(painter)
 
 
+def test_a_style_is_made_with_the_first_widget_that_has_it_and_closed_with_all(acts, rich):
+    painter = WidgetPainter(acts, "collapse", lambda: True)
+    painter.paint(RunView(), None)
+    assert not {"maths", "toggle"} & vars(painter.board.kit).keys()
+    play(painter, rich.seen)
+    toggle = painter.board.kit.toggle
+    painter.close()
+    assert toggle.comm is None
+
+
 def test_a_button_is_disabled_until_its_presses_are_heard(painter, acts, rich, monkeypatch):
     announced, whole = [], w.Button.open
     monkeypatch.setattr(

@@ -129,7 +129,4 @@ class Board(Several):
     def close(self) -> None:
         """Close every widget, and the models they share."""
         self.kit.close(self.root)
-        self.kit.layout.close()
-        self.kit.style.close()
-        self.kit.maths.close()
-        self.kit.toggle.close()
+        self.kit.close_shared()

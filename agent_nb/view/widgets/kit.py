@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import ipywidgets as w
@@ -39,10 +40,18 @@ class Kit:
         self.sent = 0
         self.layout = w.Layout()
         self.style = HTMLStyle()
-        self.maths = HTMLMathStyle()
-        self.toggle = ToggleButtonStyle()
         self.editors: dict[str, Callable[[], list[tuple[Field, Any]]]] = {}
         self._retired: list[Any] = []
+
+    @cached_property
+    def maths(self) -> Any:
+        """The style of the texts with formulas; made with the first one, as it is a message."""
+        return HTMLMathStyle()
+
+    @cached_property
+    def toggle(self) -> Any:
+        """The style of the buttons that fold; made with the first one, as it is a message."""
+        return ToggleButtonStyle()
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:
         """Return a new HTML widget; `typeset`: the front end typesets it at each change."""
@@ -77,10 +86,19 @@ class Kit:
         for child in getattr(widget, "children", ()):
             self.close(child)
         style = getattr(widget, "style", self.style)
-        if style not in (self.style, self.maths, self.toggle):
+        if style not in self._shared_styles():
             style.close()
         self.sent += 1
         widget.close()
+
+    def close_shared(self) -> None:
+        """Close the models that the widgets share."""
+        for model in (self.layout, *self._shared_styles()):
+            model.close()
+
+    def _shared_styles(self) -> list[Any]:
+        """Return the shared styles that were made."""
+        return [vars(self)[name] for name in ("style", "maths", "toggle") if name in vars(self)]
 
 
 def has_formula(value: str) -> bool:
