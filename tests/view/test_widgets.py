@@ -74,7 +74,7 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
     assert "What the prices say" in text(painter)
 
 
-def test_a_style_is_made_with_the_first_widget_that_has_it_and_closed_with_all(acts, rich):
+def test_a_style_is_made_with_its_first_widget_and_closed_with_all(acts, rich):
     painter = WidgetPainter(acts, "collapse", lambda: True)
     painter.paint(RunView(), None)
     assert not {"maths", "toggle"} & vars(painter.board.kit).keys()
