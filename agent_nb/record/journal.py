@@ -133,10 +133,10 @@ class Journal:
     def close(self, *, discard: bool = False) -> None:
         """End the journal; with `discard`, remove its file (the run is saved elsewhere)."""
         if self._file >= 0:
+            if self._clean:  # while this journal is locked, so that it stays
+                remove_old_journals(self._where)
             os.close(self._file)
             self._file = -1
-            if self._clean:
-                remove_old_journals(self._where)
         if discard and self.path is not None:
             _remove(self.path)
 

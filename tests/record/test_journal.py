@@ -199,6 +199,9 @@ def test_a_journal_that_is_being_written_is_running_and_stays(tmp_path):
     assert Journal.remove("r", where=tmp_path) == 1
 
 
+LIMITS = dict(journal.remove_old_journals.__kwdefaults__)
+
+
 def test_old_journals_go(tmp_path):
     for run in ("a", "b"):
         Journal(run, where=tmp_path).close()
@@ -214,6 +217,14 @@ def test_old_journals_go_when_a_run_has_ended_not_before_its_view(tmp_path):
     os.utime(old, (1000, 1000))
     writer = Journal("b", where=tmp_path)
     assert old in journal.Journal.files(tmp_path)
+    writer.close()
+    assert journal.Journal.files(tmp_path) == [writer.path]
+
+
+def test_a_journal_that_is_too_large_by_itself_stays_when_its_run_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal.remove_old_journals, "__kwdefaults__", LIMITS | {"max_bytes": 1})
+    Journal("a", where=tmp_path, clean=False).close()
+    writer = Journal("b", where=tmp_path)
     writer.close()
     assert journal.Journal.files(tmp_path) == [writer.path]
 
