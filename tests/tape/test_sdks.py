@@ -105,6 +105,7 @@ def change_prompt(path, old, new):
     path.write_text(json.dumps(nb))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("library", "name"), CASES)
 def test_a_library_gets_the_same_objects_from_the_record(
     library, name, provider, tmp_path, monkeypatch
