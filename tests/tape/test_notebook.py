@@ -182,6 +182,7 @@ def test_a_call_has_the_cost_that_the_configuration_names(provider, tmp_path, mo
     )
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_map_beside_taped_calls_has_its_own_records(provider, tmp_path):
     cell = "from agent_nb import Agent\nrows = await Agent('openai/gpt-5-mini').map([{'x': 1}, {'x': 2}], 'Say {{ x }}')\nask('hi')"
@@ -192,6 +193,7 @@ def test_a_map_beside_taped_calls_has_its_own_records(provider, tmp_path):
     assert not check_notebook(path).problems
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_calls_of_a_thread_that_outlives_its_cell_are_recorded(provider, tmp_path):
     cell = "import threading, time\ndef later():\n    time.sleep(0.5); ask('hi')\nthread = threading.Thread(target=later); thread.start()"
@@ -221,6 +223,7 @@ def change(path, cell, source):
 REFUSED = "try:\n    ask('hi')\nexcept urllib.error.HTTPError as fault:\n    print(fault.code, fault.headers['x-should-retry'])"
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.parametrize("status", [401, 429])
 def test_a_recorded_error_is_replayed_under_test_alone(provider, tmp_path, status):
@@ -350,6 +353,7 @@ def test_a_notebook_without_a_line_of_ours_is_recorded_and_replayed(provider, tm
     assert report.runs == 1
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_notebook_that_needs_the_tape_is_recorded_anew(provider, tmp_path):
     path = write(tmp_path / "n.ipynb", PLAIN, LIBRARY, "print(ask('hi'))")
@@ -359,6 +363,7 @@ def test_a_notebook_that_needs_the_tape_is_recorded_anew(provider, tmp_path):
     assert len(taped(path)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_the_tape_of_the_options_does_not_hide_that_of_the_notebook(provider, tmp_path):
     path = write(tmp_path / "n.ipynb", PLAIN, TAPE + "\nprint(before)", LIBRARY, "ask('hi')")
@@ -406,6 +411,7 @@ print(ask("hi"))
 """
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_server_named_by_its_address_is_replayed_at_another_port(provider, tmp_path, monkeypatch):
     config = tmp_path / "config.toml"

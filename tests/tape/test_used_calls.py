@@ -129,6 +129,7 @@ def test_calls_that_are_in_use_displace_no_other_call():
     assert [r["id"] for r in kept] == ["7", "6", "5", "1"]
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_calls_that_each_execution_is_served_outlast_those_that_change(provider, tmp_path):
     path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, "ask('a'); ask('b'); ask('0')")
