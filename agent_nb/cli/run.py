@@ -203,7 +203,7 @@ def check_notebooks(arguments: Arguments) -> int:
     if arguments.json:
         show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
-        print_lines(Report.summarize(reports) or "There is no notebook in this shard.")
+        print_lines(Report.summarize(reports) or "This shard holds no notebooks.")
     return OK if all(r.ok for r in reports) else FAILED
 
 

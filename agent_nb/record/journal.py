@@ -50,9 +50,9 @@ class Journal:
     """Writes one run's events to a file of its own: a subscriber for `EventLog.subscribe`.
 
     The constructor opens and locks the file in the folder `where` (default: `folder()`). It raises
-    nothing: if the journal fails, then or later, `warn` receives the text of `warning`, and `path`
-    is None if there is no file. With `clean`, old journals are removed at the end: reading a long
-    folder would delay the view of the run.
+    nothing: if the journal fails, then or later, `warn` receives the text of `warning`. `path` stays
+    None if the file could not be made. With `clean`, `close` removes old journals: at the start,
+    listing a large folder would delay the view of the run.
     """
 
     def __init__(

@@ -63,8 +63,8 @@ class CellRecords(list[Record]):
         taped = CellRecords(r for r in ordered if r.get("tape"))
         if 0 < len(taped) < len(ordered):
             rest = CellRecords(r for r in ordered if not r.get("tape"))
-            kept = [*taped.select_kept(key, named), *rest.select_kept(key)]
-            return CellRecords(kept).newest_first()
+            both = [*taped.select_kept(key, named), *rest.select_kept(key)]
+            return CellRecords(both).newest_first()
         # execution -> its records, the newest first
         own: dict[str, list[Record]] = {}
         foreign: dict[str, list[Record]] = {}

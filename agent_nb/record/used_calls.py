@@ -7,8 +7,8 @@ those of other cells. By the age of their records alone, what it was served woul
 
 Rules
 - The line below a cell carries the list of its execution (`RunNumbers.TAPE`); saving takes it.
-- A list that a newer one contains says nothing, and goes.
-- Reading raises nothing; what is no list of texts counts as none.
+- A list whose ids all stand in a newer list is dropped.
+- Reading never raises: malformed lists and ids are ignored.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class HostWatch:
         of_socket, of_loop = socket.getaddrinfo, asyncio.BaseEventLoop.getaddrinfo
 
         def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-            caller = sys._getframe(1)  # noqa: SLF001  (there is no other way to it)
+            caller = sys._getframe(1)  # noqa: SLF001  (only its frame tells whose look-up it is)
             if caller.f_code.co_filename not in _OF_LOOP:
                 self._see(host, port, caller)
             answers = of_socket(host, port, *args, **options)

@@ -77,8 +77,8 @@ Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
 class Relay:
     """The relay of one kernel; `upstreams` are the base URLs of the providers by their names.
 
-    `answer` is called in a thread for each request. `refuse` returns why the target of a proxy's
-    request is not asked; without it, the relay is no proxy.
+    `answer` is called in a thread for each request. `refuse` makes the relay also a proxy
+    that refuses each request; it takes the target and returns the reason.
     """
 
     _BACKGROUND: ClassVar[Background | None] = None
