@@ -50,7 +50,7 @@ class Journal:
     """Writes one run's events to a file of its own: a subscriber for `EventLog.subscribe`.
 
     The constructor opens and locks the file in the folder `where` (default: `folder()`). It raises
-    nothing: if the journal fails, then or later, `warn` receives the text of `warning`. `path` stays
+    nothing: if the journal fails, then or later, `warn` receives the text of `warning`. `path` is
     None if the file could not be made. With `clean`, `close` removes old journals: at the start,
     listing a large folder would delay the view of the run.
     """
