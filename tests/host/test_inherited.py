@@ -25,6 +25,17 @@ def _below(start: Any) -> Any:
 plain = _below(threading.Thread.start)
 
 
+def replace_start() -> Any:
+    """Put a `start` of other code over the one in place; return it."""
+    below: Any = threading.Thread.start
+
+    def theirs(thread: threading.Thread) -> None:
+        below(thread)
+
+    threading.Thread.start = theirs  # type: ignore[method-assign, assignment]
+    return theirs
+
+
 def in_thread(variable: Inherited[str]) -> str | None:
     seen: list[str | None] = []
     thread = threading.Thread(target=lambda: seen.append(variable.get()))
@@ -82,12 +93,8 @@ def test_one_variable_ends_and_the_other_still_reaches_threads(first_ends_first:
 
 def test_a_replacement_of_other_code_stays_and_ours_stays_below_it() -> None:
     variable: Inherited[str] = Inherited("one")
-    end, ours = variable.reach_threads(), threading.Thread.start
-
-    def theirs(thread: threading.Thread) -> None:
-        ours(thread)
-
-    threading.Thread.start = theirs  # type: ignore[method-assign, assignment]
+    end = variable.reach_threads()
+    theirs = replace_start()
     variable.set("here")
     again = variable.reach_threads()
     assert in_thread(variable) == "here"
@@ -100,11 +107,7 @@ def test_a_replacement_of_other_code_stays_and_ours_stays_below_it() -> None:
 def test_other_code_that_puts_back_an_older_start_of_ours_does_no_harm() -> None:
     variable: Inherited[str] = Inherited("one")
     end, ours = variable.reach_threads(), threading.Thread.start
-
-    def theirs(thread: threading.Thread) -> None:
-        ours(thread)
-
-    threading.Thread.start = theirs  # type: ignore[method-assign, assignment]
+    replace_start()
     again = variable.reach_threads()
     threading.Thread.start = ours  # type: ignore[method-assign]
     variable.set("here")
