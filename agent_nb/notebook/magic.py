@@ -215,10 +215,12 @@ def _load_ahead() -> None:
         from . import presenter  # noqa: F401
         from .cell import cell_tools, run  # noqa: F401
 
-        cell_tools.load_default_tools()
+        tools = cell_tools.load_default_tools()
 
         if not strict:
             _load_for_models()
+            for tool in tools:  # checked once, for pydantic and the model of the arguments
+                tool.validate({"code": ""})
 
 
 def _load_for_models() -> None:

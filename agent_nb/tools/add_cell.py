@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import Field
+from annotated_types import MaxLen
 
 from ..errors import ToolError
 from .base import ToolContext, current_call
@@ -33,8 +33,8 @@ def for_people(text: str) -> dict[str, str]:
 
 @tool(name=ADD_CELL, effect="none", icon="add_cell", render=for_people)
 async def add_cell(
-    code: Annotated[str, Field(max_length=LONGEST)],
-    why: Annotated[str, Field(max_length=500)] = "",
+    code: Annotated[str, MaxLen(LONGEST)],
+    why: Annotated[str, MaxLen(500)] = "",
     *,
     context: ToolContext,
 ) -> str:

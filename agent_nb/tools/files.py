@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import Field
+from annotated_types import Ge
 
 from ..errors import ToolError, did_you_mean
 from ..wire import replace_surrogates
@@ -56,8 +56,8 @@ def list_(path: str = ".", *, context: ToolContext) -> str:
 @tool(icon="file")
 def read(
     file: str,
-    offset: Annotated[int, Field(ge=0)] = 0,
-    limit: Annotated[int, Field(ge=1)] = 400,
+    offset: Annotated[int, Ge(0)] = 0,
+    limit: Annotated[int, Ge(1)] = 400,
     *,
     context: ToolContext,
 ) -> str:

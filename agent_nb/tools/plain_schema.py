@@ -19,6 +19,12 @@ Schema = dict[str, Any]
 _NAMES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _BARE: dict[Any, Any] = {list: list[Any], dict: dict[str, Any]}
 _DEFAULTS = frozenset({str, int, float, bool, type(None)})
+# (type, class of `annotated_types`): keyword of JSON Schema, attribute of the bound
+_BOUNDS = {
+    (str, "MaxLen"): ("maxLength", "max_length"),
+    (int, "Ge"): ("minimum", "ge"),
+    (int, "Le"): ("maximum", "le"),
+}
 _NAMED = {
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -68,8 +74,13 @@ def _describe_type(hint: Any) -> Schema | None:
 
 
 def _describe_generic(hint: Any) -> Schema | None:
-    """Return the schema of a literal, a list, an object, or a type or None; None for any other."""
+    """Return the schema of a literal, a list, an object, a bounded type, or a type or None.
+
+    None for any other.
+    """
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _describe_bounded(args[0], args[1:])
     if origin is typing.Literal:
         return _describe_literal(args)
     if origin in (typing.Union, types.UnionType):
@@ -83,6 +94,18 @@ def _describe_generic(hint: Any) -> Schema | None:
     if origin is list:
         return {"items": value, "type": "array"}
     return {"additionalProperties": value or True, "type": "object"} if args[0] is str else None
+
+
+def _describe_bounded(kind: Any, bounds: tuple[Any, ...]) -> Schema | None:
+    """Return the schema of a text or a whole number with these bounds, None for other types."""
+    schema = {"type": _NAMES.get(kind)}
+    for bound in bounds:
+        named = _BOUNDS.get((kind, type(bound).__name__))
+        # by its name: a plain tool needs no import of the library
+        if named is None or type(bound).__module__ != "annotated_types":
+            return None
+        schema[named[0]] = getattr(bound, named[1])
+    return dict(sorted(schema.items()))
 
 
 def _describe_literal(values: tuple[Any, ...]) -> Schema | None:

@@ -18,7 +18,7 @@ import types
 from collections.abc import Awaitable
 from typing import Annotated, Any
 
-from pydantic import Field
+from annotated_types import Ge, Le
 
 from ..errors import ToolError
 from ..models import collect_secrets
@@ -35,7 +35,7 @@ _NO_VARIABLES = "There are no variables."
 @tool(effect="reads", icon="variables")
 def variables(
     name: str = "",
-    rows: Annotated[int, Field(ge=1, le=20)] = 3,
+    rows: Annotated[int, Ge(1), Le(20)] = 3,
     *,
     context: ToolContext,
 ) -> str | Awaitable[str]:

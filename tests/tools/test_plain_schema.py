@@ -12,6 +12,7 @@ import typing
 from typing import Any, Literal, Optional
 
 import pytest
+from annotated_types import Ge, Le, MaxLen
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,13 @@ PLAIN = st.recursive(
     ),
     max_leaves=3,
 )
+BOUNDED = st.sampled_from(
+    [
+        typing.Annotated[str, MaxLen(9)],
+        typing.Annotated[int, Ge(0)],
+        typing.Annotated[int, Le(20), Ge(1)],
+    ]
+)
 LITERAL = st.lists(WORDS, min_size=1, max_size=4, unique=True).map(
     lambda words: Literal[tuple(words)]
 )
@@ -39,7 +47,13 @@ DEFAULTS = st.one_of(
 FIELDS = st.lists(
     st.tuples(
         st.sampled_from(["title", "class_", "p0", "a", "b", "self_", "ärger"]),
-        st.one_of(PLAIN, LITERAL, LITERAL.map(lambda hint: hint | None)),
+        st.one_of(
+            PLAIN,
+            BOUNDED,
+            BOUNDED.map(lambda hint: list[hint]),
+            LITERAL,
+            LITERAL.map(lambda hint: hint | None),
+        ),
         DEFAULTS,
         st.one_of(st.none(), WORDS),
     ),
@@ -83,7 +97,7 @@ def test_plain_schema_is_that_of_pydantic_to_the_byte(
 @pytest.mark.parametrize(
     "hint",
     [tuple, set[int], bytes, int | str, int | str | None, Literal[1, "a"], dict[int, str],
-     typing.Annotated[int, "x"], None, complex, type("Own", (str,), {})],
+     typing.Annotated[int, "x"], typing.Annotated[int, MaxLen(3)], None, complex, type("Own", (str,), {})],
 )  # fmt: skip
 def test_other_types_are_left_to_pydantic(hint: Any) -> None:
     parameter = inspect.Parameter("a", inspect.Parameter.KEYWORD_ONLY)
@@ -101,3 +115,10 @@ print("pydantic" in sys.modules, add.tool.validate({"a": "3"}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False {'a': 3}\n"
+
+
+@pytest.mark.parametrize("name", ["add_cell", "files", "python", "variables"])
+def test_built_in_tool_loads_no_pydantic_before_its_first_call(name: str) -> None:
+    code = f"import sys, agent_nb.tools.{name}; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
