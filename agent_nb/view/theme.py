@@ -21,10 +21,10 @@ from __future__ import annotations
 TINY, SMALL, BASE, PROSE = "11px", "12px", "13px", "14px"
 WIDTH = "880px"
 RADIUS = "6px"
-LINE = "1px solid #80808047"  # around panels
-HAIR = "1px solid #8080802e"  # between rows
-GROUND = "#80808017"
-TRACK = "#80808038"  # behind a bar
+LINE = "1px solid #8884"  # around panels
+HAIR = "1px solid #8883"  # between rows
+GROUND = "#8881"
+TRACK = "#8883"  # behind a bar
 
 # tone: (role, fallback, per cent of the role in text)
 ROLES: dict[str, tuple[str, str, int]] = {
@@ -99,7 +99,7 @@ def height(lines: float) -> str:
 
 # Declarations for a style attribute, named after the part of the page that they are for.
 
-MONOSPACE = "Menlo,Consolas,DejaVu Sans Mono,monospace"
+MONOSPACE = "Menlo,Consolas,monospace"
 FAMILY = f"font-family:{MONOSPACE}"
 MARKER = 16  # px, the width of a fold's marker, kept free in rows without one
 INDENT = f"{MARKER}px"

@@ -145,10 +145,10 @@ def test_shorthands_take_no_more_than_the_properties_they_stand_for(declaration)
     assert clean(f'<p style="{declaration}">a</p>') == "<p>a</p>"
 
 
-def test_links_of_foreign_html_open_in_a_new_page_without_an_opener():
+def test_links_of_foreign_html_open_in_a_new_page_without_a_referrer():
     assert (
         clean('<a href="https://e.com" class="x">a</a>')
-        == '<a href="https://e.com" target="_blank" rel="noopener noreferrer">a</a>'
+        == '<a href="https://e.com" target="_blank" rel="noreferrer">a</a>'
     )
 
 

@@ -17,6 +17,7 @@ from agent_nb.view.markdown import split as mdsplit
 from agent_nb.view.markdown.html import parser, tokens_html
 from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream, render, sensible, stream_of, without_spare
+from agent_nb.view.markdown.stylesheet import compact
 from agent_nb.view.state.text import Text, in_fence
 
 SAMPLES = {
@@ -382,15 +383,22 @@ def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
 )
 def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, wide):
     drawn = render(source)
-    assert "overflow:auto hidden" in drawn
+    assert ("overflow:auto hidden" in drawn) == (wide or "$" in source)
+    assert drawn.count("<div") == drawn.count("</div>")
     assert ("border-right:1px" in drawn) == wide
     assert ('tabindex="0"' in drawn) == wide
 
 
 def test_a_long_line_of_code_scrolls_and_is_not_broken():
     (tag,) = re.findall("<pre [^>]*>", render(f"```\n{'word ' * 40}\n```"))
-    assert "overflow:auto;white-space:pre;" in tag
+    assert "overflow:auto;white-space:pre" in tag
     assert 'tabindex="0"' in tag
+
+
+def test_a_live_block_of_code_has_its_style_from_the_sheet():
+    for code in ("short", "word " * 40):
+        assert "<pre style" in (drawn := render(f"```\n{code}\n```"))
+        assert "<pre style" not in compact(drawn)
 
 
 def test_an_empty_header_of_a_foreign_table_is_a_plain_cell():

@@ -38,20 +38,21 @@ STYLES = {
     "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",
     "ordered_list_open": f"margin:{_SPACE};padding:0 0 0 26px",
     "blockquote_open": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid #80808066",
-    "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE};border:0",
+    "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE}",
     # the lines between rows are of the rows, which are fewer than the cells
     "thead_open": f"border-bottom:{theme.LINE}",
     "tr_open": f"border-bottom:{theme.HAIR}",
-    "th_open": "border:0;padding:3px 14px 3px 0;font-weight:600",
-    "td_open": "border:0;padding:3px 14px 3px 0",
+    "th_open": "padding:3px 14px 3px 0",
+    "td_open": "padding:3px 14px 3px 0",
     "hr": f"border:0;border-bottom:{theme.LINE};background-color:transparent;padding:4px 0 0;margin:0 0 12px",
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
-CODE_INLINE = (
-    f"background:#80808024;border-radius:4px;padding:1px 4px;font-size:.92em;{theme.FAMILY}"
-)
+# every host shows code in its own font
+CODE_INLINE = "background:#8882;border-radius:4px;padding:1px 4px;font-size:.92em"
 ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
-PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE};overflow:auto;white-space:pre"
+PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE}"
+UNBROKEN = "overflow:auto;white-space:pre"  # of a block of code with a long line
+_NARROW = theme.SCROLLS // 2  # letters of a row, or of a formula, that need no room to scroll
 # a formula between dollars: no space inside its delimiters, no digit after it
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
@@ -146,7 +147,7 @@ def selectors() -> dict[str, str]:
     cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
     heads = {f"h{n}": heading(f"h{n}") for n in range(1, 7)}
     code = {f".an-{family[:3]}": theme.syntax(family) for family in theme.SYNTAX}
-    block = {"pre": pre_style()}
+    block = {"pre": f"{pre_style()};{UNBROKEN}"}
     return {
         **{tag: STYLES[name] for tag, name in tags.items()},
         **cells,
@@ -167,8 +168,11 @@ def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> s
     """
     text = code.rstrip("\n") if last else code.removesuffix("\n")
     # long lines scroll, also by keyboard
-    stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > theme.SCROLLS else ""
-    return f'<pre style="{pre_style(first=first, last=last)}"{stop}>{highlight(text, language)}</pre>\n'
+    long = max(map(len, text.split("\n"))) > theme.SCROLLS
+    rest = f';{UNBROKEN}" tabindex="0"' if long else '"'
+    return (
+        f'<pre style="{pre_style(first=first, last=last)}{rest}>{highlight(text, language)}</pre>\n'
+    )
 
 
 def pre_style(*, first: bool = True, last: bool = True) -> str:
@@ -278,17 +282,29 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
 
 def _scrolling(letters: int) -> str:
     """Return the rest of a block's style attribute, and a tab stop if it may be too wide."""
-    return f'{ACROSS};{theme.EDGE}" tabindex="0"' if letters > theme.SCROLLS // 2 else f'{ACROSS}"'
+    return f'{ACROSS};{theme.EDGE}" tabindex="0"' if letters > _NARROW else f'{ACROSS}"'
 
 
 def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Return the start tag of a table, in a block that scrolls if a row may be too wide."""
-    rows, letters = [0], 0
-    for token in takewhile(lambda token: token.type != "table_close", tokens[index:]):
-        letters = 0 if token.type == "tr_open" else letters + len(token.content)
-        rows.append(letters)
     start = self.renderToken(tokens, index, options, env)
-    return f'<div style="{_scrolling(max(rows))}>{start}'
+    letters = _longest_row(tokens[index:])
+    return f'<div style="{_scrolling(letters)}>{start}' if letters > _NARROW else str(start)
+
+
+def _end_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    start = max(n for n in range(index) if tokens[n].type == "table_open")
+    return "</table></div>\n" if _longest_row(tokens[start:]) > _NARROW else "</table>\n"
+
+
+def _longest_row(tokens: Sequence[Token]) -> int:
+    """Return the letters of the longest row of the table with which these tokens begin."""
+    rows, letters = [0], 0
+    for token in takewhile(lambda token: token.type != "table_close", tokens):
+        shown = sum(len(child.content) for child in token.children or ())
+        letters = 0 if token.type == "tr_open" else letters + shown
+        rows.append(letters)
+    return max(rows)
 
 
 def bare(formula: str) -> str:
@@ -324,7 +340,7 @@ _RULES: dict[str, Any] = {
     "math_block": _math,
     "math_inline": _math,
     "table_open": _table,
-    "table_close": lambda *_: "</table></div>\n",
+    "table_close": _end_table,
     "text": _text,
     "image": _image,
 }

@@ -6,8 +6,7 @@ approval card, a negative margin, a class of the host's dialogs) or load somethi
 Rules
 - Tags, attributes, style properties and their values must be on allow-lists, which lack `class`,
   `id` and `name`. Only the attributes `title` and `alt` may hold any text.
-- Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
-  `data:`.
+- Links only http, https and mailto, always with `rel="noreferrer"`; images only raster `data:`.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ def _cleaner() -> nh3.Cleaner:
         # `data` for images; `_attribute` refuses it in a link
         url_schemes={"http", "https", "mailto", "data"},
         url_relative="deny",
-        link_rel="noopener noreferrer",
+        link_rel="noreferrer",  # it implies noopener
         set_tag_attribute_values={"a": {"target": "_blank"}},
         strip_comments=True,
     )

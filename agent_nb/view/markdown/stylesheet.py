@@ -14,7 +14,7 @@ import re
 from functools import cache
 
 from .. import theme
-from .html import selectors
+from .html import UNBROKEN, selectors
 
 _TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
 # the widget that holds a text; twice, to weigh more than the rules of the front end
@@ -29,14 +29,16 @@ def compact(html: str) -> str:
 @cache
 def css() -> str:
     """Return the style sheet of rendered markdown."""
-    return "\n".join(f"{ROOT} {selector}{{{rules}}}" for selector, rules in selectors().items())
+    rules = selectors()
+    rules["code"] += f";font-family:var(--jp-code-font-family,{theme.MONOSPACE})"  # as in an output
+    return "\n".join(f"{ROOT} {selector}{{{rule}}}" for selector, rule in rules.items())
 
 
 def _shorten_tag(match: re.Match[str]) -> str:
     """Return the start of a tag without a style that `css` has; a code token gets its class."""
     tag, rules = match.groups()
     known = _known()
-    if known.get(tag) == rules:
+    if known.get(tag) in {rules, f"{rules};{UNBROKEN}"}:
         return f"<{tag}"
     name = known.get(rules)
     return f'<span class="{name[1:]}"' if tag == "span" and name else match.group()
