@@ -33,16 +33,12 @@ class Losses:
         self.strict = strict
         self._losses: dict[tuple[str, bool], Loss] = {}  # by name and `detail`
 
-    def add(
-        self, what: str, reason: str, *, detail: bool = False, raw: str = "", position: int = 0
-    ) -> None:
+    def add(self, what: str, reason: str, *, detail: bool = False, raw: str = "") -> None:
         """Count one loss. Raises WireError in strict mode unless it is a detail."""
         self._count(Loss(what, reason, 1, detail))
         if self.strict and not detail:
             raise WireError(
-                f"{what}: {reason}. Leave strict mode to go on without it.",
-                raw=raw[:2000],
-                position=position,
+                f"{what}: {reason}. Leave strict mode to go on without it.", raw=raw[:2000]
             )
 
     def update(self, other: Losses) -> None:

@@ -35,9 +35,6 @@ class Follower:
     def __init__(self) -> None:
         self.last_id = ""
         self.over = False
-        self.duplicates = 0
-        self.gaps = 0
-        self.malformed = 0
         self._seq = 0  # remote `seq` of the newest stored event that was passed on
         self._delta_place = (0, 0)  # epoch and number of the newest delta after that event
         self._offset = 0  # our `seq` minus the remote one; differs from 0 after a gap
@@ -62,7 +59,6 @@ class Follower:
         try:
             event = decode_event(frame.data)
         except (ValueError, RecursionError):
-            self.malformed += 1
             return []
         if isinstance(event, Delta):
             return self._take_delta(event, frame.id or "")
@@ -71,7 +67,6 @@ class Follower:
     def _take_stored(self, event: Event) -> list[Event]:
         """Return a numbered event and those that waited for it, if its turn has come."""
         if event.seq <= self._seq or event.seq in self._waiting:
-            self.duplicates += 1
             return []
         if len(self._waiting) < WAITING:
             self._waiting[event.seq] = event
@@ -96,7 +91,6 @@ class Follower:
             return []  # it might be a repeat; the complete event of its block follows anyway
         seq, epoch, n = position
         if position <= (self._seq, *self._delta_place):
-            self.duplicates += 1
             return []
         newest_epoch, newest = self._delta_place
         if seq != self._seq or n != (newest + 1 if epoch == newest_epoch else 1):
@@ -110,12 +104,10 @@ class Follower:
         try:
             gap = msgspec.json.decode(text, type=_Gap)
         except (ValueError, RecursionError):
-            self.malformed += 1
             return []
         # the server did not know `last_id` and sends all events again: repeats are dropped
         if gap.missed <= 0:
             return []
-        self.gaps += 1
         message = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."
         error = Error(
             seq=self._seq + self._offset + 1,

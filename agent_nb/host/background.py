@@ -37,11 +37,6 @@ class Background:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
-    @property
-    def running(self) -> bool:
-        """Whether the thread was started."""
-        return self._loop is not None
-
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Start work on the loop, from any thread."""
         return asyncio.run_coroutine_threadsafe(work, self._start_loop())

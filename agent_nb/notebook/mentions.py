@@ -33,13 +33,12 @@ _LONGEST_DECORATORS = 40  # lines
 
 
 class Written(msgspec.Struct, frozen=True):
-    """An `@name` as it is written: `text` begins at `start`.
+    """An `@name`, with `text` as it is written.
 
     cell: the number of `@cell:N`. paths: the files that it may name, the longest first.
     variable: the variable that it may name. exact: at most punctuation follows the variable.
     """
 
-    start: int
     text: str
     cell: int | None = None
     paths: tuple[str, ...] = ()
@@ -91,9 +90,9 @@ def _is_cell(name: str) -> bool:
 
 def _read_name(prompt: str, start: int) -> Written | None:
     if (cell := _CELL.match(prompt, start + 1)) is not None:
-        return Written(start, f"@{cell[0]}", cell=int(cell[1]))
+        return Written(f"@{cell[0]}", cell=int(cell[1]))
     if (quoted := _QUOTED.match(prompt, start + 1)) is not None:
-        return Written(start, f"@{quoted[0]}", paths=(quoted[1],))
+        return Written(f"@{quoted[0]}", paths=(quoted[1],))
     path = _PATH.match(prompt, start + 1)
     if path is None:
         return None
@@ -103,7 +102,6 @@ def _read_name(prompt: str, start: int) -> Written | None:
     name = variable[0] if variable is not None else ""
     after_name = path_text[len(name) :]
     return Written(
-        start,
         f"@{unpunctuated or path_text}",
         paths=tuple(dict.fromkeys(filter(None, (path_text, unpunctuated)))),
         variable=name if not after_name or after_name[0] in ".…-" else "",

@@ -15,7 +15,7 @@ import msgspec
 
 from ..events import Unknown
 from .packing import Payloads
-from .record import FORMAT, METADATA_VERSION, Record, RecordFields, events_of
+from .record import FORMAT, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
 
 
@@ -39,29 +39,6 @@ def check_record(
         )
     elif key is not None and not names_signer(record, key):
         problems.append("not signed by this user" if record.get("signature") else "not signed")
-    return problems
-
-
-def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
-    """Return the problems of `nb.metadata["agent_nb"]`, each with its cell and run."""
-    if not isinstance(metadata, Mapping):
-        return [f"metadata.agent_nb is a JSON object, not {type(metadata).__name__}"]
-    problems = []
-    if metadata.get("version") != METADATA_VERSION:
-        problems.append(
-            f"version {metadata.get('version')!r} is not {METADATA_VERSION}: it is read as far as it can be"
-        )
-    runs, payloads = metadata.get("runs"), metadata.get("payloads")
-    if not isinstance(runs, Mapping):
-        return [*problems, "`runs` is missing or no object"]
-    payloads = payloads if isinstance(payloads, Mapping) else {}
-    for cell, records in runs.items():
-        for record in records if isinstance(records, list) else [records]:
-            name = record.get("id", "?") if isinstance(record, Mapping) else "?"
-            problems += [
-                f"cell {cell}, run {name}: {problem}"
-                for problem in check_record(record, payloads, key=key)
-            ]
     return problems
 
 

@@ -11,7 +11,7 @@ import jsonschema
 import pandas as pd
 import pydantic
 import pytest
-from helpers.output_types import TYPES, Colour, Entry, Order, Row, Tree
+from helpers.output_types import TYPES, Colour, Entry, Order, Row, Tree, wrap
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +41,7 @@ def test_there_are_at_least_sixty_types() -> None:
 @CASES
 def test_a_valid_answer_has_the_value_of_the_type(name: str) -> None:
     output, good, value, _ = typed(name)
-    answer = output.parse(json.dumps(output.wrap(good)))
+    answer = output.parse(json.dumps(wrap(output, good)))
     assert answer.value == value
     assert type(answer.value) is type(value)
 
@@ -61,7 +61,7 @@ def test_an_invalid_answer_is_an_error_in_words(name: str) -> None:
     if bad is ...:
         pytest.skip("every JSON value is valid")
     with pytest.raises(InvalidOutput) as caught:
-        output.parse(json.dumps(output.wrap(bad)))
+        output.parse(json.dumps(wrap(output, bad)))
     assert output.name in str(caught.value)
     assert "pydantic" not in str(caught.value)
 
@@ -73,14 +73,14 @@ def test_the_wire_schema_is_an_object_that_accepts_the_wrapped_value(name: str) 
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert "$ref" not in schema
-    jsonschema.validate(output.wrap(good), schema)
+    jsonschema.validate(wrap(output, good), schema)
 
 
 @given(JSON)
 def test_unwrapping_a_wrapped_value_returns_it(document: Any) -> None:
     for kind in (list, Any, dict, int | dict[str, int]):
         output = OutputType(kind)
-        assert output.unwrap(output.wrap(document)) == document
+        assert output.unwrap(wrap(output, document)) == document
 
 
 def test_an_object_travels_as_it_is_and_any_other_root_in_a_member() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers.output_types import TYPES, Row
+from helpers.output_types import TYPES, Row, wrap
 from helpers.typed_servers import APIS, Chat, Claude, Compatible, Responses
 from helpers.waiting import wait
 
@@ -29,7 +29,7 @@ def asked(server, kind, tools=(), **options):
 
 
 def wired(kind, document):
-    return json.dumps(OutputType(kind).wrap(document))
+    return json.dumps(wrap(OutputType(kind), document))
 
 
 @pytest.mark.few(40)

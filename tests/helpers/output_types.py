@@ -284,3 +284,8 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for held in value:
             yield from walk(held)
+
+
+def wrap(output, document):
+    """Return a JSON value as a model sends it: wrapped, if the schema is."""
+    return {"value": document} if output.wrapped else document

@@ -6,7 +6,7 @@ import pytest
 
 from agent_nb.view.draw import cells, terminal_markdown
 from agent_nb.view.draw.cells import cell_width, fit, pad
-from agent_nb.view.draw.terminal_markdown import MarkdownWriter, Terminal, draw_markdown
+from agent_nb.view.draw.terminal_markdown import MarkdownWriter, Terminal
 from agent_nb.view.markdown import split
 from agent_nb.view.markdown.split import parse
 
@@ -38,6 +38,11 @@ def f(x):
 > quoted
 > text
 """
+
+
+def draw_markdown(text, terminal):
+    writer = MarkdownWriter(terminal)
+    return [*writer.feed(text), *writer.close()]
 
 
 def streamed(text, terminal, seed):

@@ -78,7 +78,6 @@ class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
 
     start: int
     end: int
-    path: str
     roles: frozenset[str] = frozenset()
 
 
@@ -125,14 +124,14 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
     is yielded too, as it may be made up.
     """
     for start, end in _find_packages(text):
-        yield PathPiece(start=start, end=end, path=text[start:end], roles=frozenset({PACKAGES}))
+        yield PathPiece(start=start, end=end, roles=frozenset({PACKAGES}))
     for path in sorted(known, key=len, reverse=True):
         for match in re.finditer(rf"(?<![\w.~-]){re.escape(path)}(?![\w-])", text):
             roles = frozenset(known[path])
-            yield PathPiece(start=match.start(), end=match.end(), path=path, roles=roles)
+            yield PathPiece(start=match.start(), end=match.end(), roles=roles)
             if TEMPORARY in roles and (name := _NAME.match(text, match.end())):
                 start, end = name.span("name")
-                yield PathPiece(start=start, end=end, path=name["name"])
+                yield PathPiece(start=start, end=end)
 
 
 def differ_at_random(recorded: str, fresh: str) -> bool:

@@ -101,10 +101,6 @@ class OutputType:
         description: dict[str, Any] = redaction.value(members)
         return description
 
-    def wrap(self, document: Any) -> Any:
-        """Return a plain JSON value in the form that is sent: wrapped, if the schema is."""
-        return {WRAPPED: document} if self.wrapped else document
-
     def unwrap(self, document: Any) -> Any:
         """Return the plain JSON value that a model sent, wrapped or (against the schema) bare."""
         if self.wrapped and isinstance(document, dict) and document.keys() == {WRAPPED}:

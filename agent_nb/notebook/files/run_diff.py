@@ -50,7 +50,6 @@ class Item(msgspec.Struct, frozen=True):
     """One comparable part of a run."""
 
     turn: int
-    kind: str  # the type of its event
     head: str  # a title such as `call NAME`; items with the same head are aligned
     body: str  # its content as text
     pictures: tuple[Any, ...] = ()  # its attachments
@@ -122,7 +121,7 @@ def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
         item = reader(event, calls) if reader is not None else None
         if item is not None:
             pictures = event.attachments if isinstance(event, e.User | e.Result) else ()
-            parts.append(Item(event.turn, event.type, *item, tuple(pictures)))
+            parts.append(Item(event.turn, *item, tuple(pictures)))
     return [*parts, *_row_calls(log)]
 
 
@@ -131,14 +130,12 @@ def _row_calls(log: Sequence[Event]) -> Iterator[Item]:
     try:
         calls = [call for call in RecordedCall.list_all(log) if call.rows]
     except UsageError as fault:
-        yield Item(0, "call", "calls of rows", str(fault))
+        yield Item(0, "calls of rows", str(fault))
         return
     for call, count in RecordedCall.count_equal(calls):
         agents = f" of the agent {call.agents}" if call.agents else ""
         times = f"\n({count} times)" if count > 1 else ""
-        yield Item(
-            0, "call", f"call {call.name}{agents} in rows", f"{_format_value(call.args)}{times}"
-        )
+        yield Item(0, f"call {call.name}{agents} in rows", f"{_format_value(call.args)}{times}")
 
 
 def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:

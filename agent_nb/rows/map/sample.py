@@ -26,12 +26,10 @@ class Sample:
     """Collects lines and records of a map of `total` rows."""
 
     def __init__(self, total: int) -> None:
-        self._total = total
         self._lines: dict[tuple[int, int], RowLine] = {}
         self._failed: dict[tuple[int, int], RowLine] = {}  # the first ones that failed
         self._size = 0
         self._small = total <= ROWS
-        self._seen = 0
         self._records: dict[str, Record] = {}
 
     def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:

@@ -30,7 +30,6 @@ _EXIT = 9.0  # s
 class ServerTools(msgspec.Struct, frozen=True):
     """The tools of a server, as the SDK's values; `about`: the server's own name and version."""
 
-    server: Server
     tools: list[Any]
     about: str = ""
 
@@ -90,7 +89,7 @@ class Hub:
         await asyncio.gather(*(self._retire(old) for old in self._outdated(server)))
         session = self._session(server)
         tools = await session.tools()
-        return ServerTools(server, tools, session.about)
+        return ServerTools(tools, session.about)
 
     def _session(self, server: Server) -> Session:
         session = self._sessions.get(server.digest)

@@ -137,12 +137,6 @@ class MarkdownWriter:
             return visible.show_output(segment.source).rstrip("\n").split("\n")
 
 
-def draw_markdown(text: str, terminal: Terminal) -> list[str]:
-    """Return the lines of a whole text."""
-    writer = MarkdownWriter(terminal)
-    return [*writer.feed(text), *writer.close()]
-
-
 def _is_fence(source: str) -> bool:
     return source.lstrip(" ").startswith(("```", "~~~"))
 
