@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from .run import Run as Run
     from .stream import RunRequest as RunRequest
     from .stream import Stream as Stream
-    from .turn_reader import read_answer as read_answer
+    from .turn_reader import AnswerReader as AnswerReader
     from .typed.output_type import InvalidOutput as InvalidOutput
     from .typed.output_type import OutputType as OutputType
     from .typed.schema_type import SchemaType as SchemaType
@@ -99,7 +99,7 @@ _HOMES = {
     "is_zone": "masking.clock",
     "make_player": "assembly",
     "pictures_of": "attachments",
-    "read_answer": "turn_reader",
+    "AnswerReader": "turn_reader",
     "without_text": "attachments",
 }
 

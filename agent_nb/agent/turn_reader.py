@@ -158,13 +158,21 @@ class Pipeline:
         return part if clean == fields else msgspec.structs.replace(part, **clean)
 
 
-def read_answer(pieces: Iterable[bytes], decoder: Decoder) -> tuple[list[Event], Turn]:
-    """Return the stored events of an answer that other code asked for, and its turn."""
-    turn = Turn(1)
-    pipeline = Pipeline(load_plugin("dialects", "native"), turn)
-    read = [event for piece in pieces for event in pipeline.feed(decoder.feed(piece))]
-    read += pipeline.feed(decoder.close())
-    return [event for event in read + pipeline.close() if event.type != "delta"], turn
+class AnswerReader:
+    """Reads an answer that other code asked for; `turn` has its usage."""
+
+    def __init__(self, decoder: Decoder, redaction: Redaction | None = None) -> None:
+        self.turn = Turn(1)
+        self._decoder = decoder
+        self._pipeline = Pipeline(load_plugin("dialects", "native"), self.turn, redaction)
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the events that `data` completes, deltas included."""
+        return self._pipeline.feed(self._decoder.feed(data))
+
+    def close(self) -> list[Event]:
+        """End the answer and return the last events."""
+        return self._pipeline.feed(self._decoder.close()) + self._pipeline.close()
 
 
 def _has_more_than_text(part: Streamed) -> bool:

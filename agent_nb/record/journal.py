@@ -6,6 +6,7 @@ saved. Until then the run stands in an NDJSON file of the user's state folder
 
 Rules
 - The operating system has each event before the call returns: no buffer, no thread.
+- An event that names the home folder is a line `{"home": packed}`, packed as in a record.
 - A full disk or a folder that cannot be written ends the journal, never the run.
 - The writer locks its file: a file without a lock belongs to no living process.
 - A file gets its final name only once it is locked, or another process could remove it.
@@ -24,11 +25,14 @@ import msgspec
 
 from ..events import Event, encode_event
 from ..host import make_private_folder, shorten_path
+from ..wire import encode_canonical
 from . import file_lock
-from .packing import Home
+from .packing import Home, Packer
 
 FORMAT = 1
 ENDING = ".ndjson"
+HIDDEN = "home"  # the key of an event that names the home folder
+_WHOLE = 1 << 62  # a packer's limit for payloads: a line has none
 MAX_AGE = 14 * 24 * 3600.0  # seconds
 MAX_BYTES = 200 << 20  # of all journals together
 QUIET = 60.0  # seconds; without locks, a journal unchanged for longer is abandoned
@@ -42,6 +46,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cell: str = ""
     notebook: str = ""
     conversation: str = ""
+    execution: str = ""  # of the cell that made this model call, which a tape recorded
     started: float = 0.0  # epoch seconds
     pid: int = 0
 
@@ -62,6 +67,7 @@ class Journal:
         cell: str = "",
         notebook: str = "",
         conversation: str = "",
+        execution: str = "",
         where: Path | None = None,
         clean: bool = True,
         warn: Callable[[str], None] = lambda _: None,
@@ -72,12 +78,13 @@ class Journal:
         self._where, self._clean = where, clean
         self._file = -1  # the descriptor; -1: nothing is written
         started = time.time()
-        home = Home(os.path.expanduser("~"))
+        self._home = Home.of_user()
         header = Header(
             run=run,
             cell=cell,
-            notebook=home.hide(notebook),
+            notebook=self._home.hide(notebook),
             conversation=conversation,
+            execution=execution,
             started=round(started, 3),
             pid=os.getpid(),
         )
@@ -110,13 +117,20 @@ class Journal:
         if self._file < 0:
             return
         try:
-            self._write(encode_event(event) + b"\n")
+            self._write(self._encode(event) + b"\n")
         except OSError as fault:
             where = shorten_path(self.path.parent) if self.path is not None else "its folder"
             lost = "If the kernel dies before the notebook is saved, the run is lost from here on."
             self._end(
                 f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}."
             )
+
+    def _encode(self, event: Event) -> bytes:
+        line = encode_event(event)
+        if not self._home.occurs_in(line.decode()):
+            return line
+        packed = Packer(self._home, _WHOLE).pack(msgspec.json.decode(line))
+        return encode_canonical({HIDDEN: packed}).encode()
 
     def _end(self, warning: str) -> None:
         """Stop writing, and warn; the run goes on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from ..events import (
     complete_log,
     decode_event,
     encode_chunks,
+    event_from,
 )
-from .journal import Header, Journal
+from .journal import HIDDEN, Header, Journal
+from .packing import Home, Unpacker
 
 _HEAD = 256 * 1024  # bytes that a listing reads at the beginning of a file, for header and prompt
 _TAIL = 64 * 1024  # bytes that it reads at the end, for the last event
@@ -79,8 +82,7 @@ def read_journal(path: Path) -> tuple[Header, list[Event]]:
     """Return the header and all events of a journal, deltas included. Raises OSError."""
     lines = path.read_bytes().split(b"\n")
     header = _parse_header(lines[0])
-    logged = [e for e in (_parse_event(line) for line in lines[1:]) if e is not None]
-    return header, logged
+    return header, _parse_events(lines[1:])
 
 
 def fold_deltas(stream: Iterable[Event]) -> list[Event]:
@@ -172,13 +174,13 @@ def _summarize_journal(path: Path) -> RecoverableRun | None:
     except OSError:
         return None
     # the last line may be cut off here: it then cannot be parsed, and is skipped
-    first_events = [e for e in map(_parse_event, head[1:]) if e is not None]
+    first_events = _parse_events(head[1:])
     # the first event of a larger file may be longer than what was read
     if not first_events and size <= _HEAD:
         return None
     prompt = next((e.content for e in first_events if isinstance(e, events.User)), "")
     # each event ends with a line break, so the last event is in the last line but one
-    last = _parse_event(tail[-2]) if len(tail) > 1 else None
+    last = next(iter(_parse_events(tail[-2:-1])), None)
     ended = last.status if isinstance(last, events.End) and not last.span else ""
     return RecoverableRun(
         path=path,
@@ -197,9 +199,15 @@ def _parse_header(line: bytes) -> Header:
         return Header()
 
 
-def _parse_event(line: bytes) -> Event | None:
-    """Return the event of a line, None for an empty, torn or foreign one."""
-    try:
-        return decode_event(line) if line.strip() else None
-    except (ValueError, RecursionError):
-        return None
+def _parse_events(lines: Iterable[bytes]) -> list[Event]:
+    """Return the events of lines; empty, torn and foreign ones are skipped."""
+    home, prefix = Home.of_user(), f'{{"{HIDDEN}":'.encode()
+    parsed: list[Event] = []
+    for line in filter(bytes.strip, lines):
+        with suppress(ValueError, RecursionError):
+            if line.startswith(prefix):
+                hidden = msgspec.json.decode(line)[HIDDEN]
+                parsed.append(event_from(Unpacker({}, home).unpack(hidden)))
+            else:
+                parsed.append(decode_event(line))
+    return parsed

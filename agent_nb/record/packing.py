@@ -89,6 +89,17 @@ class Home:
         """Return the home folder of this user."""
         return home_at(os.path.expanduser("~"))
 
+    def occurs_in(self, text: str) -> bool:
+        """Return whether `hide` may change a text, or one that stands in this JSON text."""
+        return self.SIGN in text or any(path in text for path in self._hidden)
+
+    def measure_tail(self, text: str) -> int:
+        """Return how many characters at the end of a text may begin the home folder."""
+        return max(
+            (n for path in self._hidden for n in range(len(path) + 1) if text.endswith(path[:n])),
+            default=0,
+        )
+
     def hide(self, text: str) -> str:
         """Return `text` without the home folder."""
         if self.SIGN in text:

@@ -102,6 +102,7 @@ def run_record(
     started: float | None = None,
     beside: Mapping[str, float] | None = None,
     exchange: PackedExchange | None = None,
+    taped: bool = False,
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
@@ -110,6 +111,7 @@ def run_record(
     started: epoch seconds (default: the time of the first event).
     beside: what its row needed in addition to the run (`RecordFields`).
     exchange: what a tape recorded; it stands before the end of the run, and is never cut.
+    taped: the run is a model call of a tape, also without an exchange.
     home: the home folder, which the record must not name (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
     """
@@ -130,7 +132,7 @@ def run_record(
     record = RecordFields(
         id=run,
         **msgspec.structs.asdict(provenance),
-        tape=int(exchange is not None),
+        tape=int(taped or exchange is not None),
         beside=dict(beside or {}),
         started=first if started is None else started,
         status=status_of(log),

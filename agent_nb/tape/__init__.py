@@ -2,15 +2,15 @@
 
 Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
-exchange as a run. `relay` stands between a library and its provider, `matching` finds the recorded
-answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url`
-has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees calls that
-pass the tape by.
+exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
+library and its provider, `matching` finds the recorded answer to a request. Which cell a call
+belongs to is known to `notebook.cell.taping`. `taped_url` has the one name that notebooks import:
+`from agent_nb import tape`; `host_watch` sees calls that pass the tape by.
 
 Order: exchange, providers, references, spending
 < columns, conversations, matching
 < host_watch, packed, redaction, relay, run_log
-< taped_url
+< call_journal, taped_url
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from ..host.door import open_door
 from .taped_url import url as url
 
 if TYPE_CHECKING:
+    from .call_journal import CallJournal as CallJournal
     from .conversations import Conversations as Conversations
     from .exchange import Exchange as Exchange
     from .exchange import Request as Request
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from .relay import Refusal as Refusal
     from .relay import Relay as Relay
     from .relay import Sent as Sent
-    from .run_log import find_results as find_results
-    from .run_log import make_log as make_log
+    from .run_log import make_logs as make_logs
 
 _HOMES = {
+    "CallJournal": "call_journal",
     "Conversations": "conversations",
     "Exchange": "exchange",
     "HostWatch": "host_watch",
@@ -50,8 +51,7 @@ _HOMES = {
     "Response": "exchange",
     "Sent": "relay",
     "TapeIndex": "matching",
-    "find_results": "run_log",
-    "make_log": "run_log",
+    "make_logs": "run_log",
     "pack_exchange": "packed",
     "read_exchange": "packed",
     "redact_exchange": "redaction",

@@ -29,7 +29,7 @@ _FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r
 _QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signature))=)([^&]+)")
 
 
-def _find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
+def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets that a request carries, by name."""
     found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
     return {name: value for name, value in found.items() if len(value) >= _SHORTEST}
@@ -55,7 +55,7 @@ def redact_exchange(
 ) -> Exchange:
     """Return an exchange without `secrets`, values by name, and those that its request carries."""
     request, response = exchange.request, exchange.response
-    secrets = {**secrets, **_find_secrets(request, headers)}
+    secrets = {**secrets, **find_secrets(request, headers)}
     redaction = Redaction(secrets)
     return msgspec.structs.replace(
         exchange,

@@ -66,9 +66,12 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Live(msgspec.Struct, frozen=True):
-    """A request is sent to its provider; `finish` gets the exchange, None if no answer began."""
+    """A request is sent to its provider. `receive` gets each piece of the answer, with its status
+    and headers, before the client does; `finish` the exchange, None if no answer began.
+    """
 
     finish: Callable[[Sent | None], None]
+    receive: Callable[[int, Mapping[str, str], bytes], None] = lambda *_: None
 
 
 Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
@@ -282,10 +285,10 @@ class _Connection:
         )
         decision = await self._relay.decide(request, headers)
         if isinstance(decision, Live):
-            finish = decision.finish
+            finish, receive = decision.finish, decision.receive
             sent: list[Sent] = []
             try:
-                await self._forward(upstream, request, headers, body, sent)
+                await self._forward(upstream, request, headers, body, sent, receive=receive)
                 return
             except UsageError as fault:  # nothing runs live here
                 decision = Refusal(str(fault))
@@ -314,6 +317,8 @@ class _Connection:
         headers: Mapping[str, str],
         body: bytes,
         sent: list[Sent],
+        *,
+        receive: Callable[[int, Mapping[str, str], bytes], None],
     ) -> None:
         """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
         ours = _OURS | _list_hops(headers)
@@ -335,6 +340,7 @@ class _Connection:
                 await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
                 async for piece in answer.stream:
                     received.add(piece)
+                    receive(answer.status_code, answered, piece)
                     await self._send(h11.Data(piece))
                 received.complete = True
             except Exception as fault:

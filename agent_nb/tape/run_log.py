@@ -11,23 +11,38 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ..agent import read_answer
-from ..events import Call, End, Error, Event, EventLog, Metric, Node, Result, RunStart, User
+from ..agent import AnswerReader
+from ..events import Call, Delta, End, Error, Event, EventLog, Metric, Node, Result, RunStart, User
 from ..models import make_decoder
 from ..wire import as_dict, as_list
 from .conversations import MESSAGES
-from .exchange import Exchange
+from .exchange import Exchange, Request
 from .spending import price_tokens
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
+_NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
 UNANSWERED = "not answered in this notebook"
+
+
+def make_logs(
+    calls: Iterable[tuple[Exchange, str, float, float]],
+) -> list[EventLog]:
+    """Return the logs of redacted exchanges, each with the id of its run and its times."""
+    listed = list(calls)
+    results = find_results(as_dict(exchange.request.body.value) for exchange, *_ in listed)
+    return [
+        make_log(exchange, run=run, began=began, ended=ended, results=results)
+        for exchange, run, began, ended in listed
+    ]
 
 
 def make_log(
@@ -36,55 +51,83 @@ def make_log(
     began: float,
     ended: float,
     results: Mapping[str, Any],
+    run: str = "",
 ) -> EventLog:
     """Return the log of a redacted exchange. `results`: what calls returned, by their ids."""
     times = [began]
-    log = EventLog(clock=lambda: times[-1])
-    asked = as_dict(exchange.request.body.value)
-    provider = urlsplit(exchange.request.provider).netloc or exchange.request.provider
-    model = f"{provider}/{asked.get('model') or exchange.request.path.strip('/')}"
-    log.append(RunStart(model=model))
-    log.append(User(content=_read_prompt(asked), origin="user"))
-    node = {"name": "llm", "turn": 1, "origin": "imported"}
-    log.append(Node(phase="enter", **node))  # type: ignore[arg-type]  # these are fields of a node
+    log = begin_log(exchange.request, run=run, clock=lambda: times[-1])
     times.append(ended)
-    for event in _read_events(exchange, str(asked.get("model", ""))):
-        log.append(msgspec.structs.replace(event, origin="imported"))
-        if isinstance(event, Call):
-            log.append(_find_result(event, results))
-    status = exchange.response.status
-    fine = status < 400 and exchange.response.complete
-    data = {"status": status, "attempts": exchange.attempts}
-    log.append(Node(phase="exit", result="ok" if fine else f"error: {status}", data=data, **node))  # type: ignore[arg-type]
-    log.append(End(status="ok" if fine else "error" if status >= 400 else "interrupted"))
+    response, reader = exchange.response, None
+    decoder = make_decoder(exchange.request.path, response.status)
+    if decoder is not None and response.status < 400 and response.body.kind in ("json", "stream"):
+        reader = AnswerReader(decoder)
+        read = [event for piece in response.body.pieces() for event in reader.feed(piece)]
+        add_events(log, (e for e in read + reader.close() if not isinstance(e, Delta)), results)
+    end_log(log, exchange, reader)
     return log
 
 
-def _read_events(exchange: Exchange, model: str) -> Iterator[Event]:
-    """Yield what the answer says, and what it cost."""
+def begin_log(
+    request: Request,
+    redact: Callable[[Any], Any] = lambda value: value,
+    *,
+    run: str = "",
+    clock: Callable[[], float] = time.time,
+) -> EventLog:
+    """Return the log of a request that is answered next."""
+    log = EventLog(run, clock=clock)
+    asked = as_dict(request.body.value)
+    provider = urlsplit(request.provider).netloc or request.provider
+    log.append(RunStart(model=redact(f"{provider}/{_read_model(request)}")))
+    log.append(User(content=redact(_read_prompt(asked)), origin="user"))
+    log.append(Node(phase="enter", **_NODE))
+    return log
+
+
+def add_events(
+    log: EventLog, events: Iterable[Event], results: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Add what an answer says to its log, with the results of its calls."""
+    for event in events:
+        log.append(msgspec.structs.replace(event, origin="imported"))
+        if isinstance(event, Call):
+            log.append(_find_result(event, results))
+
+
+def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None) -> None:
+    """End the log of an exchange; `reader` has read its answer, None: it could not be read."""
     response = exchange.response
+    fine = response.status < 400 and response.complete
     if response.status >= 400:
         text = b"".join(response.body.pieces()).decode("utf-8", "replace")
-        yield Error(
-            code="provider", message=f"The server answered {response.status}.", raw=text[:2000]
-        )
-        return
-    decoder = make_decoder(exchange.request.path, response.status)
-    if decoder is None or response.body.kind not in ("json", "stream"):
-        return
-    events, turn = read_answer(response.body.pieces(), decoder)
-    yield from events
-    if not response.complete:
+        message = f"The server answered {response.status}."
+        log.append(Error(code="provider", message=message, raw=text[:2000], origin="imported"))
+    elif reader is not None:
+        add_events(log, _read_spending(exchange, reader))
+    result = "ok" if fine else f"error: {response.status}"
+    data = {"status": response.status, "attempts": exchange.attempts}
+    log.append(Node(phase="exit", result=result, data=data, **_NODE))
+    log.append(End(status="ok" if fine else "error" if response.status >= 400 else "interrupted"))
+
+
+def _read_spending(exchange: Exchange, reader: AnswerReader) -> Iterator[Event]:
+    """Yield that an answer broke off, if it did, and what it cost."""
+    if not exchange.response.complete:
         yield Error(code="cut", message="The answer broke off, or its reader went away.")
-    if turn.usage is not None:
-        counts, estimated = turn.spent(0, 0, whole=True)
+    if reader.turn.usage is not None:
+        counts, estimated = reader.turn.spent(0, 0, whole=True)
         cost = (
             counts.cost
             if counts.cost is not None
-            else price_tokens(exchange.request.provider, model, counts)
+            else price_tokens(exchange.request.provider, _read_model(exchange.request), counts)
         )
         step = msgspec.structs.replace(counts, cost=cost)
         yield Metric(step=step, total=step, estimated=estimated, turn=1)
+
+
+def _read_model(request: Request) -> str:
+    """Return the model that a request names, else its path."""
+    return str(as_dict(request.body.value).get("model") or request.path.strip("/"))
 
 
 def _find_result(call: Call, results: Mapping[str, Any]) -> Result:

@@ -15,7 +15,7 @@ Rules
 - A host that is asked beside the tape is named once. A test refuses it, and the cell fails; hosts
   that the project allows come with the options of our runner, so a notebook can allow none.
 - Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
-- Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
+- A call that goes on, or whose cell does, stands in a journal.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from ...record import (
     METADATA_KEY,
     RECORD_MIME,
     Home,
+    Journal,
     Provenance,
     Record,
     RunNumbers,
@@ -50,6 +51,7 @@ from ...record import (
 )
 from ...tape import (
     PROVIDERS,
+    CallJournal,
     Conversations,
     Exchange,
     HostWatch,
@@ -61,13 +63,12 @@ from ...tape import (
     Response,
     Sent,
     TapeIndex,
-    find_results,
-    make_log,
+    make_logs,
     pack_exchange,
     read_exchange,
     redact_exchange,
 )
-from ...wire import as_dict, as_list
+from ...wire import as_list
 from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
@@ -91,6 +92,7 @@ class _Call(msgspec.Struct):
     began: float
     ended: float
     recorded: str = ""
+    run: str = ""  # the id of the run whose journal it has
 
 
 class _Slot:
@@ -164,7 +166,7 @@ class NotebookTape:
             slot = self._find_slot()
             mode = rerun_mode("", slot.execution.cell)
             if mode == "live":
-                return self._go_live(slot)
+                return self._go_live(slot, request, headers)
             redacted = self._redact(Exchange(request=request, response=Response()), headers).request
             errors = mode == "replay"
             answer = slot.index.find(redacted, slot.execution.cell.id, slot.used, errors=errors)
@@ -179,18 +181,33 @@ class NotebookTape:
             slot.misses.append(why)
             if mode == "replay":
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
-            return self._go_live(slot)
+            return self._go_live(slot, request, headers)
 
-    def _go_live(self, slot: _Slot) -> Live:
+    def _go_live(self, slot: _Slot, request: Request, headers: Mapping[str, str]) -> Live:
+        open_journal = partial(self._open_journal, slot)
+        journal = CallJournal(request, headers, self._collect_secrets(), open_journal)
         slot.open += 1
-        return Live(partial(self._finish, slot))
+        return Live(partial(self._finish, slot, journal), journal.receive)
 
-    def _finish(self, slot: _Slot, sent: Sent | None) -> None:
+    def _open_journal(self, slot: _Slot, run: str) -> Journal:
+        cell, library = slot.execution.cell, self._session.library
+        return Journal(
+            run,
+            cell=cell.key,
+            notebook=str(library.finder.path(cell.runner_options) or ""),
+            execution=slot.execution.id,
+            clean=not slot.open,
+            warn=self._session.warn,
+        )
+
+    def _finish(self, slot: _Slot, journal: CallJournal, sent: Sent | None) -> None:
         """Keep an exchange with a server, without its secrets, until its cell ends."""
         call = None
         try:
             if sent is not None:
-                call = _Call(self._redact(sent.exchange, sent.headers), sent.began, sent.ended)
+                exchange = self._redact(sent.exchange, sent.headers)
+                call = _Call(exchange, sent.began, sent.ended, run=journal.run)
+            journal.end(None if call is None else call.exchange)
         finally:
             with self._lock:
                 slot.open -= 1
@@ -274,11 +291,7 @@ class NotebookTape:
 
     def _show(self, slot: _Slot, calls: list[_Call], misses: list[str]) -> None:
         cell = slot.execution.cell
-        results = find_results(as_dict(call.exchange.request.body.value) for call in calls)
-        logs = [
-            make_log(call.exchange, began=call.began, ended=call.ended, results=results)
-            for call in calls
-        ]
+        logs = make_logs((c.exchange, c.run, c.began, c.ended) for c in calls)
         self._publish_records(slot, calls, logs)
         self._session.library.keep_used(cell.key, slot.ids)
         runs = [Run(log, cell=cell.id) for log in logs]
@@ -330,13 +343,16 @@ class NotebookTape:
         packed = pack_exchange(call.exchange, log, self._conversations, self._home)
         record = self._session.sign(run_record(log, provenance, exchange=packed))
         self._session.library.keep(cell.key, record)
+        self._session.run_ids.add(log.run)
         numbers = {**summarize_run(Run(log, cell=cell.id)), "cell_id": cell.id}
         publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
 
     def _redact(self, exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
+        return redact_exchange(exchange, self._collect_secrets(), headers)
+
+    def _collect_secrets(self) -> dict[str, str]:
         # a text that names our own address differs in each kernel
-        secrets = {**collect_secrets(), "address of the tape": self._relay.base}
-        return redact_exchange(exchange, secrets, headers)
+        return {**collect_secrets(), "address of the tape": self._relay.base}
 
 
 def _publish_errors(cell: Cell, errors: list[str]) -> None:
@@ -377,6 +393,7 @@ def _drop_retried(calls: list[_Call]) -> list[_Call]:
         )
         if call.exchange.response.retried and (later := next(again, 0)):
             attempts[later] += attempts[number]
+            Journal.remove(call.run or "-")
         else:
             call.exchange = msgspec.structs.replace(
                 call.exchange, attempts=max(attempts[number], call.exchange.attempts)

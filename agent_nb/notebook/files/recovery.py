@@ -4,6 +4,7 @@ Why: a killed kernel, or a page that closes before it is saved, leaves a run in 
 
 Rules
 - A run is lost if neither this kernel nor its notebook nor this notebook holds it.
+- A taped model call comes back without its exchange: it is seen, and never replayed.
 - A run is superseded, and not offered, if its cell has since completed a run, or saved as many
   newer runs as a notebook keeps.
 - A recovered run's journal stays until it is old or forgotten.
@@ -72,22 +73,22 @@ def find_lost_runs(
 
     journals = [j for j in RecoverableRun.list_all(known) if j.status != "running"]
     lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
-    latest: dict[tuple[str, str], float] = {
-        (here, cell): began for cell, began in (answered or {}).items()
-    }
+    # by path and cell: when its latest run that ended well began, and in which execution
+    latest = {(here, cell): (began, "") for cell, began in (answered or {}).items()}
     for journal in journals:  # the newest first
         header = journal.header
         files = (file, content_of(header.notebook))
         if any(_has_run(content, journal) for content in files):
             continue
         cell = header.notebook, header.cell
-        newer = header.cell and latest.get(cell, 0.0) > header.started
+        began, execution = latest.get(cell, (0.0, ""))
+        newer = header.cell and began > header.started and _differs(journal, execution)
         if newer or any(_supersedes(content, journal) for content in files):
             lost["superseded"].append(journal)
         else:
             lost["here" if header.notebook == here else "others"].append(journal)
         if journal.status == "ok" and answered is not None:
-            latest[cell] = max(latest.get(cell, 0.0), header.started)
+            latest[cell] = max((began, execution), (header.started, header.execution))
     return LostRuns(**lost)
 
 
@@ -97,9 +98,18 @@ def _has_run(file: NotebookFile, lost: RecoverableRun) -> bool:
 
 def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
     """Return whether a file has a newer answer of the cell, or as many newer runs as it keeps."""
-    saved = file.runs.get(lost.header.cell, ())
-    newer = [r for r in saved if read_start_time(r) > lost.header.started]
+    header = lost.header
+    newer = [
+        r
+        for r in file.runs.get(header.cell, ())
+        if read_start_time(r) > header.started and _differs(lost, str(r.get("execution", "")))
+    ]
     return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)
+
+
+def _differs(lost: RecoverableRun, execution: str) -> bool:
+    """Return whether an execution can supersede a lost run: a cell makes several model calls."""
+    return not lost.header.execution or lost.header.execution != execution
 
 
 def format_date(seconds: float) -> str:
@@ -137,8 +147,13 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
             f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
         ) from None
     header = lost.header
-    provenance = Provenance(cell=header.cell, conversation=header.conversation or "main")
-    record = sign_record(run_record(log, provenance), user_key())
+    taped = bool(header.execution)
+    provenance = Provenance(
+        cell=header.cell,
+        conversation=Provenance.NO_CONVERSATION if taped else header.conversation or "main",
+        execution=header.execution,
+    )
+    record = sign_record(run_record(log, provenance, taped=taped), user_key())
     if header.cell:
         library.keep(header.cell, record)
     return log, record

@@ -1,0 +1,101 @@
+"""The journal of a model call while it goes on: what has come survives a kernel that dies.
+
+Why: the record of a call is made when its cell ends, since later requests hold the results of its
+tools. Until then the run stands in a journal, as every run does (`record.journal`).
+
+Rules
+- What a client has got stands in the journal, but for text that may begin a key or a path.
+- It has no secret, and no exchange: a run that is recovered from it is never replayed.
+- A path that no decoder reads (files, embeddings) has no journal.
+- A call goes on whatever becomes of its journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from ..agent import AnswerReader
+from ..models import make_decoder
+from ..record import Home, Journal
+from ..wire import Redaction, Redactor
+from .exchange import Exchange, Request
+from .redaction import find_secrets
+from .run_log import add_events, begin_log, end_log
+
+
+class CallJournal:
+    """Writes the run of one live exchange. `secrets`: values by name, apart from those that the
+    request carries. `open_journal` opens the journal of a run by its id.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        headers: Mapping[str, str],
+        secrets: Mapping[str, str],
+        open_journal: Callable[[str], Journal],
+    ) -> None:
+        self._redaction = _UncutHome({**secrets, **find_secrets(request, headers)})
+        self._log = begin_log(request, self._redaction.value)
+        self.run = self._log.run
+        decoder = make_decoder(request.path)
+        self._reader = AnswerReader(decoder, self._redaction) if decoder is not None else None
+        self._journal = open_journal(self.run) if decoder is not None else None
+        self._reads = False  # a part of the answer was read
+        if self._journal is not None:
+            self._log.subscribe(self._journal)
+
+    def receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> None:
+        """Write what a piece of the answer says; a compressed one waits for `end`."""
+        if status < 400 and headers.get("content-encoding", "identity") == "identity":
+            self._read(piece)
+
+    def end(self, exchange: Exchange | None) -> None:
+        """End the journal with a redacted exchange; None: no answer began, nothing is kept."""
+        if self._journal is None or self._reader is None:
+            return
+        with suppress(Exception):
+            if exchange is not None and exchange.response.status < 400:
+                for piece in () if self._reads else exchange.response.body.pieces():
+                    self._read(piece)
+                add_events(self._log, self._reader.close())
+            if exchange is not None:
+                end_log(self._log, exchange, self._reader)
+        self._journal.close(discard=exchange is None)
+
+    def _read(self, piece: bytes) -> None:
+        if self._reader is None:
+            return
+        self._reads = True
+        with suppress(Exception):
+            add_events(self._log, self._reader.feed(piece))
+
+
+class _UncutHome(Redaction):
+    """A redaction whose streams never cut the home folder in two, so that it can be hidden."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        super().__init__(secrets)
+        self._stream_secrets = secrets
+
+    def stream(self) -> Redactor:
+        """Return a filter for one stream of text."""
+        return _UncutStream(self._stream_secrets)
+
+
+class _UncutStream(Redactor):
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        super().__init__(secrets)
+        self._home = Home.of_user()
+        self._tail = ""  # may begin the home folder
+
+    def feed(self, text: str) -> str:
+        text = self._tail + super().feed(text)
+        end = len(text) - self._home.measure_tail(text)
+        self._tail = text[end:]
+        return text[:end]
+
+    def close(self) -> str:
+        tail, self._tail = self._tail, ""
+        return tail + super().close()
