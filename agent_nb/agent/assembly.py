@@ -111,7 +111,7 @@ class Basis(msgspec.Struct, frozen=True):
             fallback_models=tuple(others),
             fallback_dialect=self.fallback_dialect,
             tools=agent.tools.specs,
-            default_tools=agent.tools.is_default,
+            default_tools=agent.tools.is_unchosen,
             runner=_runner(agent, approver, log, redaction),
             limits=agent.limits,
             redaction=redaction,
@@ -254,7 +254,7 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
         "source": value(agent.choice.source),
         "asked": value(agent.choice.identity),
     }
-    tools = agent.tools.asked
+    tools = agent.tools.chosen
     settings |= {"asked_tools": list(tools)} if tools != agent.tools.names else {}
     settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
     digests = digest_dependencies(agent.tools, Reader(folder=agent.folder))

@@ -253,7 +253,7 @@ class Configuration(Unpicklable):
             prompt=prompt,
             attachments=pictures,
             model=self.choice.identity,
-            tools=self.tools.asked,
+            tools=self.tools.chosen,
             settings=settings,
             history=history,
             output=self.output.described(redaction) if self.output is not None else None,

@@ -116,13 +116,13 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def choose_tools(self, toolset: Toolset) -> Toolset:
         """Return the tools for a replay; `toolset` has those that a live run would use.
 
-        If the user chose no tools, neither now nor then, the record's are used.
+        If the prompt chose no tools, neither now nor then, the record's are used.
         """
         inputs = self.setting("inputs")
-        if not toolset.by_default or not isinstance(inputs, Mapping) or inputs.get("tools"):
+        if toolset.by_prompt or not isinstance(inputs, Mapping) or inputs.get("tools"):
             return toolset
         start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), RunStart())
-        return Toolset.unasked(start.tools)
+        return Toolset.unchosen(start.tools)
 
     def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in start order."""

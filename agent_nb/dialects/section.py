@@ -44,7 +44,7 @@ _RULES = """\
   always there, {} if a tool needs none."""
 
 _MARKER = re.compile(r"§(?=(?:think|call|respond|execute|end)\b)", re.IGNORECASE)
-_FORGED = re.compile(r"\[(?=SYSTEM:)")
+_RESULT_START = re.compile(r"\[(?=SYSTEM:)")  # only the system writes it: escaped in texts
 
 
 class Section(TextDialect):
@@ -95,11 +95,11 @@ class Section(TextDialect):
 
 
 def _escape_markers(text: str) -> str:
-    return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", replace_surrogates(text)))
+    return _RESULT_START.sub(r"[\\", _MARKER.sub(r"§\\", replace_surrogates(text)))
 
 
 def _write_result(result: ResultBlock) -> str:
-    return _FORGED.sub(r"\\u005b", render.json_text(render.result_value(result)))
+    return _RESULT_START.sub(r"\\u005b", render.json_text(render.result_value(result)))
 
 
 dialect = Section()

@@ -51,7 +51,7 @@ class Follower:
         self._waiting.clear()
 
     def feed(self, frame: Frame) -> list[Event]:
-        """Return the events that are due now. An unreadable frame is counted as `malformed`."""
+        """Return the events that are due now; an unreadable frame is skipped."""
         if self.over:
             return []
         if frame.event == "gap":

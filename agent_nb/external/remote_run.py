@@ -78,28 +78,33 @@ class RemoteRun:
             await check_response(response)
             self._on_state("following")
             self._follower.connected()
-            decoder, torn = SSEDecoder(), 0.0  # when events began to be missing; 0: none are
-            async with aclosing(self._read_bytes(response, lambda: torn)) as chunks:
+            decoder, missing_since = (
+                SSEDecoder(),
+                0.0,
+            )  # when events began to be missing; 0: none are
+            async with aclosing(self._read_bytes(response, lambda: missing_since)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):
                         for event in self._follower.feed(frame):
                             yield event
-                    torn = (torn or anyio.current_time()) if self._follower.torn else 0.0
+                    missing_since = (
+                        (missing_since or anyio.current_time()) if self._follower.torn else 0.0
+                    )
                     if self._follower.over:
                         return
 
     async def _read_bytes(
-        self, response: httpx.Response, torn: Callable[[], float]
+        self, response: httpx.Response, missing_since: Callable[[], float]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a connection; end if missing events do not come in time.
 
-        `torn` returns the time at which events began to be missing, 0 if none are. Raises
+        `missing_since` returns the time at which events began to be missing, 0 if none are. Raises
         TimeoutError after `Backoff.idle` seconds of silence.
         """
         async with aclosing(stream_body(response)) as source:
             while True:
                 limit = self._backoff.idle
-                if since := torn():
+                if since := missing_since():
                     limit = since + self._backoff.torn - anyio.current_time()
                     if limit <= 0:
                         return
@@ -109,7 +114,7 @@ class RemoteRun:
                     except StopAsyncIteration:
                         return
                 if scope.cancelled_caught:
-                    if torn():
+                    if missing_since():
                         return
                     raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
                 yield chunk

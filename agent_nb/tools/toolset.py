@@ -8,8 +8,8 @@ Rules
 - A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
   file of tools, an installed entry point.
 - A toolset is immutable; the combinators return a new one.
-- Tools that the user did not choose (`unasked`) are not an input of a run: its record still matches
-  after they change.
+- Tools that the user did not choose (`unchosen`) are not an input of a run: its record still
+  matches after they change.
 - References stand for the tools of MCP servers until a run starts (`mcp.opening`).
 """
 
@@ -36,11 +36,13 @@ _ROOM = "tools"  # of the plug-ins
 
 
 class Toolset:
-    """An ordered collection of tools with unique names.
+    """An ordered collection of tools with unique names, and which of them the user chose.
 
-    `late`: references to tools that become known when a run starts. `inputs`: the names that count
-    as an input of a run (None: those of the tools and the references). `by_default`: the prompt
-    itself chooses no tools. Raises UsageError if two different tools have the same name.
+    - `late`: references to tools that become known when a run starts
+    - `chosen`: the names that the user chose, an input of a run (None: all tools and references)
+    - `by_prompt`: the prompt itself chose them, not a configuration
+
+    Raises UsageError if two different tools have the same name.
     """
 
     def __init__(
@@ -48,10 +50,10 @@ class Toolset:
         tools: Iterable[Tool] = (),
         late: Iterable[Reference] = (),
         *,
-        inputs: tuple[str, ...] | None = None,
-        by_default: bool = False,
+        chosen: tuple[str, ...] | None = None,
+        by_prompt: bool = True,
     ) -> None:
-        self._inputs, self.by_default = inputs, by_default
+        self._chosen, self.by_prompt = chosen, by_prompt
         self.late = tuple({reference.key: reference for reference in late}.values())
         self._tools: dict[str, Tool] = {}
         for tool in tools:
@@ -66,7 +68,7 @@ class Toolset:
         wanted: Iterable[Any] | str,
         namespace: Mapping[str, Any] | None = None,
         *,
-        by_default: bool = False,
+        by_prompt: bool = True,
     ) -> Toolset:
         """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
@@ -89,10 +91,10 @@ class Toolset:
             else:
                 late.extend(item.late if isinstance(item, Toolset) else ())
                 tools.extend(_tools(item))
-        return cls(tools, late, by_default=by_default)
+        return cls(tools, late, by_prompt=by_prompt)
 
     @classmethod
-    def unasked(cls, names: Iterable[Any] = ()) -> Toolset:
+    def unchosen(cls, names: Iterable[Any] = ()) -> Toolset:
         """Return the built-in tools of these names as tools that the user did not choose.
 
         Other names are left out, since a record may name anything.
@@ -100,7 +102,7 @@ class Toolset:
         builtin = list_builtin(_ROOM)
         known = [str(name) for name in names if str(name).replace("_", "-") in builtin]
         tools = [tool for name in known for tool in cls.of_plugin(name) if tool.name == name]
-        return cls(tools, inputs=(), by_default=True)
+        return cls(tools, chosen=(), by_prompt=False)
 
     @staticmethod
     def of_plugin(name: str) -> list[Tool]:
@@ -168,14 +170,14 @@ class Toolset:
         return (*self._tools, *(reference.name for reference in self.late))
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """The names that count as an input of a run: those of tools, then those of references."""
-        return self._names_and_references if self._inputs is None else self._inputs
+    def chosen(self) -> tuple[str, ...]:
+        """The names that the user chose: those of tools, then those of references."""
+        return self._names_and_references if self._chosen is None else self._chosen
 
     @property
-    def is_default(self) -> bool:
+    def is_unchosen(self) -> bool:
         """Whether the user chose no tools, neither for the prompt nor by configuration."""
-        return self.by_default and not self.asked
+        return not self.by_prompt and not self.chosen
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -164,7 +164,7 @@ def test_a_call_that_a_record_without_tools_names_does_not_run(nb, before):
     """A record of before cannot hold calls; one that does is not given tools."""
     run = before("Go.", model=Asked(["ok"]))
     tape = RecordedTurns(events=list(run.log))
-    assert RecordedTurns.choose_tools(tape, Toolset.unasked()).names == ()
+    assert RecordedTurns.choose_tools(tape, Toolset.unchosen()).names == ()
 
 
 def test_no_tools_is_a_choice_of_its_own(nb):
@@ -229,7 +229,7 @@ def test_a_record_names_only_built_in_tools(nb, tools):
     run = nb.cell("Go.", model=Asked(["ok"]))
     start = start_of(run)
     forged = RunStart(settings=dict(start.settings), tools=tuple(tools))
-    chosen = RecordedTurns(events=[forged]).choose_tools(Toolset.unasked())
+    chosen = RecordedTurns(events=[forged]).choose_tools(Toolset.unchosen())
     assert set(chosen.names) <= {"shell", "python"}
     assert RecordedTurns(events=[forged]).choose_tools(Toolset.resolve(["list"])).names == ("list",)
 
@@ -237,7 +237,7 @@ def test_a_record_names_only_built_in_tools(nb, tools):
 @pytest.mark.parametrize("settings", [{}, {"inputs": None}, {"inputs": {"tools": "abc"}}])
 def test_a_record_whose_tools_were_chosen_is_played_with_those_of_the_cell(settings):
     tape = RecordedTurns(events=[RunStart(settings=settings, tools=("python",))])
-    assert tape.choose_tools(Toolset.unasked()).names == ()
+    assert tape.choose_tools(Toolset.unchosen()).names == ()
 
 
 # models that take no tools

@@ -19,7 +19,8 @@ from .run_reader import RunReader
 
 #: Types of frames that belong to no run (`loop_usage` belongs to one).
 CONTROL = ("connected", "session_replaced", "conversation_usage")
-_REMEMBERED = 256  # ended runs whose late events are still recognised
+_REMEMBERED_RUNS = 256  # ended runs whose late events are still recognised
+_HELD_FRAMES = 256  # frames that wait for a run
 _NO_RUN = "it is about the connection or the conversation, and no run follows"
 
 
@@ -43,8 +44,8 @@ class AgentEventReader:
                 self._hold(obj)
                 return []
             return newest.read(obj)
-        run_id = obj.get("runId")
-        key = run_id if isinstance(run_id, str | int) else self._newest
+        named_id = obj.get("runId")
+        key = named_id if isinstance(named_id, str | int) else self._newest
         reader = self._runs.get(key) or self._unnamed_run(key)
         if reader is None or (reader.over and obj.get("type") == "start"):
             reader = self._begin(key, obj)
@@ -66,8 +67,8 @@ class AgentEventReader:
         return [event for reader in self._runs.values() for event in reader.close()]
 
     def _hold(self, obj: Obj) -> None:
-        """Keep a frame for the run that begins next, at most `_REMEMBERED` of them."""
-        if len(self._held) < _REMEMBERED:
+        """Keep a frame for the run that begins next, at most `_HELD_FRAMES` of them."""
+        if len(self._held) < _HELD_FRAMES:
             self._held.append(obj)
         else:
             self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
@@ -85,6 +86,6 @@ class AgentEventReader:
         generated = key in self._runs or not isinstance(key, str)
         reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if generated else key)
         # of the runs that are over, only the newest are remembered
-        for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED]:
+        for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED_RUNS]:
             del self._runs[old]
         return reader

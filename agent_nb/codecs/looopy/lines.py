@@ -7,7 +7,8 @@ Rules
 - An object is drawn without the envelope (contextId, taskId, path, timestamp), which the writer
   adds.
 - Fields that begin with `#` describe the object's frame and are never written: `#event` (its
-  `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data).
+  `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data),
+  `#kind` (the kind in the data, if another one than the frame's), `#own` (drawn for a run of ours).
 """
 
 from __future__ import annotations

@@ -77,14 +77,14 @@ class Places:
     def join(self, now: float, lane: str = "") -> int:
         """Return a new ticket at the end of the queue; `now` in seconds."""
         ticket = next(self._numbers)
-        queue = self._lanes.get(lane)
-        if queue is None or queue.is_forgettable(now):
+        queue_of_lane = self._lanes.get(lane)
+        if queue_of_lane is None or queue_of_lane.is_forgettable(now):
             self._lanes = {
                 name: each for name, each in self._lanes.items() if not each.is_forgettable(now)
             }
-            queue = self._lanes[lane] = Lane()
-        self._lane_of[ticket] = queue
-        queue.waiting[ticket] = now
+            queue_of_lane = self._lanes[lane] = Lane()
+        self._lane_of[ticket] = queue_of_lane
+        queue_of_lane.waiting[ticket] = now
         return ticket
 
     def enter(self, ticket: int, now: float) -> float:

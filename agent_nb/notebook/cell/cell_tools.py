@@ -28,12 +28,12 @@ def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
 
     `namespace`: where functions are looked up. Raises UsageError for an unknown name.
     """
-    by_default = not (options.own_tools or options.map)
+    by_prompt = bool(options.own_tools or options.map)
     if options.tools == (NO_TOOLS,):
-        return Toolset(inputs=options.tools, by_default=by_default)
-    if by_default and not options.tools:
-        return Toolset.unasked()
-    return Toolset.resolve(options.tools, namespace, by_default=by_default)
+        return Toolset(chosen=options.tools, by_prompt=by_prompt)
+    if not by_prompt and not options.tools:
+        return Toolset.unchosen()
+    return Toolset.resolve(options.tools, namespace, by_prompt=by_prompt)
 
 
 def add_default_tools(agent: Agent) -> Agent:
@@ -41,11 +41,11 @@ def add_default_tools(agent: Agent) -> Agent:
 
     Raises UsageError if its model is unknown.
     """
-    if not agent.tools.is_default or not agent.choice.takes_tools:
+    if not agent.tools.is_unchosen or not agent.choice.takes_tools:
         return agent
     return agent.equipped(load_default_tools())
 
 
 def load_default_tools() -> Toolset:
     """Return the default tools."""
-    return Toolset.unasked(DEFAULT)
+    return Toolset.unchosen(DEFAULT)

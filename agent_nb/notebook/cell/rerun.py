@@ -128,10 +128,10 @@ def decide_replay(
     # runs that code in the cell began or followed have no conversation
     prompt_records = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
     matched = _match_inputs(prompt_records, inputs, ("ok",) if mode == "auto" else None)
-    if mode == "replay" and matched.record is None and agent.tools.by_default:
+    if mode == "replay" and matched.record is None and not agent.tools.by_prompt:
         # a record made without tools stays valid where the default tools apply (`cell_tools`)
-        unasked = msgspec.structs.replace(inputs, tools=())
-        equal = _match_inputs(prompt_records, unasked, None)
+        unchosen = msgspec.structs.replace(inputs, tools=())
+        equal = _match_inputs(prompt_records, unchosen, None)
         matched = equal if equal.record is not None else matched
     if matched.record is None:
         if mode == "replay":

@@ -84,13 +84,13 @@ class Diff:
             return _plain(f"{self.a} and {self.b}: the same")
         return "\n".join(
             [
-                _plain(f"{self.a} → {self.b}: {_count_differences(len(self.changes))}"),
+                _plain(f"{self.a} → {self.b}: {_differences_in_words(len(self.changes))}"),
                 *_report(self.changes),
             ]
         )
 
     def __repr__(self) -> str:
-        return f"<Diff {self.a} → {self.b}: {_count_differences(len(self.changes))}>"
+        return f"<Diff {self.a} → {self.b}: {_differences_in_words(len(self.changes))}>"
 
 
 def compare_runs(
@@ -145,7 +145,7 @@ def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:
     )
 
 
-def _text(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
+def _prose(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
     return {"user": "prompt", "think": "thought", "respond": "answer"}[
         event.type
     ], event.content.strip()
@@ -196,9 +196,9 @@ def _end(event: e.End, _: Calls) -> tuple[str, str] | None:
 # by type of event: the function that returns (head, body) of its item, None if it is not compared
 _ITEMS: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
     e.RunStart: _start,
-    e.User: _text,
-    e.Think: _text,
-    e.Respond: _text,
+    e.User: _prose,
+    e.Think: _prose,
+    e.Respond: _prose,
     e.Call: _call,
     e.Approval: _approval,
     e.Result: _result,
@@ -295,5 +295,5 @@ def _name(log: Sequence[Event], cell: str) -> str:
     return f"{name} (cell {cell})" if cell else name
 
 
-def _count_differences(n: int) -> str:
+def _differences_in_words(n: int) -> str:
     return f"{n} difference{'' if n == 1 else 's'}"

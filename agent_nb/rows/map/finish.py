@@ -53,7 +53,7 @@ class FinishedPlayer:
         if self._recorded_events is not None:
             fresh_state = await self._finish()
             self._checked = fresh_state.compare(
-                _recorded(self._recorded_events, fresh_state.kind), fresh_state.payload
+                _find_recorded_payload(self._recorded_events, fresh_state.kind), fresh_state.payload
             )
         await self._player.run()
 
@@ -70,7 +70,7 @@ class FinishedPlayer:
         return msgspec.structs.replace(played, checked=combine_checks(checks))
 
 
-def _recorded(recorded_events: Sequence[Event], kind: str) -> Any:
+def _find_recorded_payload(recorded_events: Sequence[Event], kind: str) -> Any:
     """Return the recorded payload of a kind, None if there is none."""
     states = (e for e in recorded_events if isinstance(e, State) and e.kind == kind and not e.span)
     return next((event.payload for event in states), None)
