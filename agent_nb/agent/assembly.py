@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from ..tools import ApprovalSource, Approver, Host, Policy, ToolRunner
 
 FALLBACK_DIALECT = "xml"
-SHARED = "shared"  # setting in `run_start`: Python code began the run, its tools used the kernel
+# setting in `run_start`: Python code began the run, and its tools worked in the kernel
+SHARED = "shared"
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class Basis(msgspec.Struct, frozen=True):
 
     `models`: each with its dialect, the preferred one first. `fallback_dialect`: used if a server
     accepts no tools. `start`: the fields of `run_start` that do not depend on the prompt.
-    `tariffs`: by the name of the model.
+    `tariffs`: prices, by the name of the model.
     """
 
     agent: Configuration
@@ -94,7 +95,9 @@ class Basis(msgspec.Struct, frozen=True):
         from ..tools import KERNEL_PERMISSIONS, Approver
 
         agent, redaction = self.agent, self.redaction
-        (model, dialect), *others = [(_started(model), dialect) for model, dialect in self.models]
+        (model, dialect), *others = [
+            (_start_model(model), dialect) for model, dialect in self.models
+        ]
         sizes = [m.context for m, _ in self.models if m.context]
         # a stranger's turns may have prompted a call: approvals of earlier runs do not count
         foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
@@ -112,7 +115,7 @@ class Basis(msgspec.Struct, frozen=True):
             fallback_dialect=self.fallback_dialect,
             tools=agent.tools.specs,
             default_tools=agent.tools.is_unchosen,
-            runner=_runner(agent, approver, log, redaction),
+            runner=_make_runner(agent, approver, log, redaction),
             limits=agent.limits,
             redaction=redaction,
             retry_delay=Failures.choose_delay,
@@ -150,7 +153,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 def share_host(plan: Plan, host: Host | None) -> Plan:
-    """Return the plan of a run whose tools work with `host`; the record then says so.
+    """Return the plan of a run whose tools work with `host`, which its record notes (`SHARED`).
 
     If `host` is None or the agent has its own host, the plan stays unchanged.
     """
@@ -180,7 +183,7 @@ def _choose_dialect(agent: Configuration, model: Model, redaction: Redaction) ->
     return with_thought_tags(dialect, agent.thought_tags)
 
 
-def _started(model: Model) -> Model:
+def _start_model(model: Model) -> Model:
     """Return the model for one run: `model.start()` if the model keeps state for each run."""
     start = getattr(model, "start", None)
     return start() if start else model
@@ -201,11 +204,11 @@ def make_player(
     if agent.tools.late:  # a replay starts no MCP server: it takes their tools from the record
         agent = agent.equipped(agent.tools.with_recorded(turns.events))
     policy = agent.policy()
-    runner = _runner(agent, ReplayApprover(turns, policy, agent.ask), log, redaction)
+    runner = _make_runner(agent, ReplayApprover(turns, policy, agent.ask), log, redaction)
 
     def make_agent_runner(child: Configuration) -> ToolRunner:
         approver = ReplayApprover(turns, child.policy(), agent.ask)
-        return _runner(child, approver, log, redaction, host=child.host or runner.host)
+        return _make_runner(child, approver, log, redaction, host=child.host or runner.host)
 
     def make(scope: CancelScope) -> Player:
         if turns.setting(SHARED) is True:
@@ -220,7 +223,7 @@ def make_player(
     return make
 
 
-def _runner(
+def _make_runner(
     agent: Configuration,
     approver: Approver,
     log: EventLog,

@@ -1,7 +1,7 @@
 """Log one batch of tool calls, from the runner's reports.
 
-Why: tools run concurrently and report at any time; the log needs results in call order, few pieces
-of text, and no secrets.
+Why: tools run concurrently and report at any time; the log needs results in call order, output in
+few pieces, and no secrets.
 
 Rules
 - Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
@@ -29,7 +29,7 @@ from ..wire import Console, Redaction, Redactor, replace_surrogates
 from .attachments import recorded_pictures
 from .clean_json import clean_value
 
-RATE = 20
+RATE = 20  # a second
 LARGEST = 1 << 20  # characters of one progress event; more text is split
 MOST_PRINTED = 4_000  # characters of what a tool printed that the model reads
 
@@ -74,7 +74,7 @@ class _CallOutput:
         return {**data, "content": self._other.filter.feed(text)} if text else data
 
     def end(self) -> None:
-        """Add what the filters and consoles hold back."""
+        """Add the text that the filters and consoles still hold back."""
         for stream in (self._stdout, self._other):
             self._draw(stream, stream.filter.close())
             self.text.append(stream.console.close())
@@ -114,8 +114,9 @@ class _CallOutput:
 class Batch:
     """One running batch, as a `tools.Report` that writes the log.
 
-    `ended`: the outcomes so far, by call id. `spent` is called with the usage of sub-agents.
-    `find_stop_cause`: why the run was stopped; a call that a limit stopped says which.
+    `ended`: the outcomes so far, by call id. `add_usage` is called with the usage of sub-agents.
+    `find_stop_cause` returns why the run was stopped: the result of a call that a limit stopped
+    names the limit. `clock`: seconds.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class Batch:
         log: EventLog,
         calls: Sequence[events.Call],
         redaction: Redaction,
-        spent: Callable[[events.Counts], None] = lambda _: None,
+        add_usage: Callable[[events.Counts], None] = lambda _: None,
         *,
         find_stop_cause: Callable[[], Cancelled] = Cancelled,
         clock: Callable[[], float] = time.monotonic,
@@ -133,7 +134,7 @@ class Batch:
         self._calls = {c.call_id: c for c in calls}
         self._order = [c.call_id for c in calls]
         self._redaction = redaction
-        self._spent = spent
+        self._add_usage = add_usage
         self._find_stop_cause = find_stop_cause
         self._clock = clock
         self._outputs: dict[str, _CallOutput] = {}
@@ -204,7 +205,7 @@ class Batch:
         """Log an event of a sub-agent below the call and count its usage."""
         self._log.append(event)
         if isinstance(event, events.Metric):
-            self._spent(event.step)
+            self._add_usage(event.step)
 
     def flush(self) -> None:
         """Log pending output; called `RATE` times a second while the batch runs."""

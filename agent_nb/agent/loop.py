@@ -1,14 +1,15 @@
 """The loop of one run: request -> stream of the model -> parts -> events -> tools, repeated.
 
-Why it appends to the log instead of yielding: a run must continue and end properly even if nothing
-reads it. `agent.Stream` is the asynchronous iterator over it.
+Why it appends to the log instead of yielding events: a run must continue and end properly even if
+nothing reads it. `stream.Stream` is the asynchronous iterator over a run.
 
 Rules
-- No protocol, provider, widget or HTTP here: model, dialect, tools and filters are in the `Plan`.
+- No protocol, provider, widget or HTTP here: model, dialect, tools and filters come from the `Plan`
+  (`run_spec`).
 - In a text dialect, reading stops once a batch is complete. Native responses are read to the end,
   but for at most `TAIL` seconds after their finish reason.
 - A request may be retried before the first part of its answer, never after it.
-- Limits of tokens and turns apply within a turn too, to estimated tokens.
+- Token and turn limits also stop an answer that streams in, by estimated tokens.
 - Whatever happens, open blocks are closed, every call gets one result, and exactly one `end` is the
   last event.
 """
@@ -49,16 +50,17 @@ from .turn_reader import Pipeline
 from .typed.answer_check import NOT_ALONE, AnswerCheck
 from .typed.output_type import InvalidOutput
 
-TAIL = 2.0  # s
+TAIL = 2.0  # seconds
 MALFORMED = "malformed_execute"  # the code of an error event
-EMPTY = "The batch was empty. Call a tool, or answer without one."
+EMPTY = "The batch was empty. Call a tool, or answer without one."  # the model reads this
 
 
 class Loop:
     """One live run; `run` is called once.
 
     `user`: the event of the prompt. `history`: the events of earlier runs of the conversation.
-    `scope`: cancelling it stops the run. `resume`: a replay to continue, in place of a new run.
+    `scope`: cancelling it stops the run. `resume`: the state of a replay to continue, instead of
+    starting a new run.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Loop:
         self._answers = AnswerCheck(plan.output)
 
     def _use_plan(self, plan: Plan) -> None:
-        """Continue with `plan`: other tools, or another model."""
+        """Use `plan` from now on; a later plan has other tools, or another model."""
         self._plan = plan
         self._prompt = Prompt(plan, self._log, self._history)
         self._calls = TurnCalls(plan, self._log, self._meter, self.cancel, self._find_stop_cause)
@@ -110,11 +112,11 @@ class Loop:
         except Cancelled as stop:
             status, reason = self._log_stop(stop)
         except ModelError as fault:
-            self._error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
+            self._log_error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
         except (UsageError, ToolError) as fault:
-            self._error("tools", str(fault))
+            self._log_error("tools", str(fault))
         except Exception as fault:
-            self._error("internal", f"{type(fault).__name__}: {fault}")
+            self._log_error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
             files = self._plan.runner.files()
             self._log.append(
@@ -163,18 +165,18 @@ class Loop:
         return self._stop_cause
 
     def _log_stop(self, cause: Cancelled) -> tuple[events.EndStatus, str]:
-        """Log why the run was stopped; return status and reason of its end."""
+        """Log why the run was stopped; return status and reason for its `end`."""
         reason: Any = cause.reason if cause.reason in ("user", "timeout", "limit") else "user"
         self._log.append(events.Interrupt(reason=reason, detail=cause.detail))
         return ("interrupted" if reason == "user" else "limit"), reason
 
-    def _error(self, code: str, message: str, **fields: Any) -> None:
+    def _log_error(self, code: str, message: str, **fields: Any) -> None:
         value, turn = self._plan.redaction.value, self._meter.turns
         fields["raw"] = value(fields.get("raw", ""))
         self._log.append(events.Error(code=code, message=value(message), turn=turn, **fields))
 
     async def _run_turns(self) -> tuple[events.EndStatus, str]:
-        """Run turns until one answers or breaks; return status and reason of the end.
+        """Run turns until one answers or breaks; return status and reason for the run's `end`.
 
         Raises Cancelled at a limit, and ModelError.
         """
@@ -192,13 +194,13 @@ class Loop:
             if turn.executed and turn.calls:
                 await self._calls.execute(turn)
                 if self._answers.beside_calls:
-                    self._error(NOT_ALONE, self._answers.beside_calls)
+                    self._log_error(NOT_ALONE, self._answers.beside_calls)
                 if turn.malformed:
-                    self._error(MALFORMED, turn.malformed)
+                    self._log_error(MALFORMED, turn.malformed)
                 continue
             self._calls.refuse(turn)
             if turn.executed and not turn.ended:
-                self._error(MALFORMED, turn.malformed or EMPTY)
+                self._log_error(MALFORMED, turn.malformed or EMPTY)
                 self._meter.count_outcome(False)
                 continue
             # without the end marker, a turn is an answer unless something goes back to the model
@@ -206,7 +208,7 @@ class Loop:
                 if not (verdict := self._answers.verdict).fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
                 message = self._prompt.write_correction(verdict)
-                self._error(InvalidOutput.CODE, message, retryable=not verdict.final)
+                self._log_error(InvalidOutput.CODE, message, retryable=not verdict.final)
                 if verdict.final:
                     return "error", turn.finish
             self._meter.count_outcome(False)
@@ -246,7 +248,7 @@ class Loop:
         attempt, failures = 1, Failures()
         while True:
             turn = Turn(self._meter.turns + 1, self._ids)
-            retry = await self._request(turn, attempt, failures)
+            retry = await self._send_request(turn, attempt, failures)
             if retry is None:
                 return turn
             attempt += retry.counted
@@ -254,7 +256,7 @@ class Loop:
                 attempt, failures = 1, Failures()
                 self._use_next_model(retry)
             else:
-                self._error(retry.code, retry.message, raw=retry.raw, retryable=True)
+                self._log_error(retry.code, retry.message, raw=retry.raw, retryable=True)
             if retry.code in ("shortened", FALLBACK):  # the context may be smaller than before
                 await self._note_left_out()
             await retry.sleep()
@@ -268,7 +270,7 @@ class Loop:
         self._log.append(events.State(kind="model", payload=self._plan.redaction.value(payload)))
         self._use_plan(plan)
 
-    async def _request(self, turn: Turn, attempt: int, failures: Failures) -> Retry | None:
+    async def _send_request(self, turn: Turn, attempt: int, failures: Failures) -> Retry | None:
         """Make one request, whose answer goes into `turn`; return how to repeat it if it failed.
 
         Raises ModelError if it failed and is not retried, Cancelled at a limit.
@@ -301,7 +303,7 @@ class Loop:
         result = "cancelled"
         retry: Retry | None = None
         try:
-            await self._read(request, pipeline, clock, sent, bill)
+            await self._read_answer(request, pipeline, clock, sent, bill)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
@@ -314,7 +316,7 @@ class Loop:
             for event in pipeline.close(incomplete=incomplete):
                 self._log.append(event)
             self._log.append(
-                events.Node(phase="exit", result=result, data=_exit_data(turn, retry), **node)
+                events.Node(phase="exit", result=result, data=_describe_exit(turn, retry), **node)
             )
             if result != "ok":
                 self._calls.abandon(turn)
@@ -323,7 +325,7 @@ class Loop:
                 self._log.append(bill.metric(turn, clock, sent, written, whole=not incomplete))
         return retry
 
-    async def _read(
+    async def _read_answer(
         self, request: Request, pipeline: Pipeline, clock: Clock, sent: int, bill: Bill
     ) -> None:
         """Read the answer into the log; `sent`: the estimated tokens of the request."""
@@ -346,8 +348,8 @@ class Loop:
         clock.stop()
 
 
-def _exit_data(turn: Turn, retry: Retry | None) -> dict[str, Any]:
-    """Return the data of a request's exit node: the answer's head, continuations, retry delay."""
+def _describe_exit(turn: Turn, retry: Retry | None) -> dict[str, Any]:
+    """Return the `data` of the node that ends a request: its status, model and retry delay."""
     data = {"status": turn.head.status, "model": turn.head.model}
     data |= {"continued": turn.continued} if turn.continued else {}
     return data | ({"retry_in": round(retry.wait, 3)} if retry is not None and retry.wait else {})

@@ -86,7 +86,8 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         It is trusted if `key` signed the record or `trust` covers it (True: any record; else those
         with these hashes). `live` counts only if it is trusted. `checked`: `Match.find` has
-        verified the hash. Raises UsageError if the record does not match its hash.
+        verified the hash. `home`: see `record.events_of`. Raises UsageError if the record does not
+        match its hash.
         """
         complete = Payloads.attach(record, payloads) if payloads else record
         if not checked and not is_intact(complete):
@@ -109,20 +110,23 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.events[0].run if self.events else ""
 
     def setting(self, name: str) -> Any:
-        """Return a setting of the recorded run, None if it names none."""
-        start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), None)
-        return start.settings.get(name) if start is not None else None
+        """Return a setting in the `run_start` of the recorded run, None if it is missing."""
+        return self._start.settings.get(name)
+
+    @cached_property
+    def _start(self) -> RunStart:
+        starts = (e for e in self.events if isinstance(e, RunStart) and not e.span)
+        return next(starts, RunStart())
 
     def choose_tools(self, toolset: Toolset) -> Toolset:
         """Return the tools for a replay; `toolset` has those that a live run would use.
 
-        If the prompt chose no tools, neither now nor then, the record's are used.
+        If the prompt chose no tools, neither now nor when it was recorded, the record's are used.
         """
         inputs = self.setting("inputs")
         if toolset.by_prompt or not isinstance(inputs, Mapping) or inputs.get("tools"):
             return toolset
-        start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), RunStart())
-        return Toolset.unchosen(start.tools)
+        return Toolset.unchosen(self._start.tools)
 
     def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in start order."""
@@ -136,7 +140,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
         """Return whether a replay must call the tool again: it touches variables of the kernel.
 
-        `earlier`: by the rules of records that earlier versions wrote.
+        `earlier`: decide as the versions did that wrote old records.
         """
         return tool.uses_kernel or (
             not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
@@ -257,20 +261,15 @@ class ReplayApprover(Approver):
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
         warning = f"{RecordedTurns.FOREIGN}."
+        exact = uuid.uuid4().hex  # an answer that carries it counts for these arguments only
         question = Question(
-            context.call_id,
-            tool.name,
-            args,
-            tool.effect,
-            warning,
-            exact=uuid.uuid4().hex,
-            tool=tool,
+            context.call_id, tool.name, args, tool.effect, warning, exact=exact, tool=tool
         )
         report.approval(
             context.call_id,
             stage="requested",
             args=args,
-            extra={"warning": warning, "question": question.exact},
+            extra={"warning": warning, "question": exact},
         )
         answer = await self.ask(question) if self.ask is not None else None
         decision = (

@@ -10,8 +10,8 @@ Rules
 - A question about such a call is shown as a live delta; the log keeps the recorded decision.
 - The first difference is the drift. A replay reports it at its end or, with `RecordedTurns.live`,
   stops there and offers what the loop needs to continue (`Resume`).
-- Calls whose arguments were cut or redacted never run again; for other reasons see
-  `recorded_turns`.
+- Calls whose arguments were cut or redacted never run again; `recorded_turns` has the other
+  reasons.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ async def replay(
 class Player:
     """Plays one recorded run into one log; the driver of a replay.
 
-    `runner` runs the kernel calls again (None: they too come from the record). `strict` checks the
-    replay for a test. `make_agent_runner` makes the runner of a sub-agent's tools.
+    `runner` runs the kernel calls again (None: they too come from the record). `strict` adds the
+    stricter comparison of tests. `make_agent_runner` takes a sub-agent and returns the runner of
+    its tools.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Player:
         self._redact = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
         self._stop_detail = ""
-        self._unrecorded: list[dict[str, Any]] = []
+        self._unrecorded: list[dict[str, Any]] = []  # pictures and displays that the record lacks
         self._drift: Drift | None = None
         self._resume: Resume | None = None
         self._calls = {e.call_id: e for e in turns.events if isinstance(e, Call)}
@@ -257,7 +258,8 @@ class Player:
             result, outcome, named=names_pictures
         )
         self._unrecorded += cell_displays
-        # the text may name pictures and charts differently: these are compared themselves
+        # the text may name pictures and charts differently; the pictures themselves are compared
+        # below
         normalizers: list[Callable[[Any], Any]] = [without_chart_words]
         if result_pictures.is_before_pictures(result, outcome):
             normalizers.insert(0, result_pictures.unify_names)

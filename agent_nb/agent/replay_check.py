@@ -1,4 +1,4 @@
-"""The stricter check of a replay in a test: results, and what the run depends on.
+"""The stricter check of a replay in a test: its results, and the code, files and rules behind them.
 
 Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
 
@@ -9,7 +9,7 @@ Rules
   libraries print; with `exact` it may not.
 - A changed tool is a warning if its result came from the record, since the new result is unknown.
   All other changes are faults: of a sub-agent, of a file that the run read, of the policy.
-- A missing file is not compared.
+- A missing file is not compared, but reported (`Checked.unseen`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import End, Result, RunStart
+from ..events import End, Result
 from ..record import DisplayPair, normalize_value
 from ..tools import Compare, Outcome, Policy, Tool, ToolRunner, Toolset
 from . import result_pictures
@@ -41,13 +41,13 @@ from .masking.folders import Folders
 from .masking.masks import Rule, Side, Verdict
 from .recorded_turns import RecordedTurns
 
-# what `find_changed` yields of an agent and of a tool, in words
+# name of a part of an agent or a tool (`find_changed`) -> words for the report
 AGENT_PARTS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
 CODE = ("code", "source")
 TOOL_PARTS = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
-# the name, among the masked differences, of what an ordinary replay overlooks
+# in `Checked.masked`: the rule by which a record without its place is compared
 WITHOUT_PLACE = "recorded without its place"
-# how much is compared, the most first
+# from the most that is compared to the least
 LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
 
@@ -108,11 +108,8 @@ class ReplayCheck:
     ) -> None:
         self._turns, self._strictness, self._folder = turns, strictness, folder
         self._toolset, self._policy = tools, policy
-        start = next(
-            (e for e in turns.events if isinstance(e, RunStart) and not e.span), RunStart()
-        )
-        self._recorded_digests: Mapping[str, Any] = start.settings.get("behind") or {}
-        self._recorded_place = start.settings.get("place")
+        self._recorded_digests: Mapping[str, Any] = turns.setting("behind") or {}
+        self._recorded_place = turns.setting("place")
         self._began = time.time()
         self._unread: set[str] = set()  # names of functions whose code cannot be read
         self._current_digests: Digests = digest_dependencies(
@@ -125,9 +122,9 @@ class ReplayCheck:
     def difference(
         self, tool: Tool, recorded: Sequence[Any], result: Result, content: Any, outcome: Outcome
     ) -> str | None:
-        """Return how a result differs in words ("": in its text), None if it does not.
+        """Return in words how a result differs ("": in its text), None if it does not.
 
-        `recorded`: the contents that count as recorded.
+        `content` and `outcome` are new. One of the contents in `recorded` must equal `content`.
         """
         compare = combine_compare(tool.compare, self._strictness.compare)
         if compare == "none":

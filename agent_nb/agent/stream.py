@@ -7,8 +7,8 @@ Rules
   events first, then the live ones.
 - Read or not, stopped or not, the log of a run ends with `end`.
 - `cancel` stops the run from its event loop, `stop` from any thread. Neither waits for the end.
-- A cell that awaits a run ends with AgentStopped if the user stops the cell, or the run from
-  elsewhere. After `stop` and `cancel`, awaiting returns the run.
+- If the user stops a cell that awaits a run, or stops its run from elsewhere (another cell, a
+  server), the cell ends with AgentStopped. After `stop` and `cancel`, awaiting returns the run.
 - Awaiting a run that ended in an error raises RunFailed, unless it was made with `check=False`.
 """
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from .replay_check import ReplayStrictness
 
 
-#: Takes recorded turns and how strictly a test compares (None: as in any replay); returns a
-#: function from a cancel scope to the driver that replays them.
+#: Takes recorded turns and how strictly a test compares (None: as in any replay). Returns a
+#: function that takes a cancel scope and makes the driver that replays them.
 PlayerFactory = Callable[
     ["RecordedTurns", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
 ]
@@ -183,14 +183,14 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
+    def play(self, turns: RecordedTurns, strictness: ReplayStrictness | None) -> None:
         """Replay a recorded run instead of this one, which has not begun.
 
-        `wish`: how strictly a test compares (None: as any replay).
+        `strictness`: how strictly a test compares (None: as in any replay).
         """
         assert self.request is not None
-        self.log.run = tape.run
-        self._make_driver = self.request.make_player(tape, wish)
+        self.log.run = turns.run
+        self._make_driver = self.request.make_player(turns, strictness)
 
     def refuse(self, why: str) -> None:
         """Let this run, which has not begun, end with an error that says `why`."""

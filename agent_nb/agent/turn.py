@@ -1,11 +1,11 @@
 """One model turn: parts in, events out.
 
-Why: this is the only place where parts become events, so ids, the opening and closing of blocks,
-and what a cut stream leaves are decided once for all providers and dialects.
+Why: this is the only place where parts become events, so that ids, the limits of blocks and the
+treatment of a cut stream are the same for all providers and dialects.
 
 Rules
-- A block closes before the next opens. Parts of other provider blocks wait, in order of first
-  appearance.
+- A block closes before the next opens. If a provider interleaves blocks, the parts of the later
+  ones wait, in order of first appearance.
 - White space at the start of a block is held back until text follows; alone it yields no event.
 - White space between two blocks of one text (`events.text`) becomes the start of the later block.
 - Every call gets an id that is unique in the run; an id that the model did not give is `synthetic`.
@@ -56,11 +56,11 @@ class Turn:
         }
         self._block: TextBlock | None = None
         self._text_begun = False  # a text has begun, and another block may continue it
-        self._space = ""  # white space since its last block
-        # parts of other blocks while a block is open, by the provider's key
+        self._space = ""  # white space since the last block of that text
+        # provider's key of a block -> its parts, which wait until the open block closes
         self._waiting: dict[str, list[parts.Part]] = {}
         self._count = 0
-        self._call_block_ids: dict[int, str] = {}  # of calls that stream in, by index
+        self._call_block_ids: dict[int, str] = {}  # index of a call that streams in -> block id
         self._batch_id = f"{number}.batch1"
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
@@ -94,10 +94,10 @@ class Turn:
         return any(e.code not in HARMLESS for e in self.faults)
 
     def spent(self, sent: int, written: int, *, whole: bool = False) -> tuple[events.Counts, bool]:
-        """Return the usage so far, and whether it is estimated.
+        """Return the usage of this turn so far, and whether it is estimated.
 
-        `sent`, `written`: our estimates in tokens, used where the provider reports nothing. Until a
-        turn is `whole`, the provider's count of the output may lag behind.
+        `sent`, `written`: our estimates in tokens, used where the provider reports nothing. Until
+        the answer is `whole`, our estimate replaces a provider's output count that lags behind.
         """
         usage = self.usage or parts.Usage(input=sent, output=written, estimated=True)
         lags = not whole and written > usage.output
@@ -137,7 +137,10 @@ class Turn:
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._common_fields))
 
     def _on_answer(self, part: parts.Answer, out: list[Event]) -> None:
-        """Log arguments of the final tool as a separate text, whose deltas are named `APART`."""
+        """Log the typed answer that a model sends as arguments of the final tool (`typed`).
+
+        It is a text of its own; its deltas are named `APART`.
+        """
         if self._block is not None and self._block.key != part.block:
             self._end_text(out)
         fresh: list[Event] = []
@@ -294,7 +297,7 @@ class Turn:
         """Ignore a part that yields no event."""
 
 
-HARMLESS = frozenset({"forged_results", "incomplete"})  # faults after which calls may still run
+HARMLESS = frozenset({"forged_results", "incomplete"})  # codes of faults that let calls run
 
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Answer: Turn._on_answer,

@@ -4,9 +4,9 @@ help; loading and unloading of the extension.
 Why thin: `%load_ext` must not slow a notebook that may never run an agent.
 
 Rules
-- A thread after `%load_ext`, or the first cell, makes the slow imports.
+- A thread that `%load_ext` starts makes the slow imports, or the first cell if it is earlier.
 - `%%agent` returns a coroutine, which the input transformer makes the cell await.
-- Called by code, it runs to its end outside an event loop; inside one, the caller awaits it.
+- Called by code outside an event loop, `%%agent` runs to its end; inside one, the caller awaits it.
 - Unloading restores the shell and ends the MCP servers; runs stay in the namespace.
 """
 
@@ -96,7 +96,8 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     def _known_model(self, proposal: dict[str, Any]) -> str:
         """Return the name if it may be the default: provider/name or a variable. Raises TraitError.
 
-        A cell checks a value of a configuration file, so that the extension always loads.
+        The name in a configuration file is checked by the first cell that uses it: the extension
+        must load even if the name is wrong.
         """
         name = str(proposal["value"])
         if name.strip() and self._configured:
@@ -113,7 +114,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @observe("tape")  # type: ignore[untyped-decorator]
     def _switch_tape(self, change: dict[str, Any]) -> None:
-        """Start or end the tape; one that a configuration file wants starts with the extension."""
+        """Start or end the tape; `load_magics` starts the tape that a configuration file wants."""
         if self._configured and change["new"]:
             self.start_tape()
         elif self._configured:
@@ -160,7 +161,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     @no_var_expand  # type: ignore[untyped-decorator]
     @line_magic("agent")  # type: ignore[untyped-decorator]
     def agent_line(self, line: str) -> Any:
-        """Ask about agents: %agent help lists what there is."""
+        """Run a command about agents: %agent help lists the commands."""
         from .commands import run_command
 
         return run_command(self.session, line)
@@ -185,15 +186,15 @@ def _run_class(line: str) -> type[CellRun | ForeignRun]:
 
 def load_magics(shell: Any) -> None:
     """Register magics, transformer and hooks in an IPython shell; loading twice is harmless."""
-    if _loaded(shell) is None:
+    if _find_magics(shell) is None:
         shell.register_magics(AgentMagics)
     transform.install_transformer(shell)
     kernel_interrupts.install_interrupts(shell)
     executions.install_executions(shell)
     ran_cells.install_history(shell)
     publish.guard_displays(shell)
-    completion.install_matcher(shell, lambda: _loaded(shell).session)
-    magics = _loaded(shell)
+    completion.install_matcher(shell, lambda: _find_magics(shell).session)
+    magics = _find_magics(shell)
     if magics.tape or read_launch().tapes:
         magics.start_tape()
     if hasattr(shell, "kernel"):
@@ -245,7 +246,7 @@ def unload_magics(shell: Any) -> None:
     completion.uninstall_matcher(shell)
     if (hub := sys.modules.get("agent_nb.tools.mcp.hub")) is not None:
         hub.HUB.close()
-    magics = _loaded(shell)
+    magics = _find_magics(shell)
     if magics is None:
         return
     magics.session.stop_tape()
@@ -256,6 +257,6 @@ def unload_magics(shell: Any) -> None:
     shell.configurables[:] = [c for c in shell.configurables if c is not magics]
 
 
-def _loaded(shell: Any) -> Any:
+def _find_magics(shell: Any) -> Any:
     """Return the magics of a shell, None if the extension is not loaded."""
     return shell.magics_manager.registry.get(AgentMagics.__name__)

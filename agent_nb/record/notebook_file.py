@@ -1,12 +1,13 @@
 """The recorded runs of a notebook: moved from outputs into its metadata, and kept with their cells.
 
-Why: "clear outputs" deletes records in outputs, and there they fill a diff. Every save calls
-`NotebookRuns.lift`: the hook of the Jupyter server, our runner and `jupyter agent-nb pack`.
+Why: records in outputs are lost with "clear outputs", and make diffs of outputs long. Every save by
+the Jupyter server or our runner calls `NotebookRuns.lift`, and so does `jupyter agent-nb pack`.
 
 Rules
 - `lift` is idempotent and leaves metadata of a newer version alone.
 - Records in the file on disk (`previous`) are kept: a stale front end must not erase a run.
-- A taped call stays while an execution that used it is remembered (`used_calls`).
+- A taped call (a recorded model call of other code) stays while an execution that used it is
+  remembered (`used_calls`).
 - No record displaces one that this user has signed (`ranking`).
 - The runs of a deleted cell survive one save, because an undo may bring the cell back.
 - A pasted cell refers to a run and gets a copy of it.
@@ -120,8 +121,8 @@ class NotebookRuns:
         """Return the whole records that are kept, by the present id of their cell, newest first."""
         nb = with_ids(self._nb)
         lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
-        named = self.used_calls().list_ids()
-        merged = _merged(lifted, _unmerged_runs(nb), in_outputs(nb), named=named)
+        used_ids = self.used_calls().list_ids()
+        merged = _merge_runs(lifted, _list_unmerged_runs(nb), in_outputs(nb), used_ids=used_ids)
         return {cell: listed for cell, listed in merged.items() if listed}
 
     def used_calls(self) -> UsedCalls:
@@ -148,7 +149,7 @@ class NotebookRuns:
         nb_with_ids = with_ids(nb)  # shares outputs and metadata with `nb`
         cells = list_cells(nb_with_ids)
         present = {cell_id(c) for c in cells}
-        unmerged = _unmerged_runs(nb, take=True)
+        unmerged = _list_unmerged_runs(nb, take=True)
         forgotten = take_forgotten(nb, previous, current)
         # a front end that still holds the runs of a deleted cell must not restore them
         loaded = {
@@ -160,13 +161,14 @@ class NotebookRuns:
         used = UsedCalls.merge(
             UsedCalls.find(nb_with_ids), *(UsedCalls.read(m, cells) for m in (previous, current))
         )
-        named = used.list_ids()
+        used_ids = used.list_ids()
         runs = remove_forgotten(
-            _merged(on_disk, loaded, unmerged, in_outputs(nb_with_ids), named=named), forgotten
+            _merge_runs(on_disk, loaded, unmerged, in_outputs(nb_with_ids), used_ids=used_ids),
+            forgotten,
         )
-        runs = _merged(runs, find_copied_runs(nb_with_ids, runs), named=named)
-        runs = _merged(runs, inherit_runs(cells, runs), named=named)
-        runs = _without_leaving(runs, find_leaving_runs(cells, runs))
+        runs = _merge_runs(runs, find_copied_runs(nb_with_ids, runs), used_ids=used_ids)
+        runs = _merge_runs(runs, inherit_runs(cells, runs), used_ids=used_ids)
+        runs = _remove_leaving(runs, find_leaving_runs(cells, runs))
         gone = _count_missing_saves(runs, present, current, previous)
         runs = {
             cell: runs_of_cell
@@ -190,8 +192,8 @@ class NotebookRuns:
     def remove_widgets(self, going_on: Callable[[str], bool] = lambda run: False) -> int:
         """Remove our widgets, which a fresh kernel does not know; return how many.
 
-        The static form of a run stays. While a run is `going_on`, its live view stays too, in an
-        output of its own below: a page that is opened then shows both.
+        The static form of a run stays. While `going_on` returns True for a run id, the live view of
+        that run stays too, in a separate output below: a page that is opened then shows both.
         """
         count = 0
         for cell, output in list(all_outputs(self._nb)):
@@ -205,10 +207,10 @@ class NotebookRuns:
                 continue
             ended = live is not None and not going_on(str(live))
             if (RunNumbers.BUTTON in numbers or ended) and data.keys() <= {WIDGET}:
-                _replace(cell, output)
+                _replace_output(cell, output)
             elif live is not None and {WIDGET, "text/html"} <= data.keys():
                 view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
-                _replace(cell, output, output, *([] if ended else [view]))
+                _replace_output(cell, output, output, *([] if ended else [view]))
             else:
                 continue
             count += 1
@@ -249,7 +251,7 @@ class NotebookRuns:
 
     def strip(self) -> int:
         """Remove every record and reference; return how many places were cleaned."""
-        count = len(_unmerged_runs(self._nb, take=True))
+        count = len(_list_unmerged_runs(self._nb, take=True))
         count += int(self._metadata.pop(METADATA_KEY, None) is not None)
         self._ours = None
         for _, output in all_outputs(self._nb):
@@ -295,32 +297,33 @@ class NotebookRuns:
         self._nb["metadata"] = self._metadata  # a notebook may have come without metadata
 
 
-def _merged(*sources: Runs, named: Collection[str] = ()) -> Runs:
+def _merge_runs(*sources: Runs, used_ids: Collection[str] = ()) -> Runs:
     """Return the runs of all sources that are kept (`CellRecords.select_kept`), newest first.
 
-    Of records with one id, the last source wins. `named`: the taped calls that are in use.
+    Of records with the same id, the last source wins. `used_ids`: taped calls that are in use.
     """
     merged: dict[str, dict[str, Record]] = {}
     for source in sources:
         for cell, listed in source.items():
             by_id = merged.setdefault(cell, {})
             for record in listed:
-                by_id[record["id"]] = _either(by_id.get(record["id"]), record)
+                by_id[record["id"]] = _choose_version(by_id.get(record["id"]), record)
     key = user_key()
     return {
-        cell: CellRecords(by_id.values()).select_kept(key, named) for cell, by_id in merged.items()
+        cell: CellRecords(by_id.values()).select_kept(key, used_ids)
+        for cell, by_id in merged.items()
     }
 
 
-def _either(earlier: Record | None, later: Record) -> Record:
-    """Return the second of two records of one id, unless only the first is this user's."""
+def _choose_version(earlier: Record | None, later: Record) -> Record:
+    """Return the later of two records with the same id, unless only the earlier is this user's."""
     if earlier is None or earlier == later:
         return later
     key = user_key()
     return earlier if is_own_record(earlier, key) and not is_own_record(later, key) else later
 
 
-def _unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
+def _list_unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
     """Return the records in nbdime's conflicts; with `take`, remove these conflicts."""
     runs: Runs = {}
     for cell, record in list_unmerged_records(nb, take=take):
@@ -329,7 +332,7 @@ def _unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
     return runs
 
 
-def _without_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
+def _remove_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
     """Return `runs` without those that cells give up; runs that a cell only followed stay."""
     return {
         cell: [
@@ -343,9 +346,9 @@ def _without_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
 
 
 def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
-    """Return for how many saves each deleted cell with runs has been missing, with this one.
+    """Return for how many saves each deleted cell with runs has been missing, this one included.
 
-    Only saves over an existing file count.
+    Only saves over an existing file count. `mine`, `previous`: our metadata in memory, on disk.
     """
     before = previous if isinstance(previous, dict) else as_dict(mine)
     counts = as_dict(before.get("gone"))
@@ -354,7 +357,7 @@ def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any
     return {cell: (n if isinstance(n, int) else 0) + step for cell, n in saves.items() if step or n}
 
 
-def _replace(cell: Cell, output: Any, *others: Any) -> None:
-    """Put other outputs in the place of one."""
+def _replace_output(cell: Cell, output: Any, *others: Any) -> None:
+    """Replace one output of a cell by any number of others."""
     index = next(i for i, other in enumerate(cell["outputs"]) if other is output)
     cell["outputs"] = [*cell["outputs"][:index], *others, *cell["outputs"][index + 1 :]]

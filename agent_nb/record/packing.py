@@ -11,8 +11,9 @@ it must not name the writer's home folder. A large value that occurs twice is st
     ⌂\\ ⌂=                          the home folder with doubled backslashes; the sign itself
 
 Rules
-- `unpack` undoes `pack`, except for integral floats, -0.0 and values that are not JSON.
-- A hostile value neither raises nor takes unlimited memory: a text stands in its place.
+- `unpack` returns what `pack` received, but 1 for 1.0, 0 for -0.0, and texts for values that are
+  not JSON.
+- A hostile value neither raises nor takes unlimited memory: a text replaces it.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200  # levels of nested values that are packed
 BUDGET = 1 << 28  # bytes of payloads that one record may unpack, each use counted
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
-REFERENCE = '"$payload"'  # stands in the canonical text of every value that needs a payload
+REFERENCE = '"$payload"'  # part of the canonical text of every value that needs a payload
 PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
-# the keys of objects that stand for another value
+# the only key of an object that stands for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3  # characters; a shorter path, such as "/", would match everywhere
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
@@ -163,7 +164,7 @@ class Payloads(dict[str, Any]):
 
     @classmethod
     def detach(cls, record: Mapping[str, Any]) -> tuple[dict[str, Any], Payloads]:
-        """Return a record without its payloads, and the payloads."""
+        """Return a record without its payloads, and these payloads."""
         bare = {name: value for name, value in record.items() if name != "payloads"}
         return bare, cls.of(record.get("payloads"))
 
@@ -227,7 +228,7 @@ class Packer:
         return packed
 
     def pack_inside(self, value: Any) -> Any:
-        """Return the packed form of a value that is no payload itself; its large texts are."""
+        """Return the packed form of a value that stays in place; large texts become payloads."""
         return self._pack(value, DEEPEST)
 
     def _is_large(self, packed: Any) -> bool:
@@ -264,9 +265,9 @@ class Packer:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
-            return _int(value)
+            return _pack_int(value)
         if isinstance(value, float):
-            return _float(value)
+            return _pack_float(value)
         if not depth and isinstance(value, Mapping | list | tuple):
             return "(nested too deeply to keep)"
         if isinstance(value, Mapping):
@@ -282,14 +283,14 @@ def _is_picture(data: Any) -> bool:
     return isinstance(data, str) and len(data) >= PICTURE and _BASE64(data) is not None
 
 
-def _int(value: int) -> Any:
+def _pack_int(value: int) -> Any:
     """Return an integer, marked if JavaScript cannot hold it."""
     if abs(value) <= SAFE:
         return int(value)
     return {"$int": str(value) if value.bit_length() < _DECIMAL else hex(value)}
 
 
-def _float(value: float) -> Any:
+def _pack_float(value: float) -> Any:
     """Return a float as JavaScript would write it, marked if JSON has none."""
     if not math.isfinite(value):
         return {"$float": str(float(value))}
@@ -306,9 +307,8 @@ class Unpacker:
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""
-        return self._unpack(
-            value, DEEPEST + 2
-        )  # two levels more: a payload around the value, a mark at its deepest level
+        # two levels more: a payload around the value, a mark at its deepest level
+        return self._unpack(value, DEEPEST + 2)
 
     def _unpack(self, value: Any, depth: int) -> Any:
         """Return the value of a packed form that is nested at most `depth` levels deep."""
@@ -359,7 +359,7 @@ class Unpacker:
         return float(value) if value in ("nan", "inf", "-inf") else str(value)
 
 
-# what unpacks the value of each mark; `packed_events` handles "$raw"
+# mark -> the method that unpacks the value below it; `packed_events` handles "$raw"
 _UNPACK = {
     "$int": Unpacker.integer,
     "$float": Unpacker.special,

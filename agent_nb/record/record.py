@@ -92,7 +92,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     call: str = ""
 
 
-UNPLACED = Provenance()  # the provenance of a run that no cell began
+UNPLACED = Provenance()  # of a run that no cell began
 
 
 def run_record(
@@ -110,7 +110,7 @@ def run_record(
 
     started: epoch seconds (default: the time of the first event).
     beside: what its row needed in addition to the run (`RecordFields`).
-    exchange: what a tape recorded; it stands before the end of the run, and is never cut.
+    exchange: what a tape recorded; it becomes the event before `end`, and is never cut.
     taped: the run is a model call of a tape, also without an exchange.
     home: the home folder, which the record must not name (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
@@ -153,7 +153,8 @@ def record_hash(record: Record) -> str:
 def hash_and_text(record: Record) -> tuple[str, str]:
     """Return the content hash of a record and the canonical text that is hashed.
 
-    The scheme is that of the record's own hash, else the newest. Both are "" if it is not JSON.
+    The scheme is that of the record's own hash, else the newest. Both are "" if the record is not
+    JSON.
     """
     stated = record.get("hash")
     scheme = stated.removeprefix(SCHEME) if isinstance(stated, str) and stated else EXACT

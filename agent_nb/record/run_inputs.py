@@ -54,12 +54,13 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return turns_of(self.history)
 
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
-        """Return these inputs with the recorded figures as their own, None if they look different.
+        """Return these inputs with the recorded figures in place of their own.
 
-        Why: a figure that is drawn again is rarely the same file (`pictures`). Only attachments
-        with a name are figures. The recorded prompt is taken too if only sizes of figures differ.
+        None if the figures look different. Why: a figure that is drawn again is rarely the same
+        file (`pictures`). Only attachments with a name are figures. The recorded prompt is taken
+        too if it differs only in the sizes of figures.
         """
-        user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
+        user = _find_prompt(recorded)
         if len(user.attachments) != len(self.attachments):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
@@ -73,19 +74,24 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return msgspec.structs.replace(self, prompt=prompt, attachments=attachments)
 
     def name_inputs(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of changed inputs for the user.
+        """Return `names` of changed inputs for the user.
 
         "prompt" becomes "attachment" if the text of the prompt is the recorded one.
         """
-        user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
+        user = _find_prompt(recorded)
         same = user.content.strip() == self.prompt.strip()
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def describe_differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
         """Return lines that describe how the inputs `names` differ from those of a recorded run."""
         start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
-        user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
+        user = _find_prompt(recorded)
         return [line for name in names for line in _DESCRIBE[name](self, start, user)]
+
+
+def _find_prompt(run: Sequence[Event]) -> User:
+    """Return the event of a run's prompt, an empty one if the run has none."""
+    return next((e for e in run if isinstance(e, User) and not e.span), User())
 
 
 def _without_sizes(prompt: str) -> str:
@@ -93,8 +99,8 @@ def _without_sizes(prompt: str) -> str:
     return _FIGURE_SIZE.sub("", prompt)
 
 
-# Each function of `_DESCRIBE` yields the lines that describe how one input differs, from the new
-# inputs and the events that hold the recorded ones.
+# The functions of `_DESCRIBE` yield lines on how one input differs. They take the new inputs, then
+# the two events that hold the recorded ones.
 
 
 def _describe_prompt(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
@@ -182,18 +188,10 @@ def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> It
         change = "is missing"
     else:
         change = "is not what it was"
-    prompts = (
-        (e.content for e in inputs.history[turn] if isinstance(e, User) and not e.span)
-        if turn < len(inputs.history)
-        else iter(())
-    )
-    first = " ".join(next(prompts, "").split())[:LONGEST_PROMPT]
+    prompt = _find_prompt(inputs.history[turn]).content if turn < len(inputs.history) else ""
+    first = " ".join(prompt.split())[:LONGEST_PROMPT]
     turn_name = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
-    yield f"conversation: {turn_name} {change}; recorded were {len(recorded_turns)}, now {_there_are(len(inputs.turn_digests))}"
-
-
-def _there_are(number: int) -> str:
-    return f"there {'is' if number == 1 else 'are'} {number}"
+    yield f"conversation: {turn_name} {change}; recorded were {len(recorded_turns)}, now there {'is' if len(inputs.turn_digests) == 1 else 'are'} {len(inputs.turn_digests)}"
 
 
 _DESCRIBE: Mapping[str, Callable[[RunInputs, RunStart, User], Iterator[str]]] = {

@@ -36,7 +36,7 @@ _NAME = re.compile(r"[\w.@+-]+")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _OPTION = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:,|$)')
 _KIND = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[\w.@-]+")
-# the formats of a date by its number of digits
+# number of digits of a date -> its format
 _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 

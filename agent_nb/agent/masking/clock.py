@@ -1,7 +1,8 @@
 """Find dates and times in a text, and decide whether they are the time of a run.
 
-Why: a result that states the time of its run differs in every run, and means the same; a date in
-the data must not differ. So `masks` compares pairs: each value must be the time of its own run.
+Why: a result that states the time of its run differs in every run and still means the same, but a
+date in the data must not differ. So `masks` compares values in pairs: each must be the time of its
+own run.
 
 Rules
 - A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
@@ -119,7 +120,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 def find_clocks(text: str) -> Iterator[Clock]:
     """Yield what may be a date or time, form after form.
 
-    They overlap: "12:30" is found in "2026-11-27 12:30" too, later than the whole.
+    Values may overlap: "12:30" is found in "2026-11-27 12:30" too, after the longer value.
     """
     for number, form in enumerate(_FORMS):
         for match in form.finditer(text):
@@ -151,10 +152,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         return not day.get("epoch") and next(_days(day), None) is not None and self._is_near(day)
 
     def is_aged(self, new: Clock, old: Clock) -> bool:
-        """Return whether `ls` of this run wrote the time `new` of a file, and later its year `old`.
+        """Return whether `ls -l` wrote both values for one file: `new` in this run, `old` later.
 
-        `ls -l` shows the time of a new file ("Nov 27 12:30") and the year of one that is older than
-        half a year ("Nov 27  2026").
+        It shows the time of a file ("Nov 27 12:30"), and half a year later its year instead
+        ("Nov 27  2026").
         """
         same_day = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
         only_time = new.parts.get("time") and not new.parts.get("year")

@@ -4,9 +4,9 @@ Why apart from `clock`: how long something took differs each time, but "worked 7
 "900 rows/s" are results. So a difference is tolerated only where something measures (`Measures`).
 
 Rules
-- In results of code that reads a clock, numbers with a unit of time, and rates, may differ.
-- In the output of a shell, phrases such as `in 0.42s` may.
-- In every result, the lines of test runners and progress bars may, in their exact forms only.
+- In results of code that reads a clock, numbers with a unit of time and rates may differ.
+- In the output of a shell, phrases such as `in 0.42s` may differ.
+- In every result, lines that test runners and progress bars print may differ, in exact forms only.
 - Values of one unit are alike if the larger is at most `FACTOR` times the smaller; values below
   `LEAST` count as `LEAST`.
 """

@@ -24,7 +24,7 @@ import msgspec
 
 from ...record import Home, digest_value
 
-# the roles of a folder, as users see them among the masked differences
+# the roles of a folder: names of rules in `masks.Verdict.masked`, which users see
 WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"
 # where an absolute path may begin: /, the sign for the home, C:\ or C:/
@@ -35,7 +35,7 @@ _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):"
 _PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST = 1024  # characters of a path before the name of a folder of packages
 _NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
-# `tempfile` makes up 8 characters of this alphabet; by chance a few of them may be equal
+# `tempfile` makes up 8 characters of this alphabet; two such names may share a few by chance
 _RANDOM = 8
 _LEAST_DIFFERENT = 5
 _RANDOM_ALPHABET = re.compile(r"[a-z0-9_]*")
@@ -71,9 +71,9 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of a run, or a name in the folder of temporary files, at `start` to `end` of a text.
+    """A folder of a run, or a name in the folder of temporary files, from `start` to `end`.
 
-    `roles`: what a folder is in the run; empty for a name.
+    `roles`: of a folder (`WORK` and its like); empty for a name.
     """
 
     start: int
@@ -88,7 +88,7 @@ def digest_folder(folder: str) -> list[int | str]:
 
 
 def hide_home(text: str) -> str:
-    """Return a text without the user's home."""
+    """Return a text with the user's home folder replaced by a sign (`record.Home`)."""
     return Home(os.path.expanduser("~")).hide(text)
 
 

@@ -1,8 +1,8 @@
 """Compare a result with the recorded one, strictly: for tests.
 
-Why not `normalize`, which any replay uses: there a drift costs a run of the model, so a doubtful
-difference does not count. A test must not overlook a change, nor report one where only the clock,
-the machine or the order of a set differs.
+Why not `record.normalize`, which ordinary replays use: there a difference costs a run of the model,
+so a doubtful one does not count. A test must not overlook a change, nor report one where only the
+clock, the machine or the order of a set differs.
 
 Rules
 - Equal values are equal before anything is masked; values in JSON are compared one by one.
@@ -12,8 +12,8 @@ Rules
   them must be equal.
 - Two pieces may differ if both are times near their own run, the same folder of their own run,
   made-up names of temporary files, or alike durations where these are tolerated (`Measures`).
-- `Verdict.masked` lists each pair that differed and did not count once: also colours, blanks,
-  overwritten text, frames of tracebacks and the order of a set.
+- `Verdict.masked` lists, once each, the differences that did not count, those of the first step
+  (colours, blanks, overwritten text, …) included.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Verdict(msgspec.Struct, frozen=True):
     masked: tuple[tuple[str, str, str], ...] = ()
 
 
-Piece = Clock | Quantity | PathPiece  # what may differ, at `start` to `end` of a text
+Piece = Clock | Quantity | PathPiece  # a part of a text that may differ, from `start` to `end`
 Masked = tuple[str, str]  # name of a rule, the text that it replaced
 
 
@@ -202,9 +202,9 @@ class _Comparison:
         return _is_number(old) and _is_number(new) and self._same_texts(str(old), str(new))
 
     def _same_mappings(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
-        """Compare members with equal keys, and the other members in their order.
+        """Compare members with equal keys, then the other members in their order.
 
-        A key may be masked too: a path, say.
+        Keys that differ may still be the same to `_same_texts`: paths, say.
         """
         left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
         pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
@@ -229,14 +229,14 @@ class _Comparison:
         if "\r" in text:
             masked += [("overwritten text", line) for line in text.split("\n") if "\r" in line]
             text = Console.render_screen(text)
-        text = _replace("colour", _ANSI, "", text, masked)
-        text = _replace("blanks", _BLANKS, "", text, masked)
+        text = _apply_rule("colour", _ANSI, "", text, masked)
+        text = _apply_rule("blanks", _BLANKS, "", text, masked)
         for rule in self._project_rules:
-            text = _replace(*rule, text, masked)
+            text = _apply_rule(*rule, text, masked)
         text = _TRACEBACK.sub(partial(_mask_traceback, masked), text)
         for rule in self._rules:
-            text = _replace(*rule, text, masked)
-        text = _replace("order of a set", _SET, _sort_set, text, masked)
+            text = _apply_rule(*rule, text, masked)
+        text = _apply_rule("order of a set", _SET, _sort_set, text, masked)
         hidden = folders.hide_home(text)
         stripped = hidden.strip()
         masked += [("blanks", end) for end in hidden.split(stripped, 1) if stripped and end]
@@ -249,7 +249,7 @@ class _Comparison:
         for path, roles in self._now.folders.roles(new).items():
             folder_roles[path] = folder_roles.get(path, set()) | roles
         old_pieces, new_pieces = (
-            list(_pieces(text, folder_roles, self._measures)) for text in (old, new)
+            list(_find_pieces(text, folder_roles, self._measures)) for text in (old, new)
         )
         if len(old_pieces) != len(new_pieces):
             return False
@@ -302,10 +302,10 @@ class _Comparison:
         return old.same_time(new) and before.holds_day(old) and after.holds_day(new)
 
 
-def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
+def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
     """Yield the pieces of a text in their order; of two that overlap, the one found first.
 
-    `known`: folders and what they are; see `Folders.roles`.
+    `known`: path of a folder -> its roles (`Folders.roles`).
     """
     candidates: Iterable[Piece] = (
         *folders.find_folders(text, known),
@@ -357,14 +357,14 @@ def _excerpt(text: str, start: int) -> str:
     return f"{'…' * bool(start)}{part}{'…' * (start + _LONGEST_SHOWN < len(text))}"
 
 
-def _replace(
+def _apply_rule(
     name: str,
     pattern: re.Pattern[str],
     replacement: str | Callable[[re.Match[str]], str],
     text: str,
     masked: list[Masked],
 ) -> str:
-    """Return a text after a rule; add what it replaced to `masked`."""
+    """Return a text after the rule `name` was applied; add what it replaced to `masked`."""
 
     def replace(match: re.Match[str]) -> str:
         new = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
@@ -389,5 +389,5 @@ def _mask_traceback(masked: list[Masked], match: re.Match[str]) -> str:
     frames = _FRAME_START.split(match["frames"])
     masked += [("traceback", frame) for frame in frames if frame and not _OWN_FRAME.match(frame)]
     cell_frames = "".join(frame for frame in frames if _OWN_FRAME.match(frame))
-    unmarked = _replace("traceback", _MARK_LINE, "", cell_frames, masked)
-    return "Traceback\n" + _replace("traceback", _NUMBERED_LINE, r"  \1", unmarked, masked)
+    unmarked = _apply_rule("traceback", _MARK_LINE, "", cell_frames, masked)
+    return "Traceback\n" + _apply_rule("traceback", _NUMBERED_LINE, r"  \1", unmarked, masked)

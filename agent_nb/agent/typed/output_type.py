@@ -1,7 +1,7 @@
 """The type of an agent's answer: its JSON schema, and the check of an answer against it.
 
-Why: one place decides which types there are, which JSON is a valid answer, and which text of it is
-recorded, whichever way the provider takes a schema.
+Why: which types are supported, which JSON is a valid answer and which text of it is recorded must
+not depend on how a provider takes a schema.
 
 Rules
 - Providers take only schemas of objects: any other schema is sent wrapped, as `{"value": …}`.
@@ -9,7 +9,7 @@ Rules
   number never a text. Only an integral number may be a float and the reverse (`3.0` is `3`).
 - The recorded text is canonical JSON of the value, defaults included, if validating it again yields
   an equal value; else it is the answer's own JSON.
-- A text in place of a type is refused, also inside a type (`list["Row"]`), since pydantic would
+- A type written as a text is refused, also inside a type (`list["Row"]`), since pydantic would
   evaluate it. Annotations inside a class may be texts.
 """
 
@@ -163,23 +163,23 @@ class OutputType:
 
 def type_name(kind: Any) -> str:
     """Return the name of a type as its user writes it, at most `LONGEST_NAME` characters."""
-    return cut_end(_name(kind), LONGEST_NAME)
+    return cut_end(_write_type(kind), LONGEST_NAME)
 
 
-def _name(kind: Any) -> str:
+def _write_type(kind: Any) -> str:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if kind is type(None):
         return "None"
     if kind is Ellipsis:
         return "..."
     if origin is typing.Annotated:
-        return _name(args[0])  # without its metadata
+        return _write_type(args[0])  # without its metadata
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(map(_name, args))
+        return " | ".join(map(_write_type, args))
     if origin is typing.Literal:
         return f"Literal[{', '.join(repr(a) for a in args)}]"
     if args:
-        return f"{_name(origin)}[{', '.join(map(_name, args))}]"
+        return f"{_write_type(origin)}[{', '.join(map(_write_type, args))}]"
     return str(getattr(kind, "__name__", None) or str(kind).removeprefix("typing."))
 
 
@@ -200,15 +200,13 @@ def _make_adapter(kind: Any, name: str) -> Any:
         raise UsageError(
             f"The type {name} refers to something that is not defined ({error}). Define it first, at the top level."
         ) from None
-    except (
-        Exception
-    ) as error:  # pydantic raises many kinds of errors, and annotations may raise any
+    except Exception as error:  # pydantic raises many kinds, and annotations may raise any
         raise UsageError(_no_schema_message(name, error)) from None
     return adapter
 
 
 def _why_no_type(kind: Any) -> str:
-    """Return why `kind` cannot be the type of an answer, "" if it may be one."""
+    """Return why `kind` cannot be the type of an answer, "" if it can."""
     if isinstance(kind, str | typing.ForwardRef):
         return f"{kind!r} is a text, not a type."
     if text := _find_text(kind):
@@ -254,7 +252,7 @@ def _no_schema_message(name: str, error: Exception) -> str:
 def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
     """Return the JSON schema of a type, its root inlined (`_inline_root`). Raises UsageError."""
     try:
-        generated = _to_json(adapter.json_schema(schema_generator=_generator()))
+        generated = _to_json(adapter.json_schema(schema_generator=_make_generator()))
         schema = _inline_root(remove_titles(generated))
         size = len(json.dumps(schema, ensure_ascii=False))
     except Exception as error:  # as in `_make_adapter`
@@ -266,7 +264,7 @@ def _make_schema(adapter: Any, name: str) -> dict[str, Any]:
     return schema
 
 
-def _generator() -> Any:
+def _make_generator() -> Any:
     """Return the class that makes schemas; it is made here to import pydantic only when needed."""
     from pydantic.json_schema import GenerateJsonSchema
 

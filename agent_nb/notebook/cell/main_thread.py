@@ -38,12 +38,12 @@ from .capture import capture_job
 from .interrupts import Interrupts
 from .open_figures import OpenFigures
 
-Fault = BaseException | None
+Fault = BaseException | None  # the exception of a job; None if it returned a value
 MAX_TRACEBACK = 6000  # characters of a traceback that a model reads
 
 
 class Job:
-    """One job of the main thread; `done` is set to (value, fault) on the waiter's loop."""
+    """One job of the main thread, made by its waiter; `done` gets (value, fault) on that loop."""
 
     def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
         self.work = work
@@ -88,8 +88,7 @@ class MainThread:
 
     def namespace(self) -> dict[str, Any]:
         """Return the user's namespace itself, not a copy."""
-        namespace: dict[str, Any] = self._shell.user_ns
-        return namespace
+        return self._shell.user_ns  # type: ignore[no-any-return]  # IPython is not typed
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous `function` on the main thread and return its value.
@@ -129,11 +128,11 @@ class MainThread:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(on_picture, index, picture)
 
-        write = _on_loop(loop, take)
+        write = _forward_to_loop(loop, take)
         displays = CallDisplays(write, show, self._clean)
 
         async def work(job: Job) -> tuple[Any, Fault]:
-            cell = self._cell(code, write, displays)
+            cell = self._run_code(code, write, displays)
             return await self._interrupts.guard_async(job, cell)
 
         start = time.perf_counter()
@@ -146,7 +145,7 @@ class MainThread:
         duration = round(time.perf_counter() - start, 3)
         return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
 
-    async def _cell(
+    async def _run_code(
         self, code: str, on_text: Callable[[str], None], displays: CallDisplays
     ) -> Outcome:
         """Run code as a cell with its output captured. Raises what the code raises."""
@@ -304,7 +303,7 @@ def _error_for_caller(fault: BaseException) -> BaseException:
     return ToolError(f"the tool tried to end the kernel: {fault!r}")
 
 
-def _on_loop(
+def _forward_to_loop(
     loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]
 ) -> Callable[[str], None]:
     """Return a function that passes text, from any thread, to `on_output` on `loop`.
