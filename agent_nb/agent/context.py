@@ -25,7 +25,7 @@ from ..tools import Described, count_tokens
 from ..wire import Redaction
 
 KIND = "context"  # of the event
-MENTIONS = 100  # of a record that are read
+MENTIONS = 100  # mentions of a record that are read
 Mode = Literal["auto", "vars", "cells", "none"]
 _CONTEXT_PART = 8  # the text takes at most an eighth of the model's context
 _TEXT_DTYPE, _TEXT_DTYPES = "object", ("object", "str")  # texts in pandas 2 and pandas 3
@@ -33,7 +33,7 @@ _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
 
 
 class Look(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a record keeps of a variable, for comparison. The field names are those of the record.
+    """What a record keeps of a variable, to compare it later. The record uses these field names.
 
     `dtypes`: (column, dtype) pairs; an array has one, with the column "". `more`: how many columns
     are not listed. `items`: length and item types of a container.
@@ -56,17 +56,17 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def change(self, now: Look) -> str:
         """Return the first difference of the look `now` in words, "" if both are equal."""
-        return next(_changes(self, now), "")
+        return next(_list_changes(self, now), "")
 
 
-def _changes(was: Look, now: Look) -> Iterator[str]:
+def _list_changes(was: Look, now: Look) -> Iterator[str]:
     if was.kind != now.kind:
         yield f"{was.kind} → {now.kind}"
     if was.shape != now.shape:
         yield f"{_describe_shape(was)} → {_describe_shape(now)}"
     if was.items != now.items:
         yield f"{was.items} → {now.items}"
-    before, after = _dtypes(was), _dtypes(now)
+    before, after = _unify_dtypes(was), _unify_dtypes(now)
     for label in dict.fromkeys((*before, *after)):
         old, new = before.get(label, "no column"), after.get(label, "no column")
         if old != new:
@@ -75,7 +75,7 @@ def _changes(was: Look, now: Look) -> Iterator[str]:
         yield "other columns"
 
 
-def _dtypes(look: Look) -> dict[str, str]:
+def _unify_dtypes(look: Look) -> dict[str, str]:
     return {label: _TEXT_DTYPE if dtype in _TEXT_DTYPES else dtype for label, dtype in look.dtypes}
 
 

@@ -43,7 +43,10 @@ _SHORT_WORDS = frozenset({"a", "A", "I"})  # words that name a variable only bet
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """How variables differ from when a run was recorded, in words: those it `used`, and others."""
+    """How variables differ from when a run was recorded, in words: those it `used`, and others.
+
+    `used` includes the files and cells that its prompt mentions.
+    """
 
     used: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
@@ -76,7 +79,7 @@ class Changes(msgspec.Struct, frozen=True):
         def clean(text: str) -> str:
             return redact_text(text, hidden)
 
-        differences: dict[bool, list[str]] = {True: [], False: []}
+        differences: dict[bool, list[str]] = {True: [], False: []}  # of used variables, of others
         for name, recorded in looks.items():
             if name in variables:
                 change = recorded.change(Look.of(describe_variable(name, variables[name], clean)))

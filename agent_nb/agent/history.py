@@ -1,10 +1,10 @@
-"""Build the messages that a model reads from stored events (seed 000, "Storage → Messages").
+"""Build the messages that a model reads from stored events.
 
-Why: stored events have no markers, roles or batches. These are added here, in chronological order,
-for every dialect and provider, so that a conversation can continue with another model or dialect.
+Why: stored events have no roles, batches or marks of a dialect. They are added here, for every
+dialect and provider, so that a conversation can continue with another model or dialect.
 
 Rules
-- Calls of a batch form one batch; results follow in call order.
+- The results of a batch follow it, in the order of its calls.
 - Blocks of one text are joined (`events.text`); in a text dialect, thoughts inside it come first.
 - An error that was fed back (malformed batch, forged results, invalid answer) becomes the
   assistant's raw text and an error result.
@@ -34,6 +34,7 @@ from ..models import (
 )
 from . import vision
 
+# codes of the errors that the model reads
 FED_BACK = (
     "malformed_execute",
     "forged_results",
@@ -41,7 +42,7 @@ FED_BACK = (
     "invalid_output",
     "answer_not_alone",
 )
-CHARS_PER_TOKEN = 4
+CHARS_PER_TOKEN = 4  # an estimate, as is the next
 IMAGE_TOKENS = 1000
 
 
@@ -57,7 +58,7 @@ def write_messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Me
 
 
 class _Writer:
-    """Collects the messages step by step: a step is what the model writes before results."""
+    """Collects the messages step by step; a step is all that the model writes between results."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.messages: list[Message] = []
@@ -69,30 +70,31 @@ class _Writer:
         self._text_start = 0  # index in the step of its newest text
 
     def add(self, event: Event) -> None:
+        """Add an event, with the method that `_WRITE` has for its type."""
         if not isinstance(event, events.Respond):
             self._texts.add(event)
         handler = _WRITE.get(type(event))
         if handler is not None:
             handler(self, event)
 
-    def user(self, event: events.User) -> None:
+    def add_prompt(self, event: events.User) -> None:
         self.flush()
         self._add_message(
             Message("user", (*vision.write_blocks(event.attachments), TextBlock(event.content)))
         )
 
-    def think(self, event: events.Think) -> None:
+    def add_thought(self, event: events.Think) -> None:
         self._add_block(ThoughtBlock(event.content, event.opaque))
 
-    def respond(self, event: events.Respond) -> None:
+    def add_text(self, event: events.Respond) -> None:
         if self._results:
             self.flush()
         relation, text = self._texts.add(event), event.content
         if relation == "begin":
             self._text_start = len(self._step)
         blocks = self._step[self._text_start :]
-        # a native provider needs thoughts back in their original place: there a text continues only
-        # in the last block. In a text dialect, thoughts inside a text move in front of it
+        # A native provider needs thoughts back in their original place, so that a text can continue
+        # only the last block. In a text dialect, thoughts inside a text move in front of it.
         if relation == "go_on" and self._dialect.native:
             blocks, text = (
                 (blocks[:-1], blocks[-1].text + text)
@@ -107,11 +109,11 @@ class _Writer:
             )
         self._step[self._text_start :] = [*blocks, TextBlock(text)]
 
-    def call(self, event: events.Call) -> None:
+    def add_call(self, event: events.Call) -> None:
         self._add_block(CallBlock(event.call_id, event.name, event.args, event.raw_args))
         self._call_ids.append(event.call_id)
 
-    def result(self, event: events.Result) -> None:
+    def add_result(self, event: events.Result) -> None:
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
         content = vision.write_captions(content_text(event.content), event.attachments)
         printed = read_printed(event)
@@ -122,23 +124,23 @@ class _Writer:
             ResultBlock(event.call_id, event.name, content, failed, value, printed, pictures)
         )
 
-    def error(self, event: events.Error) -> None:
+    def add_error(self, event: events.Error) -> None:
         if event.code not in FED_BACK:
             return
         if event.raw.strip():
             self._add_block(TextBlock(event.raw))
         self._results.append(ResultBlock("", event.code, event.message, error=True))
 
-    def extension(self, event: events.Extension) -> None:
+    def add_opaque(self, event: events.Extension) -> None:
         if event.name == RESEND:
             self._add_block(OpaqueBlock(event.namespace, event.payload))
 
     def flush(self) -> None:
         """Add the messages of the current step and its results."""
         if self._step:
-            self._add_message(self._step_message())
+            self._add_message(self._make_step_message())
         if self._results:
-            for message in self._result_messages():
+            for message in self._make_result_messages():
                 self._add_message(message)
         self._step, self._results, self._call_ids, self._texts = [], [], [], Texts()
 
@@ -148,7 +150,7 @@ class _Writer:
             self.flush()
         self._step.append(block)
 
-    def _step_message(self) -> Message:
+    def _make_step_message(self) -> Message:
         if self._dialect.native:
             answered = {r.call_id for r in self._results}
             blocks = [
@@ -167,10 +169,10 @@ class _Writer:
             elif calls and block is calls[-1]:
                 yield self._dialect.assistant("", calls, "")
 
-    def _result_messages(self) -> Iterator[Message]:
+    def _make_result_messages(self) -> Iterator[Message]:
         if not self._dialect.native:
             message = self._dialect.results(self._results)
-            yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._pictures()))
+            yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._list_pictures()))
             return
         order = {call_id: i for i, call_id in enumerate(self._call_ids)}
         answers = sorted(
@@ -183,7 +185,7 @@ class _Writer:
             errors = "\n".join(f"Error ({r.name}): {r.content}" for r in errors_only)
             yield text_message("user", errors)
 
-    def _pictures(self) -> Iterator[Block]:
+    def _list_pictures(self) -> Iterator[Block]:
         """Yield the pictures of the results for a text dialect, which writes only their text."""
         for result in self._results:
             if result.pictures:
@@ -204,13 +206,13 @@ class _Writer:
 
 
 _WRITE: dict[type[Event], Callable[..., None]] = {
-    events.User: _Writer.user,
-    events.Think: _Writer.think,
-    events.Respond: _Writer.respond,
-    events.Call: _Writer.call,
-    events.Result: _Writer.result,
-    events.Error: _Writer.error,
-    events.Extension: _Writer.extension,
+    events.User: _Writer.add_prompt,
+    events.Think: _Writer.add_thought,
+    events.Respond: _Writer.add_text,
+    events.Call: _Writer.add_call,
+    events.Result: _Writer.add_result,
+    events.Error: _Writer.add_error,
+    events.Extension: _Writer.add_opaque,
 }
 
 
@@ -220,9 +222,9 @@ def read_printed(event: events.Result) -> str:
     return printed if isinstance(printed, str) else ""
 
 
-def estimate_tokens(sent: Sequence[Message]) -> int:
+def estimate_tokens(messages: Sequence[Message]) -> int:
     """Estimate the tokens of messages: four each, a thousand per image, one per four characters."""
-    return sum(_estimate_block(b) for m in sent for b in m.blocks) + 4 * len(sent)
+    return sum(_estimate_block(b) for m in messages for b in m.blocks) + 4 * len(messages)
 
 
 def _estimate_block(block: Block) -> int:

@@ -9,7 +9,7 @@ Rules
   first failure is a UsageError that names the expression.
 - Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
 - What a value contains is not interpolated again.
-- A figure or an image is sent as a picture; in the text, its name and size replace it.
+- A figure or an image is sent as a picture; the text has its name and size.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _describe_polars(frame: Any) -> str:
     return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(MOST_ROWS)}"
 
 
-# By name, so that a library is not imported only to recognise its types.
+# `package.Class` -> what describes its values; by name, so that no library is imported for this
 _WRITERS: dict[str, Callable[[Any], str]] = {
     "pandas.DataFrame": _describe_frame,
     "pandas.Series": _describe_series,

@@ -56,10 +56,10 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
             raise UsageError(
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )
-    return Limits(**{k: _limit(v) for k, v in numbers.items()})
+    return Limits(**{k: _zero_unlimited(v) for k, v in numbers.items()})
 
 
-def _limit(value: Any) -> Any:
+def _zero_unlimited(value: Any) -> Any:
     """Return a limit, with 0 in place of None and infinity: all three mean unlimited."""
     return 0 if value is None or value == math.inf else value
 
@@ -122,7 +122,7 @@ class Meter:
         `tokens`, `turns`, `cost`: what the turn in progress adds.
         """
         limits, total = self.limits, self.total
-        table = (
+        table = (  # limit, used amount, words
             (limits.turns, self.turns + turns, _count(limits.turns, "turn")),
             (limits.failures, self.failures, f"{_count(limits.failures, 'tool failure')} in a row"),
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
@@ -147,7 +147,7 @@ class Meter:
         At least 1, or `LEAST_COST`, since 0 means unlimited.
         """
         limits, total = self.limits, self.total
-        table = (
+        table = (  # name, limit, used amount
             ("turns", limits.turns, self.turns),
             ("tool_calls", limits.tool_calls, self.tool_calls),
             ("tokens", limits.tokens, total.input + total.output),
@@ -165,7 +165,7 @@ class Meter:
         The model is then asked to finish.
         """
         limits, used = self.limits, self.total.input + self.total.output
-        table = (
+        table = (  # limit, used amount, threshold, words
             (limits.turns, self.turns, limits.turns - 1, _count(limits.turns, "turn")),
             (limits.tokens, used, 0.9 * limits.tokens, f"{limits.tokens:,} tokens"),
             (

@@ -26,6 +26,7 @@ from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "args", "tool", "run", "kernel"]
+# True inside another run: its sub-agents and rows are not announced
 _nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
@@ -38,6 +39,7 @@ class Questions:
     def __init__(self) -> None:
         self._conditions: list[Callable[[], bool]] = []
         self._local_source: ApprovalSource | None = None
+        # call id -> where a remote answer arrives, and the question
         self._open: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
@@ -46,7 +48,7 @@ class Questions:
         return any(listens() for listens in self._conditions)
 
     def reachable_while(self, listening: Callable[[], bool]) -> None:
-        """Wait for remote answers while `listening()`, or an earlier such condition, is true."""
+        """Wait for remote answers as long as `listening`, or one added earlier, returns True."""
         self._conditions.append(listening)
 
     def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
@@ -160,6 +162,7 @@ class RunRegistry:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        # log -> name of the conversation, announced run
         self._announced: weakref.WeakKeyDictionary[EventLog, tuple[str, weakref.ref[Announced]]] = (
             weakref.WeakKeyDictionary()
         )

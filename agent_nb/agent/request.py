@@ -1,12 +1,13 @@
 """Build the requests of a run from history and log, within the model's context.
 
-Why: the loop need not know about windows, summaries, pictures and types of answers.
+Why apart from the loop: what is sent depends on the model's context, on pictures and on the type of
+the answer; the loop only sends it.
 
 Rules
 - Every request is built anew; only the dialect and a summary are kept between turns.
-- What the window leaves out is logged before the request that lacks it.
-- Every request, one for a summary included, passes `outgoing`. Instructions and grammar are built
-  from tools without keys.
+- Earlier runs that do not fit (`history.Window`) are logged before the request that lacks them.
+- Every request, one for a summary included, passes `outgoing`, which removes keys. Instructions and
+  grammar are built from tools without keys.
 """
 
 from __future__ import annotations
@@ -85,10 +86,10 @@ class Prompt:
         return self._vision.take_notes()
 
     def request(self, *, last: bool) -> Request:
-        """Return the request of the next turn; `last`: the limits allow no more, and it says so."""
+        """Return the request of the next turn; a `last` one asks the model to finish."""
         plan, dialect = self._plan, self.dialect
-        opening = self._opening()
-        budget = self._budget(opening)
+        opening = self._write_opening()
+        budget = self._count_free_tokens(opening)
         current = compaction.cut_results(dialect, self._current_run(), budget)
         window = choose_window(dialect, self._earlier_runs(), current, budget)
         messages: list[Message] = [*opening, *write_messages(dialect, [*window.runs, current])]
@@ -100,7 +101,7 @@ class Prompt:
             messages=vision.keep_newest(messages),
             tools=tools,
             native_tools=dialect.native and bool(tools),
-            grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
+            grammar=self._choose_grammar() if plan.model.grammar and not dialect.native else "",
             output=output_way.schema,
             settings=dict(plan.settings),
         )
@@ -139,7 +140,7 @@ class Prompt:
 
         With memory "summary" they are summarised for the next requests: `bill` counts that request.
         """
-        window = self._window()
+        window = self._choose_window()
         if not window.left_out:
             return []
         payload: dict[str, Any] = {"left_out": len(window.left_out), "note": window.note}
@@ -154,13 +155,13 @@ class Prompt:
             payload |= {"text": self._summary} if self._summary else {}
         return [*out, events.State(kind="window", payload=payload)]
 
-    def _window(self) -> Window:
-        budget = self._budget(self._opening())
+    def _choose_window(self) -> Window:
+        budget = self._count_free_tokens(self._write_opening())
         return choose_window(self.dialect, self._earlier_runs(), self._current_run(), budget)
 
     async def _summarise(self, runs: Sequence[Sequence[Event]], bill: Bill) -> Event:
         """Have the model summarise `runs`; return the metric of this request. Raises ModelError."""
-        max_chars = self._budget([]) * CHARS_PER_TOKEN
+        max_chars = self._count_free_tokens([]) * CHARS_PER_TOKEN
         request = redact_request(compaction.request_summary(runs, max_chars), self._plan.redaction)
         clock, turn = Clock(), Turn(0)
         text, usage = await compaction.ask_for_summary(self._plan.model, request)
@@ -177,7 +178,7 @@ class Prompt:
     def _earlier_runs(self) -> list[list[Event]]:
         return [self._vision.view(run) for run in self._history]
 
-    def _opening(self) -> list[Message]:
+    def _write_opening(self) -> list[Message]:
         plan = self._plan
         summary = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
         texts = (plan.context.system_text(tools=bool(self._tools)), plan.system, summary)
@@ -185,13 +186,13 @@ class Prompt:
             self.dialect, self._tools, self.output_way, texts, shots=plan.model.shots
         )
 
-    def _budget(self, opening: Sequence[Message]) -> int:
+    def _count_free_tokens(self, opening: Sequence[Message]) -> int:
         """Return the tokens left for the conversation, at least 1 (0: the context is unknown)."""
         if not self._context_size:
             return 0
         return max(self._context_size - RESERVE - estimate_tokens(opening), 1)
 
-    def _grammar(self) -> str:
+    def _choose_grammar(self) -> str:
         small, answered = self._plan.model.shots, bool(self._log.of("result"))
         output = self.output_ways.output
         if output is None:

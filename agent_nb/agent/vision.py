@@ -3,7 +3,7 @@
 Why: a model that takes no pictures refuses the whole request; large ones cost tokens and time.
 
 Rules
-- A picture that is not sent becomes words in its place, never silence.
+- A picture that is not sent is replaced by words that say why.
 - A model without `vision` is sent pictures until its server refuses them; the process then
   remembers the refusal, unless it is about one picture only.
 - Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
@@ -30,7 +30,7 @@ from ..models import (
 )
 from ..wire import Shown, describe_picture, size_words
 
-NEWEST = 20
+NEWEST = 20  # pictures of a request
 BLIND = "a picture the model cannot see"
 EARLIER = "an earlier picture, not sent again"
 LEFT_OUT = "a picture left out, the conversation is too long"
@@ -60,7 +60,7 @@ class Vision:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._blind = is_blind(model)
-        self._fitted: dict[tuple[str, int], FittedPicture] = {}
+        self._fitted: dict[tuple[str, int], FittedPicture] = {}  # by base64 and largest side
         self._noted: set[str] = set()
         self._notes: list[str] = []
 
@@ -164,7 +164,7 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
     For a picture that is not sent, the words in its place replace the caption.
     """
     for number, attachment in Shown.number_all(attachments):
-        # a table or widget: the text describes it already
+        # 0: a table or widget, which the text describes already
         if not number and not attachment.get(WORDS):
             continue
         text = str(attachment.get(WORDS) or "")
@@ -184,17 +184,17 @@ def _find_caption(number: int, content: str) -> str:
 
 def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
     """Return messages with the oldest pictures beyond `most` as words."""
-    places_left = most
+    pictures_left = most
     newest_first: list[Message] = []
     for message in reversed(messages):
         blocks: list[Block] = []
         for block in reversed(message.blocks):
             if isinstance(block, ImageBlock):
-                places_left -= 1
-                blocks.append(block if places_left >= 0 else TextBlock(f"[{EARLIER}]\n"))
+                pictures_left -= 1
+                blocks.append(block if pictures_left >= 0 else TextBlock(f"[{EARLIER}]\n"))
             elif isinstance(block, ResultBlock) and block.pictures:
-                pictures = block.pictures[-places_left:] if places_left > 0 else ()
-                places_left -= len(block.pictures)
+                pictures = block.pictures[-pictures_left:] if pictures_left > 0 else ()
+                pictures_left -= len(block.pictures)
                 mark = "" if len(pictures) == len(block.pictures) else f"\n[{EARLIER}]"
                 blocks.append(
                     msgspec.structs.replace(block, pictures=pictures, content=block.content + mark)

@@ -53,7 +53,7 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-OPTIONS = (
+OPTIONS = (  # each: its names, and argparse's keywords
     _value(
         "-m",
         "--model",

@@ -157,10 +157,10 @@ def _read_plain(obj: dict[str, Any], position: int, run: str) -> Event | None:
 
 def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     args_in_raw = obj.get("args") == _RAW
+    stays_packed = PackedExchange.is_event(obj)
     # a field that is nan or infinite, from another writer, is dropped and so gets its default
-    whole = PackedExchange.is_event(obj)
     fields = {
-        k: v if whole and k == "payload" else unpacker.unpack(v)
+        k: v if stays_packed and k == "payload" else unpacker.unpack(v)
         for k, v in obj.items()
         if not (args_in_raw and k == "args") and not (type(v) is float and not math.isfinite(v))
     }

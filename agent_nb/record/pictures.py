@@ -3,8 +3,10 @@
 Why: a figure that is drawn again is rarely the same file, byte for byte.
 
 Rules
-- Figures with data (`figure_data`) of one library version are compared by their data, and by
-  pixels if the data are incomplete; all others by pixels (`_compare_opened`, `_describe_tile`).
+- Two figures with data (`figure_data`) of the same library version are compared by these, and by
+  pixels if the data are incomplete. All other pictures are compared by pixels.
+- The pixels of a figure are compared as a whole (`SHARE`), those of other pictures in tiles too
+  (`TILES`): a figure drawn by another version of a library differs in many small ways.
 - Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.
 - Pictures come from strangers: only `FORMATS` are opened, and only up to `LARGEST` pixels.
 - Pillow is optional; without it the result says that pictures were not compared.
@@ -83,16 +85,16 @@ class PictureComparison(msgspec.Struct, frozen=True):
     ) -> PictureComparison:
         """Compare two pictures; None stands for a missing one.
 
-        `same_text` compares the texts of figures. `figure`: treat the pictures as figures, whether
-        or not they carry data.
+        `same_text` compares the texts of figures. `figure`: compare both as figures, even without
+        data.
         """
         displays = [Shown(side).display for side in (recorded, fresh) if isinstance(side, Mapping)]
         # a chart or a table is compared by its JSON or HTML, not by the picture beside it
         if any(displays):
             if not all(displays) or len(displays) == 1:
-                return cls(f"it was {_say(recorded)}, and is {_say(fresh)}")
+                return cls(f"it was {_name_kind(recorded)}, and is {_name_kind(fresh)}")
             return cls(DisplayPair(*displays).difference(same_text))
-        old, new = _data(recorded), _data(fresh)
+        old, new = _read_base64(recorded), _read_base64(fresh)
         if old == new:
             return cls()
         if not isinstance(old, str) or not isinstance(new, str):
@@ -118,7 +120,7 @@ def _is_display(picture: Picture) -> bool:
     return isinstance(picture, Mapping) and bool(Shown(picture).display)
 
 
-def _say(picture: Picture | None) -> str:
+def _name_kind(picture: Picture | None) -> str:
     """Return in a word or two what an attachment shows."""
     mime_bundle = Shown(picture).display if isinstance(picture, Mapping) else {}
     return next(
@@ -127,7 +129,7 @@ def _say(picture: Picture | None) -> str:
     )
 
 
-def _data(picture: Picture | None) -> Any:
+def _read_base64(picture: Picture | None) -> Any:
     """Return the base64 of a picture; an attachment may hold anything there."""
     return picture.get("data") if isinstance(picture, Mapping) else picture
 

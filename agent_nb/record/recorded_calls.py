@@ -4,9 +4,9 @@ Why one place: a signature must allow exactly the calls that were listed before 
 code that lists, counts, trusts or replays recorded calls uses this file.
 
 Rules
-- A call that can run again began, and ended `ok` or with an error.
+- A call can run again if it began, and ended `ok` or with an error.
 - It runs with the arguments that were approved, else with the model's.
-- Records of rows may contain further ones; they are always read in the order of their keys.
+- The record of a map's row may contain further records; they are read in the order of their keys.
 - A record beyond `MOST` or `DEEPEST` is refused: what cannot be listed must not be signed.
 """
 
@@ -71,7 +71,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
         first: dict[Any, RecordedCall] = {}
         count: dict[Any, int] = {}
         for position, call in enumerate(calls):
-            key = (_text(call) if call.rows else "") or position
+            key = (_canonical_text(call) if call.rows else "") or position
             first.setdefault(key, call)
             count[key] = count.get(key, 0) + 1
         return [(call, count[key]) for key, call in first.items()]
@@ -85,7 +85,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
         calls = cls.list_all(events_of(record, home=_NO_HOME), _NO_HOME)
         listed: list[Any] = []
         for call, count in cls.count_equal(calls):
-            if not (text := _text(call)):
+            if not (text := _canonical_text(call)):
                 raise UsageError(f"The record cannot be read whole: {TOO_DEEP}.")
             listed.append([text, bool(call.rows), count])
         shown = f"{_FORM} {len(listed)} {digest_value(listed, 64)}"
@@ -167,7 +167,7 @@ class LogCalls:
         ]
 
 
-def _text(call: RecordedCall) -> str:
+def _canonical_text(call: RecordedCall) -> str:
     """Return agents, name and arguments as canonical text, "" if that is not possible."""
     try:
         return encode_canonical([call.agents, call.name, call.args])

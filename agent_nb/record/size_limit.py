@@ -5,7 +5,7 @@ Why: a notebook with a record of many megabytes opens, saves and merges slowly.
 Rules
 - Start, prompts, answers and end of a run always stay; calls with cut arguments never run again.
 - A cut is visible in place and listed in the record's `cut`; the record stays valid.
-- Works on packed events in place.
+- Packed events are changed in place.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
         return []
     weights = {key: measure_json(value) for key, value in payloads.items()}
     excess = measure_json(packed) + sum(weights[k] for k in _find_used_keys(packed, payloads)) - cap
-    marked: list[tuple[dict[str, Any], str, int]] = []
+    marked: list[tuple[dict[str, Any], str, int]] = []  # event, field, bytes of the cut value
     for kind, field in ORDER:
         if excess <= 0:
             break

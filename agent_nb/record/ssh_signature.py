@@ -33,7 +33,7 @@ LONGEST = 4096  # characters of an armored signature
 _MAGIC = b"SSHSIG"
 _VERSION = 1
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
-# bounded, and nothing in it can match white space twice: a text may be made to take long
+# bounded, and with one way to match any text: a hostile text must not make it slow
 _ARMOR = re.compile(rf"{_BEGIN}\s([A-Za-z0-9+/=\s]{{0,{LONGEST}}}?){_END}")
 _COLUMNS = 70  # characters of a line of base64, as OpenSSH writes it
 _KEY_SIZE, _SIGNATURE_SIZE = 32, 64  # bytes of a public key and of a signature

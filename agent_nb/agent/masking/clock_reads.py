@@ -87,10 +87,10 @@ def _names_clock(text: str) -> bool:
             imported |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom):
             imported |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    return any(_is_clock(node, imported) for node in ast.walk(tree))
+    return any(_reads_clock(node, imported) for node in ast.walk(tree))
 
 
-def _is_clock(node: ast.AST, imported: dict[str, str]) -> bool:
+def _reads_clock(node: ast.AST, imported: dict[str, str]) -> bool:
     """Return whether a node reads a clock, or names a function that does."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         base, name = node.func.value, node.func.attr
@@ -98,7 +98,7 @@ def _is_clock(node: ast.AST, imported: dict[str, str]) -> bool:
             return True
         if name in _DATE_PARSERS and any(_is_today(argument) for argument in node.args):
             return True
-    full = _dotted(node, imported)
+    full = _full_name(node, imported)
     # `x.perf_counter` counts whatever x is; `time` is too common a name for that
     return full in _CLOCK_FUNCTIONS or full.rpartition(".")[2].removesuffix("_ns") in _CLOCKS[1:]
 
@@ -112,7 +112,7 @@ def _is_loop(base: ast.expr) -> bool:
     return ast.unparse(base).removesuffix("()").endswith("loop")
 
 
-def _dotted(node: ast.AST, imported: dict[str, str]) -> str:
+def _full_name(node: ast.AST, imported: dict[str, str]) -> str:
     """Return the full name of a name or attribute, "" for other nodes."""
     if isinstance(node, ast.Name):
         return imported.get(node.id, node.id)

@@ -1,12 +1,12 @@
 """Questions to the user about a tool call: by the buttons of its card, or on the keyboard.
 
-Why two: buttons are better where clicks arrive while the cell runs; `input()` works in every front
-end with a keyboard.
+Why both: buttons are better, but not every front end delivers clicks while a cell runs; `input()`
+works wherever there is a keyboard.
 
 Rules
 - On the keyboard, text of models and tools is plain and printable: nothing may reorder the line.
 - Only a clear yes allows; the end of the input denies; an interrupt stops the run.
-- Each button has an answer on the keyboard.
+- Each button has an equal answer on the keyboard.
 - An approval source returns None if it can reach no user.
 - Once front ends count the views of the card, questions stay off the keyboard: after a reload no
   page shows the prompt of `input()`, which then blocks the main thread.
@@ -37,8 +37,8 @@ Described = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 EDIT = ("e", "edit")  # the answers that ask for new arguments
 CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
 NO = re.compile(r"(?:n|no)(?:[\s,;:.!]+(.*))?", re.IGNORECASE | re.DOTALL)  # a no, and its reason
-MOST_WORDS = 2000  # characters of a reason
-ANSWERS = {
+LONGEST_REASON = 2000  # characters of a reason
+ANSWERS = {  # what the user types -> the decision
     "y": Decision(True, by="stdin"),
     "yes": Decision(True, by="stdin"),
     "s": Decision(True, scope="args", by="stdin"),
@@ -147,7 +147,7 @@ class ButtonApprovals:
             return
         if question.exact in ("", payload.get("question")):
             with suppress(RuntimeError):  # the loop is closed: the run is over
-                answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
+                answer.get_loop().call_soon_threadsafe(_set_answer, answer, decision)
 
 
 def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Callable[..., Any]]:
@@ -197,10 +197,10 @@ def scope_of(payload: Mapping[str, Any]) -> Literal["once", "args", "tool", "ker
 
 def reason_of(payload: Mapping[str, Any]) -> str:
     """Return the user's reason for a denial, or the standard text if there is none."""
-    return str(payload.get("reason") or Decision.NO)[:MOST_WORDS]
+    return str(payload.get("reason") or Decision.NO)[:LONGEST_REASON]
 
 
-def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
+def _set_answer(answer: asyncio.Future[Decision], decision: Decision) -> None:
     if not answer.done():
         answer.set_result(decision)
 
@@ -225,7 +225,7 @@ def ask_at_keyboard(question: Question) -> Decision | None:
         if args is not None:
             return Decision(True, args=args, by="stdin")
         if denial := NO.fullmatch(typed):
-            return Decision(False, by="stdin", reason=(denial[1] or Decision.NO)[:MOST_WORDS])
+            return Decision(False, by="stdin", reason=(denial[1] or Decision.NO)[:LONGEST_REASON])
         if answer in ANSWERS:
             return ANSWERS[answer]
         text = (

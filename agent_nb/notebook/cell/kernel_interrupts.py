@@ -47,7 +47,7 @@ class Request:
         self.over = False
         self.early_presses = self.late_presses = 0
         self.interrupts: Interrupts | None = None
-        self._below: Any = None
+        self._below: Any = None  # the kernel's handler for the cell's code, which ours replaced
 
     def cell_begins(self) -> None:
         """Put our handler above the one that the kernel has set for the cell's code."""

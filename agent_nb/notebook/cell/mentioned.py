@@ -1,7 +1,7 @@
 """The variables, files and cells that a prompt mentions by `@name`, described for a model.
 
-Why: "@reviews has which columns?" needs neither a tool nor an approval. The record names what was
-meant, so that a replay compares exactly that, and no later variable or file of the same name.
+Why: so that "@reviews has which columns?" needs neither a tool nor an approval. The record names
+what was meant, so that a replay compares exactly that, not a later variable or file of that name.
 
 Rules
 - A variable comes before a file of that name; any other `@` is plain text.
@@ -101,7 +101,7 @@ class MentionTargets:
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         pointed: dict[tuple[str, str], tuple[Mention, str]] = {}
         for name in names:
-            target = self._find(name, variables, prompt, clean)
+            target = self._find_target(name, variables, prompt, clean)
             if target is not None:
                 mention = target[0]
                 pointed.setdefault((mention.kind, mention.name or mention.digest), target)
@@ -110,13 +110,14 @@ class MentionTargets:
             tuple(text for _, text in pointed.values() if text),
         )
 
-    def _find(
+    def _find_target(
         self,
         name: Written,
         variables: Collection[str],
         prompt: str,
         clean: Callable[[str], str],
     ) -> tuple[Mention, str] | None:
+        """Return what an `@name` means and the text that describes it; None: it is plain text."""
         if name.cell is not None:
             return self._find_cell(name, prompt, clean)
         variable = unicodedata.normalize("NFKC", name.variable)  # as Python reads names
@@ -133,7 +134,7 @@ class MentionTargets:
     ) -> tuple[Mention, str] | None:
         """Return the cell that `@cell:N` means, as it ran here last; else as it is saved."""
         readable = readable_cells(self._shell, self._cell, self.file)
-        recorded = self._recorded(name.text, prompt)
+        recorded = self._find_recorded(name.text, prompt)
         cell = None
         if recorded is not None:
             cell = next((c for c in readable if _is_recorded(c, recorded)), None)
@@ -145,7 +146,7 @@ class MentionTargets:
         mention = Mention(name.text, "cell", cell.id if has_id else "", cell.text_hash)
         return mention, f"The cell {name.text}:\n{describe_cell(cell, clean)}"
 
-    def _recorded(self, text: str, prompt: str) -> Mention | None:
+    def _find_recorded(self, text: str, prompt: str) -> Mention | None:
         """Return what `@cell:N` meant in the newest record of the running cell with its prompt."""
         for record in self._library.records_of(self._cell):
             events = events_of(record)
@@ -171,11 +172,11 @@ class MentionTargets:
         `written`: files that the run wrote itself. `attached`: the files of `--attach` now.
         """
         return [
-            *self._changes(recorded, written),
+            *self._list_changes(recorded, written),
             *_describe_attached_changes(recorded, written, attached),
         ]
 
-    def _changes(self, recorded: Sequence[Mention], written: Collection[str]) -> Iterator[str]:
+    def _list_changes(self, recorded: Sequence[Mention], written: Collection[str]) -> Iterator[str]:
         for mention in recorded:
             if mention.kind == "cell":
                 change = self._describe_cell_change(mention)

@@ -10,8 +10,8 @@ Rules
 - Where nothing runs live (`Launch.why_not_live`), a run plays an unplayed record of equal inputs:
   of the newest execution, the lowest number.
 - A run that a repeated tool call begins plays a record of that call.
-- A run without a matching record ends in an error there; a scripted model runs if
-  its cell has no record.
+- A run without a matching record ends in an error there; but a scripted model runs if its cell has
+  no record.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Recorder:
         records = self.library.records_of(self.cell)
         try:
             candidates = CellRecords(records).select_begun(self._call)
-            self._record = self._take(candidates, request.inputs.digests)
+            self._record = self._take_record(candidates, request.inputs.digests)
             if self._record is None and records:
                 raise self._unreplayable_error(candidates, request.inputs)
             if self._record is not None:
@@ -159,7 +159,9 @@ class Recorder:
             self._differences = list(getattr(fault, "differences", ()))
             self._stream.refuse(str(fault))
 
-    def _take(self, candidates: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
+    def _take_record(
+        self, candidates: Sequence[Record], inputs: Mapping[str, str]
+    ) -> Record | None:
         """Return the first intact, unplayed record with these inputs, marked as played, or None.
 
         It holds a lock: runs of one cell may begin on several threads.

@@ -67,7 +67,7 @@ class Item(msgspec.Struct, frozen=True):
     calls: Sequence[str] = ()  # as text, equal ones of rows once
     count: int = 0  # how many calls are listed
     clipped: int = 0  # arguments not shown in full
-    looking: int = 0  # calls without an effect, which are counted only
+    looking: int = 0  # calls without an effect, which are only counted
     problem: str = ""  # why it is not signed
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
     looking = sum(count for call, count in calls if call.name in quiet)
     return [
         *(
-            f"can run again: {_call_title(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
+            f"can run again: {_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
             for call, count in calls
             if call.name not in quiet
         ),
@@ -199,8 +199,10 @@ def _review_record(
     began = read_start_time(record)
     when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
     by = "recorded by you" if is_own_record(record, user_key()) else "not recorded by you"
-    run = f"run {_line(str(record.get('id', '?')))[:60]}{when}, {by}"
-    item = Item(number, _line(name_cell(number, cell)), run, record, source_hash(source_of(cell)))
+    run = f"run {_one_line(str(record.get('id', '?')))[:60]}{when}, {by}"
+    item = Item(
+        number, _one_line(name_cell(number, cell)), run, record, source_hash(source_of(cell))
+    )
     if not is_intact(record):
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
@@ -224,7 +226,7 @@ def _review_record(
 def _format_call(call: RecordedCall, count: int) -> str:
     """Return a call as text. Only arguments are indented by six, so none can imitate a call."""
     arguments = (
-        f"      {_line(name)} = {printable_value(value)}".replace("\n", "\n      ")
+        f"      {_one_line(name)} = {printable_value(value)}".replace("\n", "\n      ")
         for name, value in call.args.items()
     )
     return "\n".join([f"    {_call_title(call, count)}", *arguments])
@@ -235,9 +237,9 @@ def _call_title(call: RecordedCall, count: int) -> str:
     rows = f"in rows of the map{f', {count} times' if count > 1 else ''}" if call.rows else ""
     agents = f"by the agent {call.agents}" if call.agents else ""
     where = ", ".join(filter(None, (agents, rows)))
-    return f"{_line(call.name)}{f' ({_line(where)})' if where else ''}"
+    return f"{_one_line(call.name)}{f' ({_one_line(where)})' if where else ''}"
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return a text as one printable line of at most `LONGEST` characters."""
     return " ".join(make_printable(text)[:LONGEST].split())
