@@ -31,8 +31,8 @@ KEPT = 3  # runs of a cell
 class Tape(Protocol):
     """What records the model calls of other libraries (`cell.taping`)."""
 
-    def limit(self, rpm: int, concurrency: int) -> None:
-        """Limit the requests per minute and at once; 0: no limit."""
+    def limit(self, rpm: float | None, concurrency: float | None, budget: float | None) -> None:
+        """Limit requests per minute and at once, and US dollars; 0: no limit, None: as it is."""
 
     def stop(self) -> None:
         """End it."""

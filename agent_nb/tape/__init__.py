@@ -7,8 +7,8 @@ library and its provider, `matching` finds the recorded answer to a request. Whi
 belongs to is known to `notebook.cell.taping`. `taped_url` has the one name that notebooks import:
 `from agent_nb import tape`; `host_watch` sees calls that pass the tape by.
 
-Order: exchange, providers, references, spending
-< columns, conversations, matching
+Order: exchange, providers, references
+< columns, conversations, matching, spending
 < host_watch, packed, redaction, relay, run_log
 < call_journal, taped_url
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .call_journal import CallJournal as CallJournal
     from .conversations import Conversations as Conversations
     from .exchange import Exchange as Exchange
+    from .exchange import Refusal as Refusal
     from .exchange import Request as Request
     from .exchange import Response as Response
     from .host_watch import HostWatch as HostWatch
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .providers import PROVIDERS as PROVIDERS
     from .redaction import redact_exchange as redact_exchange
     from .relay import Live as Live
-    from .relay import Refusal as Refusal
     from .relay import Relay as Relay
     from .relay import Sent as Sent
     from .run_log import make_logs as make_logs
@@ -45,7 +45,7 @@ _HOMES = {
     "Live": "relay",
     "PROVIDERS": "providers",
     "Recording": "matching",
-    "Refusal": "relay",
+    "Refusal": "exchange",
     "Relay": "relay",
     "Request": "exchange",
     "Response": "exchange",

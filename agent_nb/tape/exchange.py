@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ RETRIED = (408, 409, 429, *range(500, 600))  # statuses after which an SDK sends
 
 # types of the last chunk of a stream
 _LAST = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+
+_of_google = re.compile(r"models/([^/:]+):").search  # the path of a request names the model
 
 BodyKind = Literal["none", "json", "stream", "text", "digest"]
 
@@ -83,6 +86,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     query: str = ""
     body: Body = Body()
 
+    @property
+    def model(self) -> str:
+        """The model that is asked, "" if the request names none."""
+        in_path = _of_google(self.path)
+        return str(as_dict(self.body.value).get("model") or (in_path[1] if in_path else ""))
+
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """An answer; `headers` are the few that a replay sends again. `complete`: all of it came."""
@@ -96,6 +105,13 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     def retried(self) -> bool:
         """Whether an SDK sends the request again after this answer."""
         return self.status in RETRIED
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A request is not answered; `message` says why, as an error of the provider."""
+
+    message: str
+    status: int = 400
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):

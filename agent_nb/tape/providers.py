@@ -46,11 +46,16 @@ PROVIDERS = (
 )
 BY_NAME = {provider.name: provider for provider in PROVIDERS}
 
+# types of errors by their status, as OpenAI, Anthropic and Google name them
+_INVALID = ("invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT")
+_ERROR_TYPES = {429: ("insufficient_quota", "rate_limit_error", "RESOURCE_EXHAUSTED")}
+
 
 def make_error(provider: str, path: str, status: int, message: str) -> dict[str, Any]:
     """Return an error as the provider writes it, or the API that a request's `path` is of."""
+    of_openai, of_anthropic, of_google = _ERROR_TYPES.get(status, _INVALID)
     if provider == "anthropic" or "/messages" in path:
-        return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+        return {"type": "error", "error": {"type": of_anthropic, "message": message}}
     if provider == "google" or "enerateContent" in path:
-        return {"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}}
-    return {"error": {"message": message, "type": "invalid_request_error", "code": "agent_nb_tape"}}
+        return {"error": {"code": status, "message": message, "status": of_google}}
+    return {"error": {"message": message, "type": of_openai, "code": "agent_nb_tape"}}

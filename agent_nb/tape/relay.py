@@ -36,8 +36,9 @@ from ..errors import AgentError, UsageError, WireError
 from ..host import Background
 from ..models import Http, Limiter
 from ..wire import decompress_body
-from .exchange import LARGEST, Body, Exchange, Request, Response
+from .exchange import LARGEST, Body, Exchange, Refusal, Request, Response
 from .providers import BY_NAME, Provider, make_error
+from .spending import Charge, Spending
 
 _LARGEST_REQUEST = 1 << 28  # bytes of a request's body
 _PIECE = 1 << 16
@@ -47,13 +48,6 @@ _HOP = frozenset({
 })  # fmt: skip
 _OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a request
 _SENT_AGAIN = ("content-type", "request-id", "x-request-id")  # headers that a replay sends too
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """A request is not answered; `message` says why, as an error of the provider."""
-
-    message: str
-    status: int = 400
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +91,7 @@ class Relay:
         self._servers = {name: (BY_NAME[name], Http(url)) for name, url in upstreams.items()}
         self._lock = threading.Lock()
         self._answer = answer
+        self._spending = Spending()
         self.refuse = refuse
         self.limiter = Limiter("the tape")  # of all its requests; without limits at first
         self._secret = secrets.token_urlsafe(24)
@@ -122,9 +117,19 @@ class Relay:
         """Return the base URL for the clients of a provider."""
         return f"{self.base}/{provider.name}{provider.tail}"
 
-    def limit(self, rpm: int, concurrency: int) -> None:
-        """Let requests wait for their turn: per minute and at once; 0: no limit."""
-        self.limiter.change(rpm, concurrency)
+    def limit(
+        self, rpm: float | None, concurrency: float | None, budget: float | None = None
+    ) -> None:
+        """Let requests wait for their turn, per minute and at once, and give them a budget in US
+        dollars; 0: no limit, None: as it is.
+        """
+        places = self.limiter.places
+        self.limiter.change(
+            places.rpm if rpm is None else int(rpm),
+            places.concurrency if concurrency is None else int(concurrency),
+        )
+        if budget is not None:
+            self._spending.budget = budget
 
     def address_of(self, url: str) -> str:
         """Return the base URL for clients of the server at `url`. Raises UsageError."""
@@ -196,7 +201,7 @@ class Relay:
         self, request: Request, headers: Mapping[str, str]
     ) -> Live | Response | Refusal:
         """Return what becomes of a request; if its client goes away meanwhile, it is finished."""
-        asking = asyncio.ensure_future(asyncio.to_thread(self._answer, request, headers))
+        asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
@@ -204,6 +209,28 @@ class Relay:
             raise
         except Exception as fault:  # asyncio would print it below the user's cell
             return Refusal(f"The tape cannot answer: {fault}")
+
+    def _judge(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
+        """Return what becomes of a request, which is sent only if the budget has room for it."""
+        decision = self._answer(request, headers)
+        if not isinstance(decision, Live):
+            return decision
+        charge: Charge | Refusal | None = None
+        try:
+            charge = self._spending.begin(request)
+        finally:
+            if not isinstance(charge, Charge):
+                decision.finish(None)
+        if isinstance(charge, Refusal):
+            return charge
+
+        def finish(sent: Sent | None) -> None:
+            try:
+                self._spending.end(charge, sent.exchange if sent else None)
+            finally:
+                decision.finish(sent)
+
+        return msgspec.structs.replace(decision, finish=finish)
 
 
 class _Connection:

@@ -78,7 +78,7 @@ def begin_log(
     log = EventLog(run, clock=clock)
     asked = as_dict(request.body.value)
     provider = urlsplit(request.provider).netloc or request.provider
-    log.append(RunStart(model=redact(f"{provider}/{_read_model(request)}")))
+    log.append(RunStart(model=redact(f"{provider}/{request.model or request.path.strip('/')}")))
     log.append(User(content=redact(_read_prompt(asked)), origin="user"))
     log.append(Node(phase="enter", **_NODE))
     return log
@@ -116,18 +116,9 @@ def _read_spending(exchange: Exchange, reader: AnswerReader) -> Iterator[Event]:
         yield Error(code="cut", message="The answer broke off, or its reader went away.")
     if reader.turn.usage is not None:
         counts, estimated = reader.turn.spent(0, 0, whole=True)
-        cost = (
-            counts.cost
-            if counts.cost is not None
-            else price_tokens(exchange.request.provider, _read_model(exchange.request), counts)
-        )
+        cost = counts.cost if counts.cost is not None else price_tokens(exchange.request, counts)
         step = msgspec.structs.replace(counts, cost=cost)
         yield Metric(step=step, total=step, estimated=estimated, turn=1)
-
-
-def _read_model(request: Request) -> str:
-    """Return the model that a request names, else its path."""
-    return str(as_dict(request.body.value).get("model") or request.path.strip("/"))
 
 
 def _find_result(call: Call, results: Mapping[str, Any]) -> Result:

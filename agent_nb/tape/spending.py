@@ -1,18 +1,42 @@
-"""What model calls of other libraries cost."""
+"""What model calls of other libraries cost, and the budget that they share.
+
+Rules
+- A call begins if what was spent, the calls under way at their estimates and its own estimate stay
+  within the budget. A call alone begins as long as something is left, as a run of ours does, so
+  that the last one may go beyond.
+- An estimate counts the output that the request allows, else `_UNLIMITED`.
+- Of an answer without usage, one that broke off or was streamed without it, the texts are counted.
+- Only what is sent costs. An answer with an error is free, and so are requests for no model.
+"""
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ..errors import AgentError
-from ..events import Counts
-from ..models import Config, Model, Tariff, resolve_all
+from ..agent import AnswerReader
+from ..errors import AgentError, UsageError
+from ..events import Counts, Delta
+from ..models import Config, Model, Tariff, format_dollars, make_decoder, resolve_all
+from ..wire import as_dict
+from .exchange import Exchange, Refusal, Request
 
 _PREFIXES = {"google": "gemini"}  # of models, by the names of providers that differ
+_FREE = (
+    "/count_tokens", ":countTokens", "/input_tokens", "/moderations", "/files", "/uploads",
+    "/cancel",
+)  # fmt: skip  # how paths end that cost nothing
+_CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+_UNLIMITED = 4_000  # tokens of an answer that its request does not limit
+_PICTURE = 1_000  # tokens
+_LONG = 4_000  # characters; an encoded picture or file has more without a space
+_CHARACTERS = 4  # of a token
+PATIENCE = 0.25  # seconds that a call waits for those under way
+_SHARE = 0.1  # of the budget, for a call whose price comes with its answer
 
 
 class _ServerModel(msgspec.Struct, frozen=True):
@@ -22,7 +46,126 @@ class _ServerModel(msgspec.Struct, frozen=True):
     tariff: Tariff
 
 
-def find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
+class Charge(msgspec.Struct, frozen=True, eq=False):
+    """A call that is sent: its estimate in dollars, and how its answer is priced."""
+
+    cost: float = 0.0
+    sent: int = 0
+    tariff: Tariff = Tariff()
+
+
+class Spending:
+    """What the calls of a kernel have `spent` under a `budget`, in dollars; 0: no budget."""
+
+    def __init__(self) -> None:
+        self.budget = 0.0
+        self.spent = 0.0
+        self._under_way: set[Charge] = set()
+        self._ended = threading.Condition()  # a call has ended
+
+    def begin(self, request: Request) -> Charge | Refusal:
+        """Count a call as under way, until `end`, or return why it is refused."""
+        try:
+            charge = self.charge(request)
+        except UsageError as fault:
+            return Refusal(str(fault))
+        if charge.cost:
+            with self._ended:
+                # a client may have an answer before that is counted
+                self._ended.wait_for(lambda: self._fits(charge) or not self._under_way, PATIENCE)
+                if not self._fits(charge):
+                    return Refusal(self._explain(charge), 429)
+                self._under_way.add(charge)
+        return charge
+
+    def end(self, charge: Charge, exchange: Exchange | None) -> None:
+        """Count what a call cost; None: no answer began."""
+        if charge.cost:
+            sent = exchange is not None and exchange.response.status < 400
+            cost = _measure_cost(charge, exchange) if exchange is not None and sent else 0.0
+            with self._ended:
+                self._under_way.discard(charge)
+                self.spent += cost
+                self._ended.notify_all()
+
+    def charge(self, request: Request) -> Charge:
+        """Return what a request may cost. Raises UsageError if a budget needs its price."""
+        if not self.budget or request.method != "POST" or request.path.endswith(_FREE):
+            return Charge()
+        name, tariff = _name_tariff(request)
+        tariff.check_budget(name, self.budget)
+        sent = _count_sent(request.body.value)
+        cost = tariff.cost(Counts(input=sent, output=_count_allowed(request.body.value)))
+        return Charge(self.budget * _SHARE if cost is None else cost, sent, tariff)
+
+    def _fits(self, charge: Charge) -> bool:
+        left, under_way = self.budget - self.spent, self._sum_under_way()
+        return not self.budget or (
+            left > 0 and (not under_way or under_way + charge.cost <= left + 1e-9)
+        )
+
+    def _sum_under_way(self) -> float:
+        return sum(each.cost for each in self._under_way)
+
+    def _explain(self, charge: Charge) -> str:
+        words = f"The tape's budget of {format_dollars(self.budget)} is used up"
+        if self.spent < self.budget:
+            words = (
+                f"The tape's budget of {format_dollars(self.budget)} has no room for this call:"
+                f" it may cost {format_dollars(charge.cost)}, and calls under way"
+                f" {format_dollars(self._sum_under_way())}"
+            )
+        return (
+            f"{words}. {format_dollars(self.spent)} were spent. Nothing was sent. Raise the budget"
+            " with %agent tape --budget USD (0: none); calls with a record cost nothing."
+        )
+
+
+def _measure_cost(charge: Charge, exchange: Exchange) -> float:
+    """Return what an answer cost, the estimate if that cannot be read."""
+    response = exchange.response
+    decoder = make_decoder(exchange.request.path, response.status)
+    if decoder is None or response.body.kind not in ("json", "stream"):
+        return charge.cost
+    reader = AnswerReader(decoder)
+    events = [event for piece in response.body.pieces() for event in reader.feed(piece)]
+    texts = (e.text for e in events + reader.close() if isinstance(e, Delta))
+    turn, written = reader.turn, sum(map(len, texts)) // _CHARACTERS
+    counts, _ = turn.spent(charge.sent, written, whole=response.complete)
+    cost = charge.tariff.cost(counts, turn.head.model) if counts.cost is None else counts.cost
+    return charge.cost if cost is None else cost
+
+
+def _count_sent(value: Any) -> int:
+    """Return the estimated tokens of a request's body."""
+    if isinstance(value, dict | list):
+        return sum(map(_count_sent, value.values() if isinstance(value, dict) else value))
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > _LONG and " " not in text[:_LONG]:
+        return _PICTURE
+    return len(text) // _CHARACTERS + 1
+
+
+def _count_allowed(body: Any) -> int:
+    """Return the most tokens that a request lets the model write, in all its answers."""
+    fields = as_dict(body)
+    for settings in (fields, as_dict(fields.get("generationConfig"))):
+        for cap in map(settings.get, _CAPS):
+            if isinstance(cap, int) and cap > 0:
+                choices = fields.get("n")
+                return cap * (choices if isinstance(choices, int) and choices > 0 else 1)
+    return _UNLIMITED
+
+
+def _name_tariff(request: Request) -> tuple[str, Tariff]:
+    """Return the name of the model that a request asks, and its prices, unknown ones too."""
+    with suppress(UsageError):  # no such model can be resolved
+        if request.model:
+            return _find_tariff(request.provider, request.model)
+    return f"{request.provider}/{request.model or request.path.strip('/')}", Tariff()
+
+
+def _find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
     """Return the name of a model, and how requests to it are priced; `provider` is a name or an
     address. Raises UsageError.
     """
@@ -39,8 +182,8 @@ def find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
     return chosen.name, Tariff.of(cast("Model", chosen))
 
 
-def price_tokens(provider: str, model: str, counts: Counts) -> float | None:
-    """Return what tokens of a model cost in US dollars, None if that is unknown."""
+def price_tokens(request: Request, counts: Counts) -> float | None:
+    """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
     with suppress(AgentError):
-        return find_tariff(provider, model)[1].cost(counts)
+        return _find_tariff(request.provider, request.model)[1].cost(counts)
     return None

@@ -16,12 +16,15 @@ class Provider:
         self.words = ["Hel", "lo ", "from ", "the ", "server", "."]
         self.call = None
         self.stall = False  # streams do not end
+        self.gate = None  # an event that answers wait for
 
     @property
     def asked(self):
         return [peer.path for peer in self.server.asked]
 
     def _answer(self, peer):
+        if self.gate is not None:
+            self.gate.wait(30)
         status = self.replies.pop(0) if self.replies else 200
         if status != 200:
             peer.reply(

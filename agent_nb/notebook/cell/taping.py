@@ -145,9 +145,9 @@ class NotebookTape:
         self._begin_cell()
         self._watch.start()
 
-    def limit(self, rpm: int, concurrency: int) -> None:
-        """Let calls that are sent wait: per minute and at once; 0: no limit."""
-        self._relay.limit(rpm, concurrency)
+    def limit(self, rpm: float | None, concurrency: float | None, budget: float | None) -> None:
+        """Limit the calls that are sent, as `Relay.limit` does."""
+        self._relay.limit(rpm, concurrency, budget)
 
     def stop(self) -> None:
         """End the calls that go on, record what is left, and give the variables what they held."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
@@ -10,26 +12,38 @@ from .output import print_text
 if TYPE_CHECKING:
     from ..session import Session
 
+_LIMITS: dict[str, Callable[[str], float]] = {"--rpm": int, "--concurrency": int, "--budget": float}
+
 
 def switch_tape(session: Session, arguments: list[str]) -> None:
-    """[off] [--rpm N] [--concurrency N]: record the model calls that the cells below make with any
-    library (openai, anthropic …), and answer them from the records when the cells run again; off
-    ends it; calls that are sent wait for their turn: N requests per minute, N at once
+    """[off] [--budget USD] [--rpm N] [--concurrency N]: record the model calls that the cells below
+    make with any library (openai, anthropic …), and answer them from the records when the cells run
+    again; off ends it; calls that are sent have a budget in US dollars, and wait for their turn: N
+    requests per minute, N at once; 0: no limit
     """
-    limits = dict(zip(arguments[::2], arguments[1::2], strict=False))
-    fits = limits.keys() <= {"--rpm", "--concurrency"} and all(map(str.isdecimal, limits.values()))
-    if arguments != ["off"] and not (fits and len(arguments) % 2 == 0):
-        raise UsageError(
-            "Write %agent tape, %agent tape --rpm 60 --concurrency 4, or %agent tape off."
-        )
     if arguments == ["off"]:
         print_text("The tape is off." if session.stop_tape() else "The tape is not on.")
         return
+    limits = _read_limits(arguments)
     from ..cell.taping import start_tape
 
     start_tape(session)
     if limits and session.tape is not None:
-        session.tape.limit(int(limits.get("--rpm", 0)), int(limits.get("--concurrency", 0)))
+        session.tape.limit(*map(limits.get, _LIMITS))
     print_text(
         "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
     )
+
+
+def _read_limits(arguments: list[str]) -> dict[str, float]:
+    """Return the limits that the arguments name. Raises UsageError."""
+    try:
+        pairs = zip(arguments[::2], arguments[1::2], strict=True)
+        limits = {name: _LIMITS[name](value) for name, value in pairs}
+    except (KeyError, ValueError):
+        limits = {"": -1}
+    if not all(0 <= limit < inf for limit in limits.values()):
+        raise UsageError(
+            "Write %agent tape, %agent tape --budget 1.00 --rpm 60 --concurrency 4, or %agent tape off."
+        )
+    return limits
