@@ -11,7 +11,7 @@ Order: messages, offline, parts, picture_limits, prices, script_turn, settings, 
 < keys, tariff
 < http
 < chat, choose
-< listing, messages_api, openai, responses, scripted
+< gemini_api, listing, messages_api, openai, responses, scripted
 < anthropic, answer_decoder, local, ollama, openai_responses
 """
 

@@ -25,4 +25,8 @@ def make_decoder(path: str, status: int = 200) -> Decoder | None:
         from .responses.decoder import ResponsesDecoder
 
         return ResponsesDecoder(status)
+    if path.endswith((":generateContent", ":streamGenerateContent")):
+        from .gemini_api.decoder import GeminiDecoder
+
+        return GeminiDecoder(status)
     return None

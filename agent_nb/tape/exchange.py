@@ -20,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import WireError
-from ..wire import SSEDecoder, as_dict
+from ..wire import SSEDecoder, as_dict, as_list
 
 LONGEST = 64 * 1024  # bytes of a text that is kept
 LARGEST = 16 * 1024 * 1024  # bytes of JSON or of a stream that is kept
@@ -65,7 +65,9 @@ class Body(msgspec.Struct, frozen=True):
     def ended(self) -> bool:
         """Whether the last chunk of a stream says that no other follows."""
         last = self.value[-1] if self.kind == "stream" and self.value else {}
-        return last.get("text") == "[DONE]" or as_dict(last.get("data")).get("type") in _LAST
+        data = as_dict(last.get("data"))
+        reasons = [as_dict(c).get("finishReason") for c in as_list(data.get("candidates"))]
+        return last.get("text") == "[DONE]" or data.get("type") in _LAST or any(reasons)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes of the body, a stream chunk by chunk."""

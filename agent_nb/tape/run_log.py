@@ -5,7 +5,7 @@ Why: cards, frames, diffs and prices need only events, whatever library made the
 Rules
 - Every event is `origin: imported`, apart from the prompt.
 - The result of a call is what a later request sends for its id (`find_results`); a call without one
-  is `cancelled`.
+  is `cancelled`. Google's calls may have no id: name and arguments stand for it.
 - The log names no key and no address: it is made of a redacted exchange.
 """
 
@@ -22,7 +22,7 @@ import msgspec
 from ..agent import AnswerReader
 from ..events import Call, Delta, End, Error, Event, EventLog, Metric, Node, Result, RunStart, User
 from ..models import make_decoder
-from ..wire import as_dict, as_list
+from ..wire import as_dict, as_list, encode_canonical
 from .conversations import MESSAGES
 from .exchange import Exchange, Request
 from .spending import price_tokens
@@ -123,8 +123,9 @@ def _read_spending(exchange: Exchange, reader: AnswerReader) -> Iterator[Event]:
 
 def _find_result(call: Call, results: Mapping[str, Any]) -> Result:
     common: dict[str, Any] = {"call_id": call.call_id, "name": call.name, "turn": 1}
-    if call.call_id in results:
-        return Result(content=results[call.call_id], origin="imported", **common)
+    key = _key_call(call.name, call.args) if call.synthetic else call.call_id
+    if key in results:
+        return Result(content=results[key], origin="imported", **common)
     return Result(status="cancelled", content=UNANSWERED, origin="imported", **common)
 
 
@@ -148,7 +149,8 @@ def _read_text(value: Any, depth: int = 6) -> str:
     if isinstance(value, list):
         return "\n".join(filter(None, (_read_text(item, depth - 1) for item in value)))
     texts = (_read_text(value.get(name), depth - 1) for name in _TEXTS)
-    return next(filter(None, texts), "")
+    result = as_dict(value.get("functionResponse")).get("response")
+    return next(filter(None, texts), encode_canonical(result) if result else "")
 
 
 def find_results(requests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -161,4 +163,26 @@ def find_results(requests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 for call in (part[key] for key in _CALL_IDS if isinstance(part.get(key), str)):
                     if content is not None:
                         results[call] = _read_text(content) or content
+        results |= _find_google_results(as_list(body.get("contents")))
     return results
+
+
+def _find_google_results(contents: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the results that a request of Google's API sends; one without an id answers the first
+    call of its name that is not answered.
+    """
+    calls: list[dict[str, Any]] = []
+    for part in (as_dict(p) for c in contents for p in as_list(as_dict(c).get("parts"))):
+        if call := as_dict(part.get("functionCall")):
+            calls.append(call)
+        if not (answer := as_dict(part.get("functionResponse"))):
+            continue
+        if answered := next((c for c in calls if c.get("name") == answer.get("name")), {}):
+            calls.remove(answered)
+        name = answer.get("id") or _key_call(answered.get("name"), answered.get("args"))
+        yield str(name), answer.get("response")
+
+
+def _key_call(name: Any, args: Any) -> str:
+    """Return what stands for the id of a call that has none."""
+    return encode_canonical([name, args or {}])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent_nb.errors import ModelError
 from agent_nb.models import parts
 from agent_nb.models.chat.decoder import ChatDecoder
+from agent_nb.models.gemini_api.decoder import GeminiDecoder
 from agent_nb.models.http import stream
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
 from agent_nb.models.responses.decoder import ResponsesDecoder
@@ -139,13 +140,21 @@ def test_a_break_behind_the_answer_is_no_fault(decoder_of, answer):
     assert read(decoder_of, [answer], breaks=True) == {WHOLE}
 
 
+GEMINI = sse(
+    {"candidates": [{"content": {"parts": [{"text": "paid"}]}}]},
+    {"candidates": [{"finishReason": "STOP"}]},
+    {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 5}},
+)
 REASON = [
+    (GeminiDecoder, GEMINI, b'"finishReason": "STOP"}]}\n\n'),
     (ChatDecoder, CHAT, b'"finish_reason": "stop"}]}\n\n'),
     (AnthropicDecoder, MESSAGES, b'"output_tokens": 5}}\n\n'),
 ]
 
 
-@pytest.mark.parametrize(("decoder_of", "answer", "reason"), REASON, ids=["chat", "messages"])
+@pytest.mark.parametrize(
+    ("decoder_of", "answer", "reason"), REASON, ids=["gemini", "chat", "messages"]
+)
 @pytest.mark.parametrize("breaks", [False, True])
 def test_after_its_reason_to_finish_an_answer_may_end_anywhere(decoder_of, answer, reason, breaks):
     start = answer.index(reason) + len(reason)

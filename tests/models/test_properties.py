@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from agent_nb.models import parts
 from agent_nb.models.chat.decoder import ChatDecoder
+from agent_nb.models.gemini_api.decoder import GeminiDecoder
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
 from agent_nb.models.responses.decoder import ResponsesDecoder
 
-DECODERS = pytest.mark.parametrize("decoder_of", [ChatDecoder, AnthropicDecoder, ResponsesDecoder])
+DECODERS = pytest.mark.parametrize(
+    "decoder_of", [ChatDecoder, AnthropicDecoder, ResponsesDecoder, GeminiDecoder]
+)
 WORDS = [
     "type",
     "id",
@@ -63,6 +66,17 @@ WORDS = [
     "response.function_call_arguments.delta",
     "function_call",
     "reasoning.text",
+    "candidates",
+    "parts",
+    "thought",
+    "functionCall",
+    "args",
+    "finishReason",
+    "usageMetadata",
+    "promptTokenCount",
+    "promptFeedback",
+    "blockReason",
+    "inlineData",
 ]
 SCALARS = st.one_of(
     st.none(),

@@ -107,6 +107,31 @@ def message_whole(text):
     }
 
 
+def google_chunks(words, *, call=None):
+    """Return the chunks of a streamed answer of Google."""
+    used = {"promptTokenCount": 11, "candidatesTokenCount": 5, "thoughtsTokenCount": 2}
+
+    def chunk(*pieces, **fields):
+        candidate = {"content": {"parts": list(pieces), "role": "model"}, "index": 0, **fields}
+        return {"candidates": [candidate], "modelVersion": "gemini-2.5-flash", "responseId": "r1"}
+
+    yield chunk({"text": "Hm.", "thought": True})
+    for word in words:
+        yield chunk({"text": word}) | {"usageMetadata": {"promptTokenCount": 11}}
+    if call:
+        name, args = call[0], json.loads("".join(call[1]))
+        yield chunk({"functionCall": {"name": name, "args": args}, "thoughtSignature": "c2ln"})
+    yield chunk({"text": ""}, finishReason="STOP") | {"usageMetadata": used}
+
+
+def google_whole(words, *, call=None):
+    """Return an answer of Google that is not streamed."""
+    *chunks, last = google_chunks(words, call=call)
+    pieces = [piece for c in chunks for piece in c["candidates"][0]["content"]["parts"]]
+    last["candidates"][0]["content"]["parts"] = pieces
+    return last
+
+
 def response_events(words, body):
     """Return the events of a streamed response, which repeats its text and the request's fields."""
     text = "".join(words)

@@ -37,7 +37,15 @@ class Provider:
             for m in body.get("messages", [])
         )
         call = None if done or not body.get("tools") else self.call
-        if peer.path.endswith("/messages"):
+        if "enerateContent" in peer.path:
+            answered = "functionResponse" in json.dumps(body["contents"])
+            call = None if answered or not body.get("tools") else self.call
+            body["stream"] = "streamGenerateContent" in peer.path
+            whole = answers.google_whole(self.words, call=call)
+            self._reply(
+                peer, list(answers.google_chunks(self.words, call=call)), whole, marked=False
+            )
+        elif peer.path.endswith("/messages"):
             self._reply(
                 peer,
                 list(answers.message_events(self.words, call=call)),
@@ -54,7 +62,7 @@ class Provider:
                 answers.chat_whole("".join(self.words)),
             )
 
-    def _reply(self, peer, chunks, whole, *, names=False):
+    def _reply(self, peer, chunks, whole, *, names=False, marked=True):
         if not peer.body.get("stream"):
             peer.reply(200, json.dumps(whole), x_request_id="req_1", set_cookie="a=secret-cookie")
             return
@@ -63,7 +71,7 @@ class Provider:
             peer.send(answers.sse(chunk, names=names, done=False).decode())
         if self.stall:
             peer.wait_gone()
-        elif not names:
+        elif marked and not names:
             peer.send("data: [DONE]\n\n")
         peer.end()
 
@@ -73,6 +81,8 @@ def provider(monkeypatch):
     made = Provider()
     monkeypatch.setenv("OPENAI_BASE_URL", made.server.url)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", made.server.url.removesuffix("/v1"))
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", made.server.url.removesuffix("/v1"))
+    monkeypatch.setenv("GEMINI_API_KEY", "AIza" + "k" * 35)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-" + "k" * 30)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-" + "k" * 30)
     monkeypatch.delenv("AGENT_NB_RERUN", raising=False)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tape.answers import (
     chat_chunks,
     chat_whole,
+    google_chunks,
+    google_whole,
     message_events,
     message_whole,
     numbered,
@@ -88,6 +90,16 @@ CASES = {
         sse(*numbered(response_events(WORDS, {"instructions": "Be brief. " * 20})), names=True),
         "text/event-stream",
     ),
+    "google": (
+        "/v1beta/models/g:streamGenerateContent",
+        sse(*google_chunks(WORDS, call=("add", ['{"a": 1}'])), done=False),
+        "text/event-stream",
+    ),
+    "google, whole": (
+        "/v1beta/models/g:generateContent",
+        json.dumps(google_whole(["Hi"])).encode(),
+        "application/json",
+    ),
     "an error": ("/chat/completions", b'{"error": {"message": "no"}}', "application/json"),
     "no model call": ("/models", b'{"data": [{"id": "x"}]}', "application/json"),
 }
@@ -107,14 +119,41 @@ def test_a_recorded_exchange_is_read_again(name):
     assert read_exchange(record) == made
 
 
-@pytest.mark.parametrize(("name", "most"), [("chat", 1.6), ("messages", 1.6), ("responses", 1.6)])
+@pytest.mark.parametrize(
+    ("name", "most"), [("chat", 1.6), ("messages", 1.6), ("responses", 1.6), ("google", 1.7)]
+)
 def test_a_stream_costs_little_more_than_its_text(name, most):
     path, data, content_type = CASES[name]
     fields = {"instructions": "Be brief. " * 20}
     log, form = packed(exchange(path, {"model": "m", "input": "hi", **fields}, data, content_type))
-    text = sum(len(text) for text in texts_of(log))
+    text = sum(len(event.content) for event in log.of("respond"))
     assert text == sum(map(len, WORDS))
     assert (text + size(form.value["response"])) / text < most
+
+
+def test_the_log_of_an_exchange_with_google_has_all_that_it_says():
+    args = {"a": 1, "b": 2}
+    chunks = google_chunks(["It ", "is."], call=("add", ['{"a": 1, "b": 2}']))
+    body = {"contents": [{"role": "user", "parts": [{"text": "What is 1 + 2?"}]}]}
+    made = exchange(CASES["google"][0], body, sse(*chunks, done=False))
+    turns = [{"parts": [{"functionCall": {"name": "add", "args": args}}]} for _ in range(2)]
+    turns[0]["parts"][0]["functionCall"]["args"] = {"a": 2}
+    returned = [{"functionResponse": {"name": "add", "response": {"result": n}}} for n in (2, 3)]
+    results = find_results([{"contents": [*turns, {"parts": returned}]}])
+    log = make_log(made, began=1.0, ended=2.0, results=results)
+    assert (log[0].model, log[1].content) == ("openai/g", "What is 1 + 2?")
+    assert [event.content for event in log.of("think", "respond")] == ["Hm.", "It is."]
+    assert [event.args for event in log.of("call")] == [args]
+    assert [event.content for event in log.of("result")] == [{"result": 3}]
+    (metric,) = log.of("metric")
+    assert (metric.step.input, metric.step.output, metric.step.reasoning) == (11, 7, 2)
+    assert log[-1].status == "ok"
+
+
+def test_a_stream_of_google_has_ended_with_its_reason():
+    chunks = list(google_chunks(["It "]))
+    bodies = [Body.read(sse(*c, done=False), "text/event-stream") for c in (chunks, chunks[:-1])]
+    assert [body.ended for body in bodies] == [True, False]
 
 
 def test_padding_is_served_empty():

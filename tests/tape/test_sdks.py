@@ -1,4 +1,4 @@
-"""The SDKs of OpenAI and Anthropic on a tape: they return the same live and from the record."""
+"""The SDKs of OpenAI, Anthropic and Google on a tape: they return the same live and recorded."""
 
 import json
 
@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.kernel, pytest.mark.extra]
 SHOW = """\
 import json
 def show(*values):
-    print(json.dumps([v.model_dump(mode="json") for v in values], sort_keys=True))
+    # Google's answers hold the headers of HTTP
+    print(json.dumps([v.model_dump(mode="json", exclude={"sdk_http_response"}) for v in values], sort_keys=True))
 def add(a, b):
     return a + b
 """
@@ -96,7 +97,33 @@ messages += [{"role": "assistant", "content": [block.model_dump(include={"type",
 show(first, client.messages.create(model="claude-sonnet-5", max_tokens=99, messages=messages, tools=tools))
 """,
 }
-CASES = [("openai", name) for name in OPENAI] + [("anthropic", name) for name in ANTHROPIC]
+GOOGLE = {
+    "content": """
+from google import genai
+client = genai.Client()
+asked = dict(model="gemini-2.5-flash", contents="hi")
+show(client.models.generate_content(**asked))
+show(*client.models.generate_content_stream(**asked))
+""",
+    "content, async": """
+from google import genai
+client = genai.Client()
+asked = dict(model="gemini-2.5-flash", contents="hi")
+show(await client.aio.models.generate_content(**asked))
+show(*[chunk async for chunk in await client.aio.models.generate_content_stream(**asked)])
+""",
+    "a tool": """
+from google import genai
+client = genai.Client()
+def add(a: int, b: int) -> int:
+    \"\"\"Add two numbers.\"\"\"
+    return a + b
+asked = dict(model="gemini-2.5-flash", contents="What is 1 + 2?", config={"tools": [add]})
+show(client.models.generate_content(**asked))
+""",
+}
+SDKS = {"openai": OPENAI, "anthropic": ANTHROPIC, "google.genai": GOOGLE}
+CASES = [(library, name) for library, cases in SDKS.items() for name in cases]
 
 
 def change_prompt(path, old, new):
@@ -113,9 +140,7 @@ def test_a_library_gets_the_same_objects_from_the_record(
     needed(library)
     provider.call = ("add", ['{"a": 1, ', '"b": 2}'])
     provider.replies = [500, 429] if name == "a retried call" else []
-    path = write(
-        tmp_path / "n.ipynb", TAPE, SHOW, (OPENAI if library == "openai" else ANTHROPIC)[name]
-    )
+    path = write(tmp_path / "n.ipynb", TAPE, SHOW, SDKS[library][name])
     live = record(path)
     calls = len(provider.asked) - (2 if name == "a retried call" else 0)
     assert len(taped(path)) == calls
@@ -123,8 +148,10 @@ def test_a_library_gets_the_same_objects_from_the_record(
     for variable in (
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
         "OPENAI_BASE_URL",
         "ANTHROPIC_BASE_URL",
+        "GOOGLE_GEMINI_BASE_URL",
     ):
         monkeypatch.delenv(variable)
     assert not [p.text for p in check_notebook(path).problems]

@@ -1,0 +1,138 @@
+"""Google's Gemini API (`generateContent`, `streamGenerateContent`): response bytes in, parts out.
+
+Why: our own requests go to Google's chat completions; libraries on the tape speak this API.
+
+Rules
+- A chunk is a whole answer in small, whose `parts` continue those before; without `alt=sse` a
+  stream is one JSON list of chunks.
+- Calls come whole, often without an id. Of several candidates only the first is read.
+- Usage is cumulative. Its output excludes thoughts, its input what Google's own tools read.
+- A chunk may follow the one with the reason to finish, so only the end of the body ends an answer.
+- Signatures are left out, and so are bytes of media and probabilities: the exchange has them.
+- `feed` and `close` never raise; a broken stream is a Fault.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...wire import Frame, as_dict, as_list, lenient_loads
+from ..chat.calls import call_part
+from ..http.decoder import FrameDecoder
+from ..http.errors import error_object, not_json
+from ..http.values import count_tokens, is_empty, to_json, to_text
+from ..parts import Extra, Finish, Head, Part, Text, Thought, Usage
+
+PROVIDER = "gemini"
+# fields of a chunk and of a candidate that are read, or left out
+_CHUNK = frozenset({
+    "candidates", "error", "usageMetadata", "modelVersion", "responseId", "createTime",
+})  # fmt: skip
+_CANDIDATE = frozenset({
+    "content", "finishReason", "index", "tokenCount", "avgLogprobs", "logprobsResult",
+})  # fmt: skip
+_PART = frozenset({"text", "thought", "thoughtSignature", "functionCall"})
+
+
+class GeminiDecoder(FrameDecoder):
+    """Decodes one response; `status` is its HTTP status."""
+
+    def __init__(self, status: int = 200) -> None:
+        super().__init__(status)
+        self._head = False  # the head was emitted
+        self._candidate: Any = None  # index of the one candidate that is read
+        self._calls = 0
+        self._reason = ""  # why the answer ended
+        self._extras: dict[str, Any] = {}  # other fields, as they came last
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole answer has come: its usage may still follow."""
+        return self.done or bool(self._reason)
+
+    def _finish(self, out: list[Part]) -> None:
+        self._release(out)
+
+    def _release(self, out: list[Part]) -> None:
+        out += [Extra(PROVIDER, name, value) for name, value in self._extras.items()]
+        self._extras = {}
+
+    def _frame(self, frame: Frame, out: list[Part]) -> None:
+        try:
+            value = lenient_loads(frame.data)
+        except ValueError:
+            if frame.event == "error":
+                self._error(frame.data, out)
+            else:
+                self._unreadable(not_json(frame.data), out)
+            return
+        for chunk in value if isinstance(value, list) else [value]:
+            if isinstance(chunk, dict):
+                self._read_chunk(chunk, out, failed=frame.event == "error")
+
+    def _read_chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+        """Read a chunk; with `failed` it came in a frame named `error`."""
+        if not self._head and (chunk.get("modelVersion") or chunk.get("candidates")):
+            self._head = True
+            model, response = to_text(chunk.get("modelVersion")), to_text(chunk.get("responseId"))
+            out.append(Head(self._status, model, response))
+        for candidate in map(as_dict, as_list(chunk.get("candidates"))):
+            self._read_candidate(candidate, out)
+        if usage := as_dict(chunk.get("usageMetadata")):
+            out.append(usage_part(usage))
+        self._end(to_text(as_dict(chunk.get("promptFeedback")).get("blockReason")), out)
+        self._keep_extras(chunk, _CHUNK)
+        if error := error_object(chunk) or (chunk if failed else None):
+            self._error(error, out)
+
+    def _read_candidate(self, candidate: dict[str, Any], out: list[Part]) -> None:
+        index = candidate.get("index", 0)
+        if self._candidate is None:
+            self._candidate = index
+        if index != self._candidate:
+            return
+        for part in map(as_dict, as_list(as_dict(candidate.get("content")).get("parts"))):
+            self._read_part(part, out)
+        self._keep_extras(candidate, _CANDIDATE)
+        self._end(to_text(candidate.get("finishReason")), out)
+
+    def _read_part(self, part: dict[str, Any], out: list[Part]) -> None:
+        if text := to_text(part.get("text")):
+            out.append(Thought(text) if part.get("thought") is True else Text(text))
+        if call := as_dict(part.get("functionCall")):
+            out.append(
+                call_part(
+                    to_text(call.get("name")),
+                    to_json(call["args"]) if call.get("args") else "",
+                    call_id=to_text(call.get("id")),
+                    index=self._calls,
+                )
+            )
+            self._calls += 1
+        for name, value in part.items():
+            if name not in _PART and not is_empty(value):
+                media = name == "inlineData" and isinstance(value, dict)
+                kept = {k: v for k, v in value.items() if k != "data"} if media else value
+                out.append(Extra(PROVIDER, name, kept))
+
+    def _end(self, reason: str, out: list[Part]) -> None:
+        if reason and not self._reason:
+            self._reason = reason
+            out.append(Finish(reason))
+
+    def _keep_extras(self, holder: dict[str, Any], read: frozenset[str]) -> None:
+        self._extras |= {k: v for k, v in holder.items() if k not in read and not is_empty(v)}
+
+
+def usage_part(usage: dict[str, Any]) -> Usage:
+    """Return the Usage of a `usageMetadata` object."""
+    sent = count_tokens(usage.get("promptTokenCount"))
+    sent += count_tokens(usage.get("toolUsePromptTokenCount"))
+    thoughts = count_tokens(usage.get("thoughtsTokenCount"))
+    return Usage(
+        input=sent,
+        output=count_tokens(usage.get("candidatesTokenCount")) + thoughts,
+        cached=count_tokens(usage.get("cachedContentTokenCount")),
+        reasoning=thoughts,
+        raw=usage,
+    )
