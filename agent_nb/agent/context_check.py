@@ -121,7 +121,7 @@ def find_used(
     """Return the variables that a recorded run used, and the plain words that may name others."""
     code = _read_calls(turns, toolset, namespace)
     assigned = code.assigned - code.read.keys()
-    prompt = next((e.content for e in turns.events if isinstance(e, User) and not e.span), "")
+    prompt = User.first_in(turns.events).content
     mentioned = (m.name for m in Mention.read_all(turns.events) if m.kind == "variable")
     used = {*code.read, *find_mentioned(prompt, plain=False), *mentioned} - assigned
     shared = any(RecordedTurns.shares_variables(tool) for tool in toolset)

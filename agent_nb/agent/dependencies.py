@@ -82,8 +82,7 @@ def describe_place(folder: str) -> dict[str, Any]:
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:
     """Return whether an earlier version wrote the record, so that its rules for code apply."""
-    start = next((e for e in log if isinstance(e, RunStart) and not e.span), None)
-    return start is None or "python" not in _mapping(start.settings.get("place"))
+    return "python" not in _mapping(RunStart.first_in(log).settings.get("place"))
 
 
 def is_built_in(tool: Tool) -> bool:

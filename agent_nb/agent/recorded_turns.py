@@ -115,8 +115,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _start(self) -> RunStart:
-        starts = (e for e in self.events if isinstance(e, RunStart) and not e.span)
-        return next(starts, RunStart())
+        return RunStart.first_in(self.events)
 
     def choose_tools(self, toolset: Toolset) -> Toolset:
         """Return the tools for a replay; `toolset` has those that a live run would use.

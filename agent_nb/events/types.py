@@ -15,7 +15,8 @@ Rules
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -54,6 +55,11 @@ class Event(
     path: str = ""
     origin: Origin = "runtime"
     extra: dict[str, Any] | None = None
+
+    @classmethod
+    def first_in(cls, events: Iterable[Event]) -> Self:
+        """Return the run's first event of this type, outside of spans; an empty one without it."""
+        return next((e for e in events if isinstance(e, cls) and not e.span), cls())
 
 
 class RunStart(Event, frozen=True, tag="run_start"):

@@ -189,13 +189,9 @@ def list_entry_points(group: str) -> list[EntryPoint]:
     return [
         entry
         for place in GUARD.places().path
-        for entry in _packages_in(place).entry_points(group)
+        for entry in _PACKAGES.setdefault(place, _Packages(place)).entry_points(group)
         if (top := sys.modules.get(entry.module.partition(".")[0])) is None or not is_projects(top)
     ]
-
-
-def _packages_in(folder: str) -> _Packages:
-    return _PACKAGES.setdefault(folder, _Packages(folder))
 
 
 class _Packages:

@@ -38,8 +38,9 @@ def list_servers(folder: str = ".") -> str:
     """Return a table of the servers of `.mcp.json` and of this kernel: name and state."""
     config = read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
+    permissions = {True: "allowed", False: "not allowed"}
     rows = [
-        (name, states.get(server.digest) or _describe_permission(server), _entry_line(server))
+        (name, states.get(server.digest) or permissions[server.allowed], _entry_line(server))
         for name, server in config.servers.items()
     ]
     rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
@@ -59,10 +60,6 @@ def _entry_line(server: Server) -> str:
     """Return the entry of a server as one line without secrets: a saved notebook keeps it."""
     secrets = {**collect_secrets(), **server.secrets}
     return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
-
-
-def _describe_permission(server: Server) -> str:
-    return "allowed" if server.allowed else "not allowed"
 
 
 def _find_server(name: str, folder: str) -> Server:

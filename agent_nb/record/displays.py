@@ -100,17 +100,14 @@ def _normalize(kind: str, content: Any) -> str:
         # `_CODE` has a group, so that every second part is code
         names = _number_ids(parts[1::2])
         return "".join(_rename_ids(part, names) if n % 2 else part for n, part in enumerate(parts))
-    return _rename_ids(text, _number_names([text])) if _CHART.fullmatch(kind) else text
+    if _CHART.fullmatch(kind):  # JSON: its ids are numbered names and UUIDs
+        return _rename_ids(text, _number_matches([text], _COUNTED.findall))
+    return text
 
 
 def _number_ids(parts: list[str]) -> dict[str, str]:
     """Return the replacements of the ids in the code of markup."""
     return _number_matches(parts, lambda part: [*_ID.findall(part), *_COUNTED.findall(part)])
-
-
-def _number_names(parts: list[str]) -> dict[str, str]:
-    """Return the replacements of ids in the JSON of a chart: numbered names and UUIDs."""
-    return _number_matches(parts, _COUNTED.findall)
 
 
 def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:

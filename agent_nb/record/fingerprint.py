@@ -69,8 +69,7 @@ class Digests(dict[str, str]):
     @classmethod
     def read_log(cls, log: Iterable[Event]) -> Digests | None:
         """Return the digests that the `run_start` of a run names, or None."""
-        start = next((e for e in log if isinstance(e, events.RunStart) and not e.span), None)
-        inputs = start.settings.get("inputs") if start is not None else None
+        inputs = events.RunStart.first_in(log).settings.get("inputs")
         if not isinstance(inputs, Mapping):
             return None
         output = {OUTPUT: str(inputs[OUTPUT])} if inputs.get(OUTPUT) else {}

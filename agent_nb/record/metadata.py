@@ -12,7 +12,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
 from ..wire import as_dict, as_list
@@ -34,8 +34,13 @@ def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
     """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
+    return group_by_cell(read_stored_records(ours) if whole else read_bare_records(ours))
+
+
+def group_by_cell(records: Iterable[tuple[str, Any]]) -> Runs:
+    """Return the readable ones of (cell id, record) by cell id."""
     runs: Runs = {}
-    for cell, record in read_stored_records(ours) if whole else read_bare_records(ours):
+    for cell, record in records:
         if is_readable_record(record):
             runs.setdefault(cell, []).append(record)
     return runs

@@ -27,8 +27,8 @@ from .metadata import (
     TAPE,
     Runs,
     build_metadata,
+    group_by_cell,
     has_newer_format,
-    is_readable_record,
     read_bare_records,
     read_stored_records,
     stored_runs,
@@ -325,11 +325,7 @@ def _choose_version(earlier: Record | None, later: Record) -> Record:
 
 def _list_unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
     """Return the records in nbdime's conflicts; with `take`, remove these conflicts."""
-    runs: Runs = {}
-    for cell, record in list_unmerged_records(nb, take=take):
-        if cell and is_readable_record(record):
-            runs.setdefault(cell, []).append(record)
-    return runs
+    return group_by_cell(pair for pair in list_unmerged_records(nb, take=take) if pair[0])
 
 
 def _remove_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:

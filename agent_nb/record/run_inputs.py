@@ -60,7 +60,7 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         file (`pictures`). Only attachments with a name are figures. The recorded prompt is taken
         too if it differs only in the sizes of figures.
         """
-        user = _find_prompt(recorded)
+        user = User.first_in(recorded)
         if len(user.attachments) != len(self.attachments):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
@@ -78,20 +78,14 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         "prompt" becomes "attachment" if the text of the prompt is the recorded one.
         """
-        user = _find_prompt(recorded)
+        user = User.first_in(recorded)
         same = user.content.strip() == self.prompt.strip()
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def describe_differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
         """Return lines that describe how the inputs `names` differ from those of a recorded run."""
-        start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
-        user = _find_prompt(recorded)
+        start, user = RunStart.first_in(recorded), User.first_in(recorded)
         return [line for name in names for line in _DESCRIBE[name](self, start, user)]
-
-
-def _find_prompt(run: Sequence[Event]) -> User:
-    """Return the event of a run's prompt, an empty one if the run has none."""
-    return next((e for e in run if isinstance(e, User) and not e.span), User())
 
 
 def _without_sizes(prompt: str) -> str:
@@ -188,7 +182,7 @@ def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> It
         change = "is missing"
     else:
         change = "is not what it was"
-    prompt = _find_prompt(inputs.history[turn]).content if turn < len(inputs.history) else ""
+    prompt = User.first_in(inputs.history[turn]).content if turn < len(inputs.history) else ""
     first = " ".join(prompt.split())[:LONGEST_PROMPT]
     turn_name = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
     yield f"conversation: {turn_name} {change}; recorded were {len(recorded_turns)}, now there {'is' if len(inputs.turn_digests) == 1 else 'are'} {len(inputs.turn_digests)}"

@@ -48,7 +48,7 @@ def describe_plain(
             return None
         if text := describe(p):
             schema["description"] = text
-        if p.default is not p.empty and _is_json(p.default):
+        if p.default is not p.empty and _has_json_value(p.default):
             schema["default"] = p.default
         properties[p.name] = dict(sorted(schema.items()))
     required = [p.name for p in parameters if p.default is p.empty]
@@ -60,7 +60,7 @@ def describe_plain(
     }
 
 
-def _is_json(default: Any) -> bool:
+def _has_json_value(default: Any) -> bool:
     return not isinstance(default, float) or math.isfinite(default)
 
 

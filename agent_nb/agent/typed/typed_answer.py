@@ -53,7 +53,7 @@ def output_as(log: Iterable[Event], kind: Any) -> Any:
 def make_frame(log: Iterable[Event]) -> pd.DataFrame:
     """Return the answer as a data frame. Raises UsageError without an answer."""
     run = list(log)
-    start = next((e for e in run if isinstance(e, RunStart) and not e.span), RunStart())
+    start = RunStart.first_in(run)
     return make_answer_frame(_require_answer(run)[1], read_field_order(start.settings))
 
 

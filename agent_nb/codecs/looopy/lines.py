@@ -145,17 +145,14 @@ def _started(event: Started) -> Obj:
 def _progress(event: Progress) -> Obj:
     fraction = {"progress": event.fraction} if event.fraction is not None else {}
     message = {"message": event.message} if event.message else {}
+    metadata = {"metadata": event.data} if isinstance(event.data, dict) else {}
     return {
         "kind": "tool-progress",
         "toolCallId": event.call_id,
         **fraction,
         **message,
-        **_metadata(event.data),
+        **metadata,
     }
-
-
-def _metadata(data: Any) -> Obj:
-    return {"metadata": data} if isinstance(data, dict) else {}
 
 
 def _result(event: Result) -> Obj:

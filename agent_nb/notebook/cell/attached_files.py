@@ -145,7 +145,7 @@ def _load_table(file: AttachedFile, shell: Any) -> list[str]:
     namespace: dict[str, Any] = shell.user_ns
     frames = read_tables(file.name, file.data, choose_library(namespace))
     by_name = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
-    loaded = _loaded_frames(shell)
+    loaded = _by_shell.setdefault(shell, {})
     for name in by_name:
         if name in namespace and name not in loaded:
             raise UsageError(
@@ -182,9 +182,5 @@ def make_identifier(text: str) -> str:
     return f"{name}_table" if is_reserved else name
 
 
+# shell -> the frames that `--attach` loaded into it: variable name -> `id` of the frame
 _by_shell: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
-
-
-def _loaded_frames(shell: Any) -> dict[str, int]:
-    """Return the frames that `--attach` loaded into a shell: variable name -> `id` of the frame."""
-    return _by_shell.setdefault(shell, {})

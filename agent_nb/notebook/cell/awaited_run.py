@@ -52,10 +52,8 @@ def cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
     With the view None, or "auto" in a terminal, it has no cards and handles interrupts only; with
     any other view it has cards. Raises UsageError on an unknown view.
     """
-    from IPython.core.getipython import get_ipython
-
-    shell = get_ipython()
-    if shell is None or is_capturing() or threading.current_thread() is not threading.main_thread():
+    shell = _find_shell()
+    if shell is None:
         return None
     publish_map(stream, shell.user_ns)
     in_terminal = getattr(shell, "kernel", None) is None
@@ -71,12 +69,8 @@ def cell_host(screen: Screen | None) -> MainThread | None:
     The run shares the cell's event loop, so its jobs are tasks beside the cell. They are stopped by
     the interrupts of `screen`, if the cell awaits the run.
     """
-    from IPython.core.getipython import get_ipython
-
-    shell = get_ipython()
-    if shell is None or is_capturing() or threading.current_thread() is not threading.main_thread():
-        return None
-    if screen_without_cards(shell) is None or not in_loop():
+    shell = _find_shell()
+    if shell is None or screen_without_cards(shell) is None or not in_loop():
         return None
     secrets = collect_secrets()
     return self_driven_host(
@@ -86,6 +80,14 @@ def cell_host(screen: Screen | None) -> MainThread | None:
         else Interrupts(shell.user_ns, shell.user_global_ns),
         lambda bundle: redact_value(bundle, secrets=secrets),
     )
+
+
+def _find_shell() -> Any:
+    """Return the shell whose cell runs in this thread and shows its output, or None."""
+    from IPython.core.getipython import get_ipython
+
+    is_main = threading.current_thread() is threading.main_thread()
+    return get_ipython() if is_main and not is_capturing() else None
 
 
 def view_options(view: str) -> Options:

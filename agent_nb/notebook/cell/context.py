@@ -89,7 +89,7 @@ def build_context(
     first = [name for name in mentioned_names if name in variables]
     described = {
         name: describe_variable(name, variables[name], clean)
-        for name in _order(variables, first)[:LOOKS]
+        for name in list(dict.fromkeys((*first, *sorted(variables))))[:LOOKS]
     }
     variable_list = _list_variables(variables, first, clean, described, rows=mode in _WITH_ROWS)
     cell_texts, cells = "", 0
@@ -156,8 +156,3 @@ def _is_shared(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool)
     if mode != "auto":
         return mode in _WITH_ROWS
     return always or any(RecordedTurns.shares_variables(tool, hosted=hosted) for tool in tools)
-
-
-def _order(variables: Mapping[str, Any], first: Iterable[str]) -> list[str]:
-    """Return the names of variables: `first`, which the prompt names, then the others sorted."""
-    return list(dict.fromkeys((*first, *sorted(variables))))

@@ -40,7 +40,7 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
         return None
     first = next((n for n, other in enumerate(lines) if other.strip()), 0)
     before = lines[line][:column]
-    cell = _is_cell(lines[first])
+    cell = lines[first].lstrip().split(None, 1)[:1] == [CELL]
     if cell and line == first:
         return _split("cell", before.lstrip()[len(CELL) :])
     if cell and line > first:
@@ -49,10 +49,6 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
         return None if literal or begun is None else Typed("mention", (), begun)
     typed_line = None if cell else _LINE_MAGIC.match(before)
     return _split("line", before[typed_line.end() :]) if typed_line else None
-
-
-def _is_cell(line: str) -> bool:
-    return line.lstrip().split(None, 1)[:1] == [CELL]
 
 
 def _split(magic: Magic, text: str) -> Typed | None:

@@ -129,13 +129,10 @@ def _choose_version(
 
 def _result(cell: Cell | None) -> tuple[Any, ...]:
     """Return the parts of a cell that execution wrote: outputs, count and times."""
-    return (
-        (cell.get("outputs"), cell.get("execution_count"), _times(cell)) if cell is not None else ()
-    )
-
-
-def _times(cell: Cell) -> Any:
-    return _get_object(cell, "metadata").get(TIMES)
+    if cell is None:
+        return ()
+    times = _get_object(cell, "metadata").get(TIMES)
+    return cell.get("outputs"), cell.get("execution_count"), times
 
 
 def _get_object(parent: dict[str, Any], key: str) -> dict[str, Any]:

@@ -449,7 +449,8 @@ def _connect(path: Path, mode: str) -> Connection:
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False
     )
-    connection.text_factory = _decode_text
+    # text of a file may be invalid UTF-8
+    connection.text_factory = lambda content: content.decode("utf-8", "replace")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
     # what SQLite advises for files of strangers: https://sqlite.org/security.html
     for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
@@ -458,11 +459,6 @@ def _connect(path: Path, mode: str) -> Connection:
     connection.execute("PRAGMA secure_delete=ON")
     connection.execute("PRAGMA temp_store=MEMORY")
     return connection
-
-
-def _decode_text(content: bytes) -> str:
-    """Return text of a file, which may be invalid UTF-8."""
-    return content.decode("utf-8", "replace")
 
 
 def _empty_store() -> Connection:

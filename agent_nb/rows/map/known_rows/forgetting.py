@@ -77,8 +77,7 @@ def describe_store(id_: str, store: Store) -> dict[str, str]:
 
 def locate_map(log: Iterable[Event]) -> MapLocation | None:
     """Return where the rows of a recorded map are stored; None if the log is not of a map."""
-    start = next((e for e in log if isinstance(e, RunStart) and not e.span), RunStart())
-    map_setting = start.settings.get(MAP)
+    map_setting = RunStart.first_in(log).settings.get(MAP)
     fields = map_setting if isinstance(map_setting, Mapping) else {}
     id_ = str(fields.get("id", ""))
     return MapLocation(id_, str(fields.get("store", ""))) if _ID(id_) else None

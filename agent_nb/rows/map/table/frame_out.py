@@ -17,6 +17,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -58,7 +59,10 @@ def frame_out(
     ordered, positions = _in_order(results, len(rows))
     if why:
         ordered = [
-            _explain_pending(each, why) if each.status == "pending" else each for each in ordered
+            msgspec.structs.replace(each, error=f"not asked: {why}")
+            if each.status == "pending"
+            else each
+            for each in ordered
         ]
     repeats = None if len(ordered) == len(rows) else positions
     return add_columns(rows, repeats, [*_make_columns(ordered, repeats, output), *more])
@@ -94,16 +98,13 @@ def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult]
     return ordered, [result.position for result in ordered]
 
 
-def _explain_pending(result: RowResult, why: str) -> RowResult:
-    return msgspec.structs.replace(result, error=f"not asked: {why}")
-
-
 def _make_columns(
     results: Sequence[RowResult], repeats: Sequence[int] | None, output: OutputType | None
 ) -> list[tuple[str, Column]]:
     """Return the columns of the results, with the names that they get if those are free."""
     chosen = answer_columns(output)
-    answers = [_answer_of(result, output) if result.status == "ok" else None for result in results]
+    value_of = attrgetter("answer" if output is None else "output")
+    answers = [value_of(result) if result.status == "ok" else None for result in results]
     columns = [
         (name, (chosen.shapes[name], values)) for name, values in chosen.columns(answers).items()
     ]
@@ -112,10 +113,6 @@ def _make_columns(
     for name, (kind, value) in COLUMNS.items():
         columns.append((name, (Shape(kind), [value(result) for result in results])))
     return columns
-
-
-def _answer_of(result: RowResult, output: OutputType | None) -> Any:
-    return result.answer if output is None else result.output
 
 
 def _number_repeats(positions: Sequence[int]) -> list[Any]:
