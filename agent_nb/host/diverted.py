@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 
 
 class Diverted:
-    """The variables of this process that were set for other libraries."""
+    """The variables of this process that were set for other libraries; `secrets` are those in their
+    values, by name.
+    """
 
     def __init__(self) -> None:
+        self.secrets: Mapping[str, str] = {}
         self._values: dict[str, str] = {}  # as they were set
         self._before: dict[str, str | None] = {}
 
-    def divert(self, values: Mapping[str, str]) -> None:
-        """Set variables, and remember what they held."""
+    def divert(
+        self, values: Mapping[str, str], secrets: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Set variables, and remember what they held; `secrets`: those in `values`, by name."""
+        self.secrets = secrets
         for name, value in values.items():
             self._before.setdefault(name, os.environ.get(name))
             self._values[name] = os.environ[name] = value
@@ -33,7 +40,7 @@ class Diverted:
                 del os.environ[name]
             else:
                 os.environ[name] = before
-        self._values, self._before = {}, {}
+        self._values, self._before, self.secrets = {}, {}, {}
 
     def read(self, name: str) -> str:
         """Return a variable as our own code sees it, "" if it is not set."""

@@ -223,6 +223,7 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
         **{f"{name} in .env": value for name, value in environment_secrets(dotenv).items()},
         **_configured({**dotenv, **environment}),
         **{f"key {number}": value for number, value in enumerate(distinct, 1)},
+        **DIVERTED.secrets,
     }
 
 

@@ -110,10 +110,13 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A request is not answered; `message` says why, as an error of the provider."""
+    """A request is not answered; `message` says why, as an error of the provider. `passing`: an SDK
+    may send it again.
+    """
 
     message: str
     status: int = 400
+    passing: bool = False
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,11 @@ Rules
   to nobody but the variables that libraries read.
 - Requests go on as our own do (`Http.forward`): proxies, certificates, no redirects. Bodies pass
   unaltered, an answer chunk by chunk. Only uncompressed answers are asked for.
-- If the client goes away, so does the upstream request. If the server cannot be reached, the
-  connection is closed, as it would be without the relay.
+- If the client goes away, so does the upstream request. If the server cannot be reached, the answer
+  is an error (502) that names its address; an answer that breaks off closes the connection.
+- What the relay writes names the address of the server, and so does the `Location` of an answer. An
+  SDK still has ours: in its `base_url`, and in the request of an error of its HTTP library, which
+  `notebook.cell.hidden_texts` keeps out of the notebook.
 - It reaches the servers that it was started with and those that the notebook names (`address_of`),
   never one that a request or a record names.
 - In a test it is the proxy of child processes, and `refuse` says why they get nothing.
@@ -27,12 +30,12 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import h11
 import msgspec
 
-from ..errors import AgentError, UsageError, WireError
+from ..errors import AgentError, ModelError, UsageError, WireError
 from ..host import Background
 from ..models import Http, Limiter
 from ..wire import decompress_body
@@ -141,6 +144,12 @@ class Relay:
             name = known.get(provider, f"server{len(known)}")
             self._servers.setdefault(name, (provider, Http(provider.official)))
         return f"{self.base}/{name}{provider.tail}"
+
+    def list_addresses(self) -> dict[str, str]:
+        """Return the base URLs for clients, and those of the servers behind them."""
+        with self._lock:
+            servers = list(self._servers.items())
+        return {f"{self.base}/{name}{p.tail}": upstream.address for name, (p, upstream) in servers}
 
     @property
     def base(self) -> str:
@@ -319,11 +328,15 @@ class _Connection:
                 return
             except UsageError as fault:  # nothing runs live here
                 decision = Refusal(str(fault))
+            except ModelError as fault:  # no answer has begun
+                why = f"The tape has no answer of {upstream.address}{path}: {fault}"
+                decision = Refusal(why, 502, passing=fault.retryable)
             finally:
                 finish(sent[0] if sent else None)
         if isinstance(decision, Refusal):
             text = json.dumps(make_error(provider.name, path, decision.status, decision.message))
-            named = {"content-type": "application/json", "x-should-retry": "false"}
+            again = str(decision.passing).lower()
+            named = {"content-type": "application/json", "x-should-retry": again}
             await self._reply(decision.status, named, text.encode())
         else:
             await self._reply(decision.status, decision.headers, *decision.body.pieces())
@@ -362,7 +375,12 @@ class _Connection:
             slot.note_answer(answer.status_code)
             answered = _join_headers(raw)
             ended = _HOP | _list_hops(answered)
-            passed_on = [h for h in raw if h[0].decode("latin-1").lower() not in ended]
+            url = upstream.address + target
+            passed_on = [
+                (name, _join_location(url, value) if name.lower() == b"location" else value)
+                for name, value in raw
+                if name.decode("latin-1").lower() not in ended
+            ]
             try:
                 await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
                 async for piece in answer.stream:
@@ -433,6 +451,14 @@ def _join_headers(headers: Any) -> dict[str, str]:
         comma = "; " if name == "cookie" else ", "
         joined[name] = f"{joined[name]}{comma}{text}" if name in joined else text
     return joined
+
+
+def _join_location(url: str, location: bytes) -> bytes:
+    """Return where a redirect leads, which a client of ours would look for at the relay."""
+    try:
+        return urljoin(url, location.decode("latin-1")).encode("latin-1")
+    except ValueError:
+        return location
 
 
 def _list_hops(headers: Mapping[str, str]) -> set[str]:

@@ -9,7 +9,7 @@ from helpers.notebooks import write
 
 from agent_nb.cli.main import main
 from agent_nb.host.diverted import DIVERTED
-from agent_nb.models.keys import Key
+from agent_nb.models.keys import Key, collect_secrets
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
@@ -303,6 +303,36 @@ def test_the_address_of_the_tape_in_a_prompt_is_no_difference(provider, tmp_path
     record(path)
     assert "127.0.0.1" not in json.dumps(taped(path))
     assert not check_notebook(path).problems
+
+
+@pytest.mark.kernel
+def test_outputs_show_the_address_of_the_server_and_no_secret_of_the_tape(provider, tmp_path):
+    provider.replies = [404]
+    cell = "import httpx, sys\nurl = os.environ['OPENAI_BASE_URL']\nprint(url)\nsecret = url.split('/')[3]\nprint(secret[:9], file=sys.stderr)\nhttpx.get(url + '/models').raise_for_status()"
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, cell, "print(url, {secret: 1})\nurl, secret")
+    outcome = execute_notebook(path, ExecutionOptions(rerun="live"), goes_on=lambda _: True)
+    outcome.write(path, over=True)
+    text = path.read_text()
+    start = "".join(
+        o["text"] for o in outcome.notebook.cells[2].outputs if o.get("name") == "stderr"
+    )
+    assert len(start) == 10
+    assert start.strip() not in text.replace(start.strip(), "", 1)
+    assert f"for url '{provider.server.url}/models'" in text
+    assert printed(outcome)[-2:] == [
+        f"{provider.server.url}\n",
+        f"{provider.server.url} {{'[redacted]': 1}}\n",
+    ]
+    assert "'[redacted]')" in text
+
+
+def test_the_secret_of_the_tape_is_a_secret_of_our_own_runs():
+    DIVERTED.divert({}, {"secret of the tape": "s3cret-of-the-tape"})
+    try:
+        assert collect_secrets()["secret of the tape"] == "s3cret-of-the-tape"
+    finally:
+        DIVERTED.restore()
+    assert "secret of the tape" not in collect_secrets()
 
 
 def test_the_tapes_own_key_and_address_reach_no_model_and_no_tool_of_ours(monkeypatch):

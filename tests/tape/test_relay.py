@@ -244,13 +244,46 @@ def test_an_answer_that_breaks_off_is_half_an_exchange(taped):
     assert not one.sent[0].exchange.replayable
 
 
-def test_a_server_that_is_away_closes_the_connection(taped):
+def test_the_error_of_a_server_that_is_away_names_its_address(taped):
     one = taped(lambda peer: peer.reply(200, b"{}"))
     one.server.close()
-    with pytest.raises(http.client.RemoteDisconnected):
-        one.ask()
+    answer, body = one.ask()
+    assert (answer.status, answer.getheader("x-should-retry")) == (502, "true")
+    error = json.loads(body)["error"]
+    assert error["type"] == "server_error"
+    assert f"no answer of {one.server.url}/chat/completions: " in error["message"]
+    assert one.relay.base not in body.decode()
     assert one.over.wait(10)
     assert one.sent == [None]
+
+
+def test_the_error_of_a_server_without_tls_is_not_sent_again(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+
+        def answer_plainly():
+            client, _ = plain.accept()
+            client.recv(9)
+            client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            client.close()
+
+        thread = threading.Thread(target=answer_plainly)
+        thread.start()
+        address = f"https://127.0.0.1:{plain.getsockname()[1]}/v1"
+        one.url = urlsplit(one.relay.address_of(address))
+        answer, body = one.ask()
+        thread.join(10)
+    assert (answer.status, answer.getheader("x-should-retry")) == (502, "false")
+    assert f"no answer of {address}/chat/completions: " in json.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "location", ["other?a=1", "/v1/chat/other?a=1", "//{host}/v1/chat/other?a=1"]
+)
+def test_a_redirect_to_the_same_server_names_its_address(taped, location):
+    one = taped(lambda peer: peer.reply(307, b"", location=location.format(host=one.server.host)))
+    answer, _ = one.ask()
+    assert answer.getheader("location") == f"{one.server.url}/chat/other?a=1"
 
 
 def test_a_recorded_answer_and_a_refusal_reach_no_server(taped):

@@ -24,7 +24,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies_environment
@@ -72,6 +72,7 @@ from ...wire import as_list
 from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
+from .hidden_texts import hide_texts
 from .publish import publish_display
 from .rerun import recording_advice, rerun_mode, trusted_records
 from .summary import VERSION, summarize_run
@@ -139,7 +140,18 @@ class NotebookTape:
             values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
         if not self._refuses:
             values |= _pass_by_proxies()
-        DIVERTED.divert(values)
+        address, _, secret = self._relay.base.rpartition("/")
+        # a text that names our own address differs in each kernel
+        secrets = {"address of the tape": self._relay.base, "secret of the tape": secret}
+        DIVERTED.divert(values, secrets)
+        self._show_again = hide_texts(
+            self._session.shell,
+            lambda: {
+                **self._relay.list_addresses(),
+                self._relay.base: address,
+                secret: "[redacted]",
+            },
+        )
         for event, callback in self._callbacks:
             self._session.shell.events.register(event, callback)
         self._begin_cell()
@@ -153,12 +165,11 @@ class NotebookTape:
         """End the calls that go on, record what is left, and give the variables what they held."""
         for event, callback in self._callbacks:
             self._session.shell.events.unregister(event, callback)
-        DIVERTED.restore()
         self._watch.stop()
-        try:
+        with ExitStack() as stack:
+            for last in (self._show_again, DIVERTED.restore, self._end_cell):
+                stack.callback(last)
             self._relay.stop()
-        finally:
-            self._end_cell()
 
     def _answer(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
         """Return what becomes of a request; the relay calls this in a thread of its own."""
@@ -185,7 +196,7 @@ class NotebookTape:
 
     def _go_live(self, slot: _Slot, request: Request, headers: Mapping[str, str]) -> Live:
         open_journal = partial(self._open_journal, slot)
-        journal = CallJournal(request, headers, self._collect_secrets(), open_journal)
+        journal = CallJournal(request, headers, collect_secrets(), open_journal)
         slot.open += 1
         return Live(partial(self._finish, slot, journal), journal.receive)
 
@@ -348,11 +359,7 @@ class NotebookTape:
         publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)
 
     def _redact(self, exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
-        return redact_exchange(exchange, self._collect_secrets(), headers)
-
-    def _collect_secrets(self) -> dict[str, str]:
-        # a text that names our own address differs in each kernel
-        return {**collect_secrets(), "address of the tape": self._relay.base}
+        return redact_exchange(exchange, collect_secrets(), headers)
 
 
 def _publish_errors(cell: Cell, errors: list[str]) -> None:

@@ -1,0 +1,45 @@
+"""Texts that no output of a kernel may show, replaced in its messages.
+
+Why there: an error, a print and a widget reach the notebook file by different ways, but each as a
+message that the kernel's session packs.
+
+Rules
+- Only packed JSON is searched: other packers write the length of a text before it.
+- A text that arrives in two messages is not found. A terminal has no session, and no file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def hide_texts(shell: Any, replacements: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
+    """Replace texts in the messages of a kernel, the longest first, until the returned function is
+    called. The shortest is part of all others.
+    """
+    session = getattr(getattr(shell, "kernel", None), "session", None)
+    if session is None:
+        return lambda: None
+    pack = session.pack
+    needle = _write_json(min(replacements(), key=len))
+
+    def pack_hiding(content: Any) -> bytes:
+        packed: bytes = pack(content)
+        if needle in packed and packed[:1] == b"{":
+            texts = replacements()
+            for text in sorted(texts, key=len, reverse=True):
+                packed = packed.replace(_write_json(text), _write_json(texts[text]))
+        return packed
+
+    def stop() -> None:
+        if session.pack is pack_hiding:
+            session.pack = pack
+
+    session.pack = pack_hiding
+    return stop
+
+
+def _write_json(text: str) -> bytes:
+    return json.dumps(text)[1:-1].encode()
