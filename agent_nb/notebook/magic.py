@@ -125,6 +125,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         from .cell.taping import start_tape
 
         start_tape(self.session)
+        self.tape = True
 
     @property
     def session(self) -> Session:
@@ -164,7 +165,10 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         """Run a command about agents: %agent help lists the commands."""
         from .commands import run_command
 
-        return run_command(self.session, line)
+        try:
+            return run_command(self.session, line)
+        finally:  # `%config` does nothing if its value is not another one
+            self.tape = self.session.tape is not None
 
 
 @lru_cache

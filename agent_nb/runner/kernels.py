@@ -61,7 +61,11 @@ OWN_PYTHONS = (
     f"python{sys.version_info[0]}",
     f"python{sys.version_info[0]}.{sys.version_info[1]}",
 )
-_STARTS_TAPE = re.compile(r"^[^\S\n]*%agent[^\S\n]+tape\b|AgentMagics\.tape\b", re.MULTILINE)
+_STARTS_TAPE = re.compile(
+    r"^[^\S\n]*%agent[^\S\n]+tape\b(?![^\S\n]+off\b)"
+    r"|^[^#\n]*AgentMagics\.tape\b(?![^\S\n]*=[^\S\n]*False\b)",
+    re.MULTILINE,
+)
 HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 
 
@@ -225,7 +229,9 @@ def choose_kernel(
 def _needs_tape(nb: Mapping[str, Any]) -> bool:
     """Return whether a notebook has taped calls and no cell that starts the tape."""
     return NotebookRuns(nb).has_taped_calls() and not any(
-        _STARTS_TAPE.search(source_of(cell)) for cell in list_cells(nb)
+        _STARTS_TAPE.search(source_of(cell))
+        for cell in list_cells(nb)
+        if cell.get("cell_type") == "code"
     )
 
 

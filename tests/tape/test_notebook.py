@@ -385,6 +385,27 @@ def test_a_notebook_without_a_line_of_ours_is_recorded_and_replayed(provider, tm
 
 @pytest.mark.long
 @pytest.mark.kernel
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("code", "# %agent tape\nx = 1  # or %config AgentMagics.tape = True"),
+        ("code", "%load_ext agent_nb\n%config AgentMagics.tape = False\n%agent tape off"),
+        ("markdown", "Start with\n\n    %agent tape"),
+    ],
+    ids=["a comment", "off", "a text"],
+)
+def test_what_starts_no_tape_leaves_it_on_for_the_recorded_calls(kind, text, provider, tmp_path):
+    path = write(tmp_path / "n.ipynb", PLAIN, LIBRARY, "print(ask('hi'))")
+    execute_notebook(path, ExecutionOptions(rerun="live", tape=True)).write(path, over=True)
+    nb = json.loads(path.read_text())
+    more = {"outputs": [], "execution_count": None} if kind == "code" else {}
+    nb["cells"].append({"cell_type": kind, "id": "more", "metadata": {}, "source": text, **more})
+    path.write_text(json.dumps(nb))
+    assert not [p.text for p in check_notebook(path).problems if "ask" in p.text]
+    assert len(provider.asked) == 1
+
+
+@pytest.mark.kernel
 def test_a_notebook_that_needs_the_tape_is_recorded_anew(provider, tmp_path):
     path = write(tmp_path / "n.ipynb", PLAIN, LIBRARY, "print(ask('hi'))")
     execute_notebook(path, ExecutionOptions(rerun="live", tape=True)).write(path, over=True)
@@ -423,6 +444,16 @@ def test_the_configuration_switches_the_tape(provider, loaded):
     loaded.run_cell("%config AgentMagics.tape = False").raise_error()
     assert first != before
     assert address() == before
+
+
+@pytest.mark.parametrize("start", ["%agent tape", "%config AgentMagics.tape = True"])
+def test_the_command_and_the_configuration_switch_one_tape(start, provider, loaded):
+    before = os.environ["OPENAI_BASE_URL"]
+    for on, off in [(start, "%agent tape off"), (start, "%config AgentMagics.tape = False")] * 2:
+        loaded.run_cell(on).raise_error()
+        assert os.environ["OPENAI_BASE_URL"] != before
+        loaded.run_cell(off).raise_error()
+        assert os.environ["OPENAI_BASE_URL"] == before
 
 
 def test_the_variable_starts_the_tape_with_the_extension(provider, shell, monkeypatch):
