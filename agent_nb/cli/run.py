@@ -182,7 +182,8 @@ def check_notebooks(arguments: Arguments) -> int:
         signers=signers,
     )
 
-    def one(path: Path, on_cell: Any) -> Report:
+    def check_reported(path: Path, on_cell: Any) -> Report:
+        """Check a notebook and print its report; an error counts as a failed check."""
         try:
             report = check_notebook(path, options, on_cell, early_kernels)
         except Exception as fault:  # the other notebooks must still be tested
@@ -194,10 +195,10 @@ def check_notebooks(arguments: Arguments) -> int:
     paths = [
         path
         for path in list_notebooks(arguments.notebooks)
-        if arguments.shard is None or shard(path, arguments.shard)
+        if arguments.shard is None or is_in_part(path, arguments.shard)
     ]
     with EarlyKernels(paths, options.choose_kernel) as early_kernels:
-        reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
+        reports = in_parallel(check_reported, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
         write_output(Report.render_junit(reports), Path(arguments.junit))
     if arguments.json:
@@ -238,10 +239,10 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def shard(path: Path, part: tuple[int, int]) -> bool:
+def is_in_part(path: Path, part: tuple[int, int]) -> bool:
     """Return whether a notebook belongs to the part (number from 1, number of parts).
 
-    This depends only on the notebook's path, so that other notebooks may come and go.
+    This depends only on the notebook's path: it stays in its part when others come and go.
     """
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()

@@ -155,6 +155,7 @@ class MarkerParser:
         self._buf_offset += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
+        # within an open block, a text without a sigil needs no mode (see `feed`)
         passes = self._block_open and not self._buf and self._pieces is None and not self.stopped
         passes = passes and self._mode != self._read_lead
         self._pass_as = self._part_type if passes else None
@@ -210,6 +211,7 @@ class MarkerParser:
             return
         if marker := self._leading_markers.match(buf, self._pos):
             self._begin_tag(marker)
+        # what follows can no longer become a leading tag
         elif self._final or self._leading_markers.hold(buf, self._pos) != self._pos:
             self._end_lead()
 
@@ -240,6 +242,7 @@ class MarkerParser:
         self._pos = match.end()
 
     def _begin_thought(self, end: int, closing: str) -> None:
+        """Begin a thought after its opening tag, which ends at `end`; `closing` ends it."""
         self._close_block()
         self._pos = end
         self._part_type = Thought
@@ -287,7 +290,7 @@ class MarkerParser:
         self._begin_thought(end, self._closing)
         attributes: dict[str, Any] = dict(self._tag.attributes)
         thought = next((attributes.pop(n) for n in ("thought", "content") if attributes.get(n)), "")
-        attributes.pop("thought", "")
+        attributes.pop("thought", "")  # an empty one
         self._attributes = _convert_confidence(attributes) or None
         if thought:
             self._emit(thought)

@@ -8,8 +8,8 @@ Why: rows are grouped by type once, and each column reads one attribute of all o
 several times faster than a dictionary per event.
 
 Rules
-- A missing value is NaN, not an empty text, nor NA, which some libraries refuse. Times use NaT,
-  nested values None.
+- A missing value is NaN, in times NaT, in nested values None. It is never an empty text, nor NA,
+  which some libraries refuse.
 - An empty log has the same columns and types as a full one.
 - Nested values stay objects; `event_frame` decides how they are written.
 - No foreign value raises: impossible times are NaT, too large numbers NaN, or 0 in a `count`.
@@ -184,7 +184,7 @@ def _json(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _object(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return builder.fill(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
+    return builder.fill(((at, np.fromiter(v, object, len(v))) for at, v in parts), None, object)
 
 
 def _count(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
@@ -206,30 +206,30 @@ def _int(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
         return _float(
             builder,
             [
-                (w, [n if n is not None and abs(n) <= _LARGEST else None for n in v])
-                for w, v in parts
+                (at, [n if n is not None and abs(n) <= _LARGEST else None for n in v])
+                for at, v in parts
             ],
         )
 
 
 def _float(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return builder.fill(((w, np.array(v, np.float64)) for w, v in parts), np.nan, np.float64)
+    return builder.fill(((at, np.array(v, np.float64)) for at, v in parts), np.nan, np.float64)
 
 
 def _bool(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return builder.fill(((w, np.array(v, np.bool_)) for w, v in parts), False, np.bool_)
+    return builder.fill(((at, np.array(v, np.bool_)) for at, v in parts), False, np.bool_)
 
 
 def _time(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     return _utc(
-        builder.fill(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view(
+        builder.fill(((at, _milliseconds(v, zero=False)) for at, v in parts), _NAT, np.int64).view(
             "M8[ms]"
         )
     )
 
 
 def _duration(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    array = builder.fill(((w, _milliseconds(v, zero=True)) for w, v in parts), _NAT, np.int64)
+    array = builder.fill(((at, _milliseconds(v, zero=True)) for at, v in parts), _NAT, np.int64)
     return pd.array(array.view("m8[ms]"))
 
 
@@ -274,20 +274,8 @@ def _type(builder: _Builder) -> Any:
     return builder.categories(builder.codes, kinds)
 
 
-def _dt(builder: _Builder) -> Any:
-    return pd.array(builder.elapsed)
-
-
 def _seconds(builder: _Builder) -> Any:
     return np.where(np.isnat(builder.elapsed), np.nan, builder.elapsed.view(np.int64) / 1000.0)
-
-
-def _run(builder: _Builder) -> Any:
-    return builder.categories(*builder.runs)
-
-
-def _ts(builder: _Builder) -> Any:
-    return _utc(builder.times)
 
 
 def _place(field: str) -> Callable[[_Builder], Any]:
@@ -304,11 +292,11 @@ def _place(field: str) -> Callable[[_Builder], Any]:
 
 # derived column -> the function that makes it, from more than the row itself
 _DERIVED: dict[str, Callable[[_Builder], Any]] = {
-    "run": _run,
+    "run": lambda builder: builder.categories(*builder.runs),
     "cell": _place("cell"),
     "notebook": _place("notebook"),
-    "ts": _ts,
-    "dt": _dt,
+    "ts": lambda builder: _utc(builder.times),
+    "dt": lambda builder: pd.array(builder.elapsed),
     "seconds": _seconds,
     "type": _type,
 }

@@ -53,8 +53,8 @@ class EventLog(Sequence[Event]):
         self._events: list[Event] = []
         self._ts = 0.0  # the latest time of an event, epoch seconds
         # by open block: length and time of each of its pieces, alternating
-        self._open: dict[str, array[int]] = {}
-        self._last: dict[str, int] = {}  # the time of the last piece of each, epoch ms
+        self._open_pieces: dict[str, array[int]] = {}
+        self._last_ms: dict[str, int] = {}  # the time of the last piece of each, epoch ms
         self._subscribers: list[Subscriber] = []
 
     def append(self, event: Event) -> Event:
@@ -98,16 +98,16 @@ class EventLog(Sequence[Event]):
 
     def _note_piece(self, event: Delta, ms: int) -> None:
         """Note a piece's length and the milliseconds since the piece before, or the run's start."""
-        pieces = self._open.get(event.block)
+        pieces = self._open_pieces.get(event.block)
         if pieces is None:
-            pieces = self._open[event.block] = array("q")
-            self._last[event.block] = round(self._events[0].ts * 1000) if self._events else ms
-        pieces.extend((len(event.text), ms - self._last[event.block]))
-        self._last[event.block] = ms
+            pieces = self._open_pieces[event.block] = array("q")
+            self._last_ms[event.block] = round(self._events[0].ts * 1000) if self._events else ms
+        pieces.extend((len(event.text), ms - self._last_ms[event.block]))
+        self._last_ms[event.block] = ms
 
     def _stamp(self, event: Event) -> Event:
         """Return an event with its number, run, time and `chunks`; a numbered one unchanged."""
-        if self._events and self._events[-1].type == "end" and not self._events[-1].span:
+        if self.ended:
             raise ValueError("the run has ended: its log takes no more events")
         seq = len(self._events) + 1
         if event.seq:
@@ -117,8 +117,8 @@ class EventLog(Sequence[Event]):
             return event
         changes: dict[str, Any] = {"seq": seq, "ts": self.now(), "run": self.run}
         block = getattr(event, "block", "")
-        if block and (pieces := self._open.pop(block, None)):
-            del self._last[block]
+        if block and (pieces := self._open_pieces.pop(block, None)):
+            del self._last_ms[block]
             # with another length, the block is not what was streamed: `chunks` would not fit
             if sum(pieces[::2]) == len(block_text(event)):
                 changes["chunks"] = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))

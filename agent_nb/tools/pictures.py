@@ -61,7 +61,7 @@ class Figures:
         if earlier is not None and key not in self._pictures:
             return self._describe(earlier, picture)
         small = fit_size(picture)
-        slot, count = key or object(), len(self._pictures)
+        slot, count = key or object(), len(self._pictures)  # without a key: a slot of its own
         text = self._describe(slot, picture)
         if count >= MOST and slot not in self._pictures:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
@@ -88,9 +88,10 @@ class Figures:
     def add_display(
         self, bundle: Mapping[str, Any], key: str = "", *, below: bool = True
     ) -> tuple[bool, str]:
-        """Keep a MIME bundle, already without secrets; return (is it kept, text for the result).
+        """Keep a MIME bundle, already without secrets, if it can be shown again.
 
-        `below`: code displayed it (`Shown.was_below`).
+        Return whether it is kept, and its text for the result. `below`: code displayed it
+        (`Shown.was_below`).
         """
         picture = self.find_picture(bundle)
         if _needs_cell(bundle):
@@ -102,6 +103,7 @@ class Figures:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
         chart_name = Shown.CHARTS.get(kind, "")
+        # the card writes the note behind the chart's name, so that the note need not repeat it
         note = (refusal or (missing.replace(chart_name, "it") if chart_name else missing)).strip(
             "[]"
         )

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from agent_nb.cli.main import main
-from agent_nb.cli.run import shard
+from agent_nb.cli.run import is_in_part
 from agent_nb.errors import UsageError
 from agent_nb.runner import project
 from agent_nb.runner.report import (
@@ -114,11 +114,11 @@ def test_junit_xml_is_valid_whatever_a_kernel_says():
 
 def test_a_notebook_stays_in_its_shard_whatever_others_come():
     paths = [Path(f"folder/n{n}.ipynb") for n in range(40)]
-    parts = [{p for p in paths if shard(p, (number, 3))} for number in (1, 2, 3)]
+    parts = [{p for p in paths if is_in_part(p, (number, 3))} for number in (1, 2, 3)]
     assert all(parts)
     assert set.union(*parts) == set(paths)
     assert sum(map(len, parts)) == len(paths)
-    assert shard(paths[0].absolute(), (1, 3)) == shard(paths[0], (1, 3))
+    assert is_in_part(paths[0].absolute(), (1, 3)) == is_in_part(paths[0], (1, 3))
 
 
 WRONG = ["--shard 0/3", "--shard 4/3", "--shard x", "-j 0", "-j two", "--timeout 0"]

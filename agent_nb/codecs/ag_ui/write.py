@@ -71,6 +71,7 @@ class AgUiWriter:
         note = note_of(event, NAME)
         if note is not None:
             return [Item(obj) for obj in self._imported(event, note)]
+        # a node belongs to the run around it
         outer = event.parent if isinstance(event, Node) else event.span
         self._step = self._texts.setdefault(outer, Texts()).add(event)
         handler = self.HANDLERS.get(type(event))
@@ -109,24 +110,31 @@ class AgUiWriter:
         return [{"type": "RUN_STARTED", **self._run_ids(event)}]
 
     def _message_id(self, event: Any) -> str:
-        """Return the id of the message that a block belongs to; forget it when the block closes."""
+        """Return the id of the message that a block belongs to; forget it when the block closes.
+
+        A block that goes on with the text before it (see `events.text.Step`) shares its id.
+        """
         live = isinstance(event, Delta)
         message_id = (self._block_ids.get if live else self._block_ids.pop)(event.block, "")
-        if not message_id:
-            message_id = self._messages.get(event.span, "") if self._step == "go_on" else ""
-            self._message_count += not message_id
-            message_id = message_id or f"{event.run or 'run'}-{self._message_count}"
-            if self._step:
-                self._messages[event.span] = message_id
-            if live:
-                self._block_ids[event.block] = message_id
+        if message_id:
+            return message_id
+        if self._step == "go_on":
+            message_id = self._messages.get(event.span, "")
+        message_id = message_id or self._new_message_id(event)
+        if self._step:
+            self._messages[event.span] = message_id
+        if live:
+            self._block_ids[event.block] = message_id
         return message_id
+
+    def _new_message_id(self, event: Event) -> str:
+        self._message_count += 1
+        return f"{event.run or 'run'}-{self._message_count}"
 
     def _user(self, event: User) -> list[Obj]:
         if event.span or self._user_is_known:
             return []
-        self._message_count += 1
-        ids = {"messageId": f"{event.run or 'run'}-{self._message_count}"}
+        ids = {"messageId": self._new_message_id(event)}
         content = [{"type": TEXT.delta, **ids, "delta": event.content}] if event.content else []
         return [{"type": TEXT.start, **ids, "role": "user"}, *content, {"type": TEXT.end, **ids}]
 
@@ -186,8 +194,8 @@ class AgUiWriter:
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
             return []
-        agent = bool(event.data and "agent" in event.data) or event.span in self._agents
-        if not agent:
+        is_agent = bool(event.data and "agent" in event.data) or event.span in self._agents
+        if not is_agent:
             if event.result not in ("", "ok"):
                 self._losses.add("node.result", "a step does not say how it ended")
             return [draw_node(event)]
@@ -239,11 +247,9 @@ class AgUiWriter:
         self._error.drop()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
-        outcome: Obj = {
-            "type": "cancelled"
-            if event.status == "limit"
-            else OUTCOMES.get(event.status, "success")
-        }
+            outcome: Obj = {"type": "cancelled"}
+        else:
+            outcome = {"type": OUTCOMES.get(event.status, "success")}
         if outcome["type"] == "interrupt":
             outcome["interrupts"] = []
         return [{"type": "RUN_FINISHED", **self._run_ids(event), "outcome": outcome, **usage}]

@@ -57,11 +57,11 @@ PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
 
 def _shift_id(value: Any, lines: int, _ms: int) -> Any:
-    """Shift an event id `context-n`."""
+    """Return an event id `context-n` so many lines later; an id of another form is unchanged."""
     context, dash, number = value.rpartition("-") if isinstance(value, str) else ("", "", "")
     return (
         f"{context}{dash}{int(number) + lines}"
-        if number.isdecimal() and str(int(number)) == number
+        if number.isdecimal() and str(int(number)) == number  # `007` would lose its zeros
         else value
     )
 
@@ -106,12 +106,12 @@ def _run_start(event: RunStart) -> Obj:
 
 def _think(event: Think) -> Obj:
     attributes = dict(event.attributes or {})
-    kind = attributes.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
+    thought_type = attributes.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
     verbosity = attributes.pop("verbosity", PLAIN_THOUGHT["verbosity"])
     metadata = {"metadata": attributes} if attributes else {}
     return {
         "kind": "thought-stream",
-        "thoughtType": kind,
+        "thoughtType": thought_type,
         "verbosity": verbosity,
         "content": event.content,
         **metadata,
@@ -252,14 +252,14 @@ def read_status(payload: Obj) -> tuple[str, str, str]:
     status, metadata = payload.get("status"), payload.get("metadata")
     reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""
     cause = reason if reason in CAUSES else ""
-    message = (
+    messages = (
         [_text(status.get("error")), _text(status.get("message"))]
         if isinstance(status, dict)
         else []
     )
-    message += ["" if cause else reason, _text(payload.get("message"))]
+    messages += ["" if cause else reason, _text(payload.get("message"))]
     state = status.get("state") if isinstance(status, dict) else status
-    return _text(state), cause, next((w for w in message if w), "")
+    return _text(state), cause, next(filter(None, messages), "")
 
 
 def _text(value: Any) -> str:

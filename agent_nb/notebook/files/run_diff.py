@@ -106,7 +106,7 @@ def compare_runs(
             [i for i in first if i.turn == turn], [i for i in second if i.turn == turn]
         )
     ]
-    return Diff(_name(a, cells[0]), _name(b, cells[1]), changes)
+    return Diff(_name_run(a, cells[0]), _name_run(b, cells[1]), changes)
 
 
 def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
@@ -118,10 +118,10 @@ def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
         if isinstance(event, e.Call):
             calls[event.call_id] = event
         reader = _ITEMS.get(type(event))
-        item = reader(event, calls) if reader is not None else None
-        if item is not None:
+        head_and_body = reader(event, calls) if reader is not None else None
+        if head_and_body is not None:
             pictures = event.attachments if isinstance(event, e.User | e.Result) else ()
-            parts.append(Item(event.turn, *item, tuple(pictures)))
+            parts.append(Item(event.turn, *head_and_body, tuple(pictures)))
     return [*parts, *_row_calls(log)]
 
 
@@ -272,7 +272,7 @@ def _lines(change: Change) -> Iterator[str]:
         diff_lines = difflib.unified_diff(
             change.before.splitlines(), change.after.splitlines(), lineterm="", n=_CONTEXT
         )
-        for line in list(diff_lines)[2:]:
+        for line in list(diff_lines)[2:]:  # without the two lines that name files
             yield "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
 
 
@@ -290,7 +290,7 @@ def _format_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
 
 
-def _name(log: Sequence[Event], cell: str) -> str:
+def _name_run(log: Sequence[Event], cell: str) -> str:
     name = log[0].run if log and log[0].run else "(no run)"
     return f"{name} (cell {cell})" if cell else name
 

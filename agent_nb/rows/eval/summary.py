@@ -1,4 +1,4 @@
-"""Renders an evaluation or a comparison as a short static page, and as one line of text.
+"""Render an evaluation or a comparison as a short static page, and as one line of text.
 
 The page shows the score with its interval, a description of both, and the rows worth looking at.
 
@@ -70,7 +70,7 @@ def format_interval(interval: Interval | None, *, signed: bool = False) -> str:
 
 def evaluation_line(evaluation: Evaluated) -> str:
     """Return an evaluation in one line of text."""
-    name = f"{_clip_name(_find_secrets(), evaluation.name, 60)}: " if evaluation.name else ""
+    name = f"{_clip_name(_make_redaction(), evaluation.name, 60)}: " if evaluation.name else ""
     interval = f" ({format_interval(evaluation.interval)})" if evaluation.interval else ""
     return join_parts(
         f"{name}{format_score(evaluation.mean)}{interval}",
@@ -84,7 +84,7 @@ def comparison_line(comparison: Compared) -> str:
     interval = (
         f" ({format_interval(comparison.interval, signed=True)})" if comparison.interval else ""
     )
-    hide = _find_secrets()
+    hide = _make_redaction()
     a, b = (_clip_name(hide, name, 60) for name in comparison.names)
     return join_parts(
         f"{b} − {a}: {format_score(comparison.difference, signed=True)}{interval}",
@@ -122,7 +122,7 @@ def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
 
 def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
-    hide = _find_secrets()
+    hide = _make_redaction()
     lowest_rows = find_lowest(evaluation)
     rows_with_errors = [r for r in evaluation.scored if r.error]
     repeats_note = (
@@ -159,7 +159,7 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
 
 def render_comparison(comparison: Compared) -> dict[str, str]:
     """Return the static forms of a comparison."""
-    hide = _find_secrets()
+    hide = _make_redaction()
     a, b = comparison.names
     head = _figure_line(
         format_score(comparison.difference, signed=True),
@@ -184,7 +184,7 @@ def render_comparison(comparison: Compared) -> dict[str, str]:
     return page_forms(_wrap_page("comparison", nodes))
 
 
-def _find_secrets() -> Redaction:
+def _make_redaction() -> Redaction:
     return Redaction(collect_secrets())
 
 
@@ -283,6 +283,7 @@ def _format_signed_money(dollars: float) -> str:
 
 
 def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:
+    """Return a table of scored rows; with repeats, it has no answers (see the rules)."""
     names = [*evaluation.data.unique][:COLUMNS]
     single_repeat = evaluation.repeats == 1
     judged = evaluation.judged and single_repeat
@@ -304,6 +305,7 @@ def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow
 
 
 def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -> Table:
+    """Return a table of rows on both sides, the largest difference first."""
     names = [*comparison.a.data.unique][:COLUMNS]
     a, b = (_clip_name(hide, name, 30) for name in comparison.names)
     single_repeat = comparison.a.repeats == comparison.b.repeats == 1
@@ -347,6 +349,7 @@ def _bare_error(row: ScoredRow) -> str:
 def _cut_table(
     columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
 ) -> Table:
+    """Return a table of the first of `rows`, with a note on how many it leaves out."""
     remainder = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
     note = remainder if rows > len(cells) else ""
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))

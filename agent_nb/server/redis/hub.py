@@ -93,6 +93,7 @@ class RedisHub(Hub):
     ) -> Channel:
         """Publish a run here and to Redis; see `Hub.attach`."""
         channel = super().attach(log, conversation=conversation, cancel=cancel, approve=approve)
+        # other servers may then stop the run, and answer its questions
         if (channel.cancel or channel.approve) and not channel.ended:
             _THREAD.submit(self._control.attend(channel))
         return channel
@@ -176,6 +177,7 @@ class RedisHub(Hub):
             ) from None
 
     async def _begin(self) -> None:
+        """Check that Redis answers, and start the endless work. Raises HubAway."""
         if isinstance(reply := await self._link.ask("PING"), Refusal):
             raise HubAway(reply.text)
         for work in (self._publisher.run, self._reader.run, self._tend):
@@ -197,11 +199,12 @@ class RedisHub(Hub):
             try:
                 await self._publisher.tend()
                 await self._control.tend()
-                await self._mirrors.tend(super().listeners, self._end)
+                await self._mirrors.tend(super().listeners, self._finish_readers)
             except (HubAway, UsageError):
                 continue
 
-    def _end(self, run: str) -> None:
+    def _finish_readers(self, run: str) -> None:
+        """Finish the subscriptions here to a run whose kernel is away."""
         with self.shared.lock:
             listening = list(self._subscriptions.get(run, ()))
         for subscription in listening:
@@ -215,6 +218,7 @@ class RedisHub(Hub):
                 _THREAD.submit(self._finish()).result(END)
 
     async def _finish(self) -> None:
+        """Publish what is left, stop the endless work, and close the connections."""
         await self._publisher.drained(0.0 if self._link.away else DRAIN)
         tasks = self._tasks
         for _ in range(3):  # a client of Redis may lose a cancellation
