@@ -79,7 +79,8 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a replay: its log, the first difference, and how to continue live.
 
-    `unrecorded`: displays of calls that ran again, which older records keep in the cell's output.
+    `checked`: the result of the stricter check of a test. `unrecorded`: displays of calls that ran
+    again, which older records keep in the cell's output.
     """
 
     log: EventLog

@@ -56,7 +56,7 @@ class InProgress(Unpicklable, ABC):
 
     @abstractmethod
     async def _drive(self) -> None:
-        """Do the work of the run, in its task."""
+        """Carry out the run, in its task."""
 
     async def aclose(self) -> None:
         """Stop it and wait until its logs have ended."""
@@ -99,9 +99,9 @@ class InProgress(Unpicklable, ABC):
     ) -> None:
         """Wait until `task` is done.
 
-        If the user stops the cell, call `stop` once, with the cause; if a second time, return at
-        once. `ends`: if the waiting code is cancelled, call `stop` too, with "". That cancellation
-        is raised after the task has ended, unless the user stopped the cell.
+        If the user stops the cell, call `stop` once with the cause; after a second stop, return at
+        once. With `ends`, a cancellation of the waiting code calls `stop` too, with ""; it is
+        raised after the task has ended, unless the user stopped the cell.
         """
         if screen is not None:
             screen.begin()

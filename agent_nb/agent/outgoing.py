@@ -88,24 +88,24 @@ def redact_schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
     return OutputSchema(output.name, _redact_schema(output.schema, redaction.value))
 
 
-def _redact_schema(schema: Any, value: Callable[[Any], Any]) -> Any:
-    """Return a schema with keys redacted in its texts; `value` returns a JSON value redacted."""
+def _redact_schema(schema: Any, redact: Callable[[Any], Any]) -> Any:
+    """Return a schema with keys redacted in its texts; `redact` returns a JSON value redacted."""
     if isinstance(schema, list):
-        return [_redact_schema(each, value) for each in schema]
+        return [_redact_schema(each, redact) for each in schema]
     if not isinstance(schema, Mapping):
-        return value(schema)
+        return redact(schema)
     members: dict[str, Any] = {}
     for name, member in schema.items():
         if name in _MAP_KEYWORDS and isinstance(member, Mapping):
             members[name] = {
-                value(key): _redact_schema(each, value) for key, each in member.items()
+                redact(key): _redact_schema(each, redact) for key, each in member.items()
             }
         # a value with a secret is left out: redacted it would be another constraint
         elif name in _LIST_KEYWORDS and isinstance(member, list):
-            members[name] = [item for item in member if value(item) == item]
+            members[name] = [item for item in member if redact(item) == item]
         elif name not in _VALUE_KEYWORDS:
-            members[name] = _redact_schema(member, value)
-        elif value(member) == member:
+            members[name] = _redact_schema(member, redact)
+        elif redact(member) == member:
             members[name] = member
     # an empty `enum` would allow no value
     return {
@@ -127,6 +127,7 @@ def require_no_keys(
 def _sent_unchanged(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
+    """Yield (where it stands, value) for each value that must be sent unchanged."""
     yield "the name of the model", model
     yield from (("the name of a tool", spec.name) for spec in tools)
     yield from _walk_texts("extra_body", settings.get("extra_body"))

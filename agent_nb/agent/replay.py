@@ -255,7 +255,7 @@ class Player:
         outcome = self._as_recorded(outcome)
         names_pictures = tool is not None and is_built_in(tool)
         outcome, cell_displays = result_pictures.split_cell_displays(
-            result, outcome, named=names_pictures
+            result, outcome, names_pictures=names_pictures
         )
         self._unrecorded += cell_displays
         # the text may name pictures and charts differently; the pictures themselves are compared

@@ -8,8 +8,9 @@ Rules
   `record.pictures`.
 - Older versions left displayed charts, tables and widgets in the cell below the card. A replay of
   their records shows them there again, and compares the others.
-- Versions older still ("before pictures") recorded no attachments: the text of the result named the
-  pictures as their library does (`<Figure size 700x300 with 1 Axes>`). Such a name equals today's.
+- Still older versions ("before pictures") recorded no attachments: the text of the result named the
+  pictures as their library does (`<Figure size 700x300 with 1 Axes>`). Such a name counts as equal
+  to a name of today (`[figure 1]`).
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any]
 
 
 def split_cell_displays(
-    result: Result, outcome: Outcome, *, named: bool
+    result: Result, outcome: Outcome, *, names_pictures: bool
 ) -> tuple[Outcome, list[Shown]]:
     """Return the outcome as an older version recorded it, and what it left below the card.
 
-    A record with displays among its attachments is new: it is compared whole. `named`: the text of
-    this tool names its pictures, which older versions therefore recorded.
+    A record with displays among its attachments is new: it is compared whole. `names_pictures`: the
+    text of this tool names its pictures, which older versions therefore recorded.
     """
     recorded = [Shown(attachment) for attachment in result.attachments]
     if any(attachment.display for attachment in recorded):
@@ -73,7 +74,9 @@ def split_cell_displays(
     for shown in map(Shown, outcome.attachments):
         if shown.was_drawn:  # older versions drew no charts
             shown["data"] = ""
-        leaves_card = bool(shown.display) or (shown.was_below and not recorded and not named)
+        leaves_card = bool(shown.display) or (
+            shown.was_below and not recorded and not names_pictures
+        )
         if leaves_card and shown.was_below:
             below.append(shown)
         if not leaves_card or (shown["data"] and shown.display):
@@ -107,7 +110,7 @@ def compare_result_pictures(
     """Return how the pictures of a call that ran again differ from the recorded ones.
 
     `outcome`: with its pictures as they would be recorded. `same_text` compares the texts of
-    figures. Of an older record the picture of the display must be among the new ones.
+    figures. For a record from before pictures, its one picture must be among the new ones.
     """
     fresh = outcome.attachments
     if not is_before_pictures(result, outcome):

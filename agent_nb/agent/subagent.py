@@ -1,11 +1,11 @@
-"""An agent as a tool of another agent (seed 003 §7).
+"""An agent as a tool of another agent: the parent calls it, the child runs.
 
-Why the child's events are relayed: a delegated task must be followed, stopped, paid for and
-recorded like any other. So its whole run is part of the parent's log, as a node below the call.
+Why the parent's log has the child's events: a delegated task must be shown, stopped, paid for and
+recorded like any other. So the child's whole run is a node below the parent's call.
 
 Rules
-- The child's `span` is the call's id; its block and call ids are prefixed by it, so that ids stay
-  unique.
+- The child's `span` is the id of the call; its block and call ids begin with that id, so that they
+  are unique in the log.
 - The child has the parent's `trace_id` and its own limits, bounded by what the parent has left. Its
   usage counts toward the parent's.
 - Questions of the child are asked under the call's id in the parent's log.

@@ -3,11 +3,11 @@
 Why one pipeline: no dialect, log or view may see a text before its secrets are hidden.
 
 Rules
-- Text passes the secret filter and then the dialect; all else from the provider only the filter.
-- Text that a filter holds back passes before a part of another kind or block, so order is kept.
+- Text passes the secret filter, then the dialect; other parts pass the filter only.
+- Text that the filter holds back is passed on before a part of another kind or block.
 - Once the dialect has stopped (after a batch or the end marker), later parts are dropped, except
   usage, finish reason, head and continuation.
-- A turn longer than `LARGEST` characters is cut off with a fault: what came is kept, nothing runs.
+- A turn longer than `LARGEST` characters is cut off with a fault: its text is kept, no call runs.
 - No I/O and no clock.
 """
 
@@ -50,8 +50,8 @@ class Pipeline:
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
         self._redaction = redaction
-        # one secret filter for consecutive parts of one kind and block (or index): a key may be
-        # split over them; the filter may hold back text of the newest part
+        # One secret filter for consecutive parts of one kind and block (or index), since a secret
+        # may be split over them. It may hold back text of the newest part.
         self._secrets: Redactor | None = None
         self._secrets_of: tuple[type[parts.Part], str | int] | None = None
         self._newest: parts.Part = parts.Text("")
@@ -70,7 +70,7 @@ class Pipeline:
         for part in batch:
             if isinstance(part, Streamed):
                 if not self.stopped:
-                    self._count(part, out)
+                    self._pass_streamed(part, out)
             elif isinstance(part, parts.Usage | parts.Finish | parts.Head | parts.Continued):
                 out.append(self._clean(part))
             elif not self.stopped:
@@ -106,16 +106,16 @@ class Pipeline:
         final = self._check.final_tool if self._check is not None else None
         return self.turn.feed(out if final is None else final.feed(out))
 
-    def _count(self, part: Streamed, out: list[parts.Part]) -> None:
+    def _pass_streamed(self, part: Streamed, out: list[parts.Part]) -> None:
         self.size += len(part.text)
-        self._filter(part, out)
+        self._hide_secrets(part, out)
         if self.size > LARGEST:
             self._full = True
             self._flush_filter(out)
             message = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
             out.append(parts.Fault("size", message))
 
-    def _filter(self, part: Streamed, out: list[parts.Part]) -> None:
+    def _hide_secrets(self, part: Streamed, out: list[parts.Part]) -> None:
         if self._redaction is None:
             self._parse(part, out)
             return
@@ -159,7 +159,7 @@ class Pipeline:
 
 
 class AnswerReader:
-    """Reads an answer that other code asked for; `turn` has its usage."""
+    """Reads a model's answer to a request of other code (`tape`); `turn` has its usage."""
 
     def __init__(self, decoder: Decoder, redaction: Redaction | None = None) -> None:
         self.turn = Turn(1)

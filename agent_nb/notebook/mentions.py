@@ -19,15 +19,16 @@ import msgspec
 
 MOST = 50  # mentions of a prompt
 CELL = "cell:"
-_AT = re.compile(r"(?<![^\s(])@")
+_AT = re.compile(r"(?<![^\s(])@")  # an `@` that may begin a name
 _CELL = re.compile(rf"{CELL}(\d{{1,9}})\b")
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _PATH = re.compile(r"""[^\s"'`()\[\]{}<>|,;:!?*@]+""")
 _VARIABLE = re.compile(r"[^\W\d]\w*")
-_FENCE = re.compile(r"[\s>]*(`{3,}|~{3,})([^\n]*)")
-_TICKS = re.compile(r"(?<!\\)`+")
+_FENCE = re.compile(r"[\s>]*(`{3,}|~{3,})([^\n]*)")  # opens or closes a block of code
+_TICKS = re.compile(r"(?<!\\)`+")  # open or close code within a line
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+# the line below decorators
 _DEFINITION = re.compile(r"\s*(?:(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[:(\[])")
 _LONGEST_DECORATORS = 40  # lines
 

@@ -2,8 +2,9 @@
 
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
-Why in addition to the record's own signature (`signing`): that one is made with a secret that never
-leaves the maker's machine. Here a person signs after reading the record, and anyone can check that.
+Why in addition to the record's own signature (`signing`): only its maker can check that one, with a
+secret that never leaves the machine. Here a person signs after reading the record, and anyone can
+check the signature.
 
 Rules
 - A signature covers the record's hash, the cell's source and what the signer was shown.
@@ -39,7 +40,7 @@ Verdict = Literal[
     "again",  # of the first form, but the record has calls that were not shown then
     "bad",
 ]
-# describes the signature of a signer by its verdict
+# verdict -> sentence on the signature of the signer `name`
 _SENTENCES: dict[Verdict, str] = {
     "good": "signed by {name}",
     "again": "the signature by {name} was made when the calls of rows and sub-agents were not shown: sign again",
@@ -72,9 +73,8 @@ class Signatures:
         A text holds each signature once, `MOST` at most. `hashes`: the records whose signatures are
         returned (None: all).
         """
-        texts_of: dict[
-            str, dict[str, None]
-        ] = {}  # hash of a record -> its signatures, a dict used as an ordered set
+        # hash of a record -> its signatures (a dict as an ordered set)
+        texts_of: dict[str, dict[str, None]] = {}
         for value in metadata:
             signatures = value.get(cls.KEY) if isinstance(value, Mapping) else None
             for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
@@ -138,7 +138,7 @@ class Signatures:
         texts = self.merge(self._metadata, hashes=[record_hash])
         for _, signature in find_signatures(texts.get(record_hash)):
             name = names.get(signature.key, "")
-            yield name, _verdict(signature, *messages()) if name else "bad", signature.key
+            yield name, _judge(signature, *messages()) if name else "bad", signature.key
 
 
 def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[bytes], bool]:
@@ -154,7 +154,7 @@ def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[
     return [signed_message(record_hash, source, shown), first], not inside
 
 
-def _verdict(signature: Signature, messages: Sequence[bytes], first_counts: bool) -> Verdict:
+def _judge(signature: Signature, messages: Sequence[bytes], first_counts: bool) -> Verdict:
     """Return whether a signature signs one of the messages of `_list_messages` and counts."""
     present, first = messages
     if present and verify_signature(signature, present, NAMESPACE):

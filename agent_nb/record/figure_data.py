@@ -100,15 +100,15 @@ def compare_figure_data(
     """Return the first difference of two figures in words, "" if there is none."""
     old, new = ([a.name for a in side.artists] for side in (recorded, fresh))
     if old != new:
-        return _other_artists(old, new)
+        return _describe_other_artists(old, new)
     for before, now in zip(recorded.artists, fresh.artists, strict=True):
-        if difference := next(_differences(before, now, same_text), ""):
+        if difference := next(_list_differences(before, now, same_text), ""):
             label = now.label or before.label
             return f"{now.name}{f' {cut_end(label, _WORDS)!r}' if label else ''}: {difference}"
     return ""
 
 
-def _other_artists(old: list[str], new: list[str]) -> str:
+def _describe_other_artists(old: list[str], new: list[str]) -> str:
     """Return in words how the artists of two figures differ by their names."""
     removed = next((name for name in old if name not in new), "")
     added = next((name for name in new if name not in old), "")
@@ -123,25 +123,27 @@ def _other_artists(old: list[str], new: list[str]) -> str:
     )
 
 
-def _differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
+def _list_differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
     """Yield in words how two artists of one name differ."""
     if before.label != now.label and not same_text(before.label, now.label):
-        yield f"its label was {_quoted(before.label)}, is {_quoted(now.label)}"
+        yield f"its label was {_quote(before.label)}, is {_quote(now.label)}"
     for name in {**before.texts, **now.texts}:
         old, new = before.texts.get(name, ""), now.texts.get(name, "")
         if old != new and not same_text(old, new):
-            yield f"{name} was {_quoted(old)}, is {_quoted(new)}"
+            yield f"{name} was {_quote(old)}, is {_quote(new)}"
     for name in {**before.numbers, **now.numbers}:
-        yield from _numbers(name, now.each, before.numbers.get(name), now.numbers.get(name))
+        yield from _compare_numbers(name, now.each, before.numbers.get(name), now.numbers.get(name))
     for name in {**before.styles, **now.styles}:
         old, new = before.styles.get(name, ""), now.styles.get(name, "")
         if old != new:
-            yield f"{name} was {_quoted(old)}, is {_quoted(new)}"
+            yield f"{name} was {_quote(old)}, is {_quote(new)}"
     if before.hash != now.hash:
         yield "its numbers or colours changed"
 
 
-def _numbers(name: str, each: str, old: Numbers | None, new: Numbers | None) -> Iterator[str]:
+def _compare_numbers(
+    name: str, each: str, old: Numbers | None, new: Numbers | None
+) -> Iterator[str]:
     """Yield how two arrays differ."""
     if old is None or new is None:
         yield f"{name} is {'new' if old is None else 'gone'}"
@@ -157,17 +159,19 @@ def _numbers(name: str, each: str, old: Numbers | None, new: Numbers | None) -> 
             where = (
                 f"{each} {position} {name}" if each else f"{name} value {position} of {counts[0]}"
             )
-            yield f"{where if counts[0] > 1 else name} was {_number(a)}, is {_number(b)}"
+            yield f"{where if counts[0] > 1 else name} was {_format_number(a)}, is {_format_number(b)}"
     if abs(old.low - new.low) > tolerance or abs(old.high - new.high) > tolerance:
-        ranges = (f"{_number(side.low)} to {_number(side.high)}" for side in (old, new))
+        ranges = (
+            f"{_format_number(side.low)} to {_format_number(side.high)}" for side in (old, new)
+        )
         yield "{} was {}, is {}".format(name, *ranges)
     if old.hash != new.hash:
         yield f"some of the {counts[0]:,} values of {name} changed"
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "no number" if value is None else f"{value:.7g}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(cut_end(text, _WORDS))

@@ -4,10 +4,10 @@ Why digests of inputs and not of requests: a request contains our own instructio
 from release to release, and a record must survive that.
 
 Rules
-- Of the conversation before, prompts, calls and answers count; ids, times and tool output do not.
+- Of the earlier runs, prompts, calls and answers count; ids, times and tool output do not.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
 - The user's home folder does not count, so that a record matches on another machine.
-- The schema of an answer is an input only if there is one: other runs keep their older digests.
+- A run without a type of answers has no digest for it, so that older records still match.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Digests(dict[str, str]):
         hide = _make_hide(home)
         set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
         values: tuple[Any, ...] = (
-            _prompt(prompt, attachments, hide),
+            _describe_prompt(prompt, attachments, hide),
             model,
             list(tools),
-            _hidden(set_options, hide),
-            _turns(history, hide),
+            _without_home(set_options, hide),
+            _describe_turns(history, hide),
         )
         digests = {
             name: digest_value(value) if value else ""
@@ -82,7 +82,9 @@ class Digests(dict[str, str]):
 
     def with_prompt(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> Digests:
         """Return the digests of the same run with another prompt (redacted)."""
-        return Digests({**self, "prompt": digest_value(_prompt(prompt, attachments, _make_hide()))})
+        return Digests(
+            {**self, "prompt": digest_value(_describe_prompt(prompt, attachments, _make_hide()))}
+        )
 
     @property
     def hash(self) -> str:
@@ -97,24 +99,28 @@ class Digests(dict[str, str]):
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
-    """Return the digest of each run of a conversation, oldest first; silent runs are skipped."""
-    return [digest_value(turn) for turn in _turns(history, _make_hide(home))]
+    """Return the digests of a conversation's runs, oldest first; runs without text are skipped."""
+    return [digest_value(turn) for turn in _describe_turns(history, _make_hide(home))]
 
 
 def _make_hide(home: str | None = None) -> Hide:
     return home_at(os.path.expanduser("~") if home is None else home).hide
 
 
-def _prompt(prompt: str, attachments: Sequence[Mapping[str, Any]], hide: Hide) -> list[Any]:
+def _describe_prompt(
+    prompt: str, attachments: Sequence[Mapping[str, Any]], hide: Hide
+) -> list[Any]:
     pictures = ({"type": a.get("media_type"), "data": a.get("data")} for a in attachments)
     return [hide(prompt), *pictures]
 
 
-def _turns(history: Sequence[Sequence[Event]], hide: Hide) -> list[Any]:
-    return [_hidden(messages, hide) for run in history if (messages := list(_messages(run)))]
+def _describe_turns(history: Sequence[Sequence[Event]], hide: Hide) -> list[Any]:
+    return [
+        _without_home(messages, hide) for run in history if (messages := list(_list_messages(run)))
+    ]
 
 
-def _messages(run: Sequence[Event]) -> Iterator[list[Any]]:
+def _list_messages(run: Sequence[Event]) -> Iterator[list[Any]]:
     """Yield the prompts, answers and calls of a run; those of sub-agents do not count."""
     for event in run:
         if event.span:
@@ -127,12 +133,12 @@ def _messages(run: Sequence[Event]) -> Iterator[list[Any]]:
             yield ["call", event.name, event.args]
 
 
-def _hidden(value: Any, hide: Hide) -> Any:
+def _without_home(value: Any, hide: Hide) -> Any:
     """Return a JSON value without the home folder; other values become text."""
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, Mapping):
-        return {str(k): _hidden(v, hide) for k, v in value.items()}
+        return {str(k): _without_home(v, hide) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_hidden(v, hide) for v in value]
+        return [_without_home(v, hide) for v in value]
     return value if isinstance(value, int | float | bool) or value is None else str(value)

@@ -1,7 +1,7 @@
 """Find the recorded run that has the inputs of a cell.
 
-Why: a cell may have several records, old, changed or with other inputs; only one of them, or none,
-may stand for its run.
+Why: a cell may have several records, some of them old, changed or with other inputs; at most one
+may be replayed as its run.
 
 Rules
 - A record whose content does not match its hash never counts.
@@ -59,7 +59,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         for record in records:
             recorded = Digests.read_record(record)
             changes = inputs.list_changes(recorded) if recorded is not None else INPUTS
-            # hashing is slow: an older record with other inputs, which decides nothing, is spared
+            # hashing is slow, and an older record with other inputs decides nothing
             intact = bool(changes and newest_changes is not None) or is_intact(record)
             tampered = tampered or not intact
             newest_changes = changes if newest_changes is None else newest_changes

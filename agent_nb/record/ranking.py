@@ -8,8 +8,8 @@ Rules
 - A start that is not a time, or lies in the future, counts as the oldest.
 - Records of others never displace the user's, but their newest execution is always kept: a
   colleague may just have recorded it.
-- Taped model calls and other runs are counted apart: each of them may be replayed while the other
-  runs anew.
+- Taped model calls (of other code) and the other runs of a cell are counted apart: one kind may be
+  replayed while the other runs anew.
 """
 
 from __future__ import annotations
@@ -92,11 +92,10 @@ class CellRecords(list[Record]):
         return sorted(chosen, key=read_ordinal)
 
     def select_begun(self, call: str = "") -> list[Record]:
-        """Return the records of runs that the cell's code, or the tool call `call`, began, in play
-        order.
+        """Return the records of runs that the cell's code began, in the order to replay them.
 
-        The most relevant record stands first in `self`. Runs of other systems, which have no
-        inputs, are left out.
+        `call`: return the runs that this tool call began instead. The most relevant record must
+        stand first in `self`. Runs of other systems, which have no inputs, are left out.
         """
         begun = CellRecords(
             r

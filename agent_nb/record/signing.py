@@ -4,10 +4,10 @@ Why this secret: it exists once per user and never leaves the machine; Jupyter t
 it. A replay runs code of a record again only if this user made the record, or allows that.
 
 Rules
-- HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
+- A signature is HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
 - Only `is_own_record` decides whether a record is the user's; the other functions check a part.
-- Whoever asks for the secret makes it if it is missing, as Jupyter does.
+- Reading the secret makes it if it is missing, as Jupyter does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def sign_record(record: Record, key: bytes) -> dict[str, Any]:
     unsigned = {k: v for k, v in record.items() if k != "signature"}
     content = record_hash(unsigned)
     signed = {**unsigned, "hash": content}
-    return {**signed, "signature": _signature(content, key)} if key and content else signed
+    return {**signed, "signature": _make_signature(content, key)} if key and content else signed
 
 
 def hash_fits(record: Record) -> bool:
@@ -93,11 +93,11 @@ def _verify(record: Record, content: str, key: bytes) -> bool:
     if not (key and content and isinstance(signature, str)):
         return False
     return hmac.compare_digest(
-        signature.encode("utf-8", "replace"), _signature(content, key).encode()
+        signature.encode("utf-8", "replace"), _make_signature(content, key).encode()
     )
 
 
-def _signature(content: str, key: bytes) -> str:
+def _make_signature(content: str, key: bytes) -> str:
     """Return the signature of the content hash `content`."""
     return SCHEME + hmac.new(key, _PREFIX + content.encode(), hashlib.sha256).hexdigest()
 
@@ -105,17 +105,17 @@ def _signature(content: str, key: bytes) -> str:
 def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
     """Return Jupyter's notebook secret, from its data folder or from `folder`; b"" without one."""
     with suppress(OSError):
-        return _secret(_secret_file(folder))
+        return _read_secret(_find_secret_file(folder))
     return b""
 
 
 def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
     """Return why `user_key` returns b"" and what to do about it, "" if there is a secret."""
-    path = _secret_file(folder)
+    path = _find_secret_file(folder)
     try:
         return (
             ""
-            if _secret(path)
+            if _read_secret(path)
             else f"{shorten_path(path)} is empty; remove it, and the next run makes a new one"
         )
     except OSError as fault:
@@ -128,7 +128,7 @@ def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
         return f"{shorten_path(path)} cannot be {action} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
 
 
-def _secret_file(folder: str | os.PathLike[str] | None) -> Path:
+def _find_secret_file(folder: str | os.PathLike[str] | None) -> Path:
     own = _data_folder(*map(os.environ.get, _VARIABLES)) if folder is None else folder
     return Path(own) / "notebook_secret"
 
@@ -141,7 +141,7 @@ def _data_folder(*variables: str | None) -> str:
     return jupyter_data_dir()
 
 
-def _secret(path: Path) -> bytes:
+def _read_secret(path: Path) -> bytes:
     """Return the secret in a file; make it if it is missing. Raises OSError."""
     with suppress(FileNotFoundError):
         return path.read_bytes()

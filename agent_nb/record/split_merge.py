@@ -6,9 +6,9 @@ renumbers all cells from 0. By id alone, a record would belong to the wrong cell
 
 Rules
 - Only an agent cell without runs inherits runs.
-- Split: it takes them from the first cell with runs among the other code cells below it, if the
-  recorded prompt begins with its text.
-- Merged: it takes them from a deleted cell, if its text begins with the recorded prompt.
+- Split: it takes them from the first cell with runs among the plain code cells below it, if the
+  recorded prompt begins with its own text.
+- Merged: it takes them from a deleted cell, if its own text begins with the recorded prompt.
 - Renumbered: a cell takes the records of its text from an id whose cell has another or is gone.
 - A cell that is not an agent cell gives up runs that the agent cell above it has.
 """
@@ -42,19 +42,19 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
         if cell_id(c) and c.get("cell_type") == "code"
     }
     unmatched_ids = sorted(
-        (i for i, listed in runs.items() if listed and not _made_of(listed, texts.get(i))),
+        (i for i, listed in runs.items() if listed and not _made_any(listed, texts.get(i))),
         key=lambda i: _sort_key(i, runs[i]),
     )
     unmatched_cells = [
-        cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)
+        cell for cell, text in texts.items() if not _made_any(runs.get(cell, ()), text)
     ]
     moved: dict[str, str] = {}  # new id: old id
     # first the cells whose text made the newest run of an id, then those that made an older one
-    for candidates in (_newest, _all):
+    for candidates in (_select_newest, _select_all):
         for cell in unmatched_cells:
             if cell in moved:
                 continue
-            fitting = (i for i in unmatched_ids if _made_of(candidates(runs[i]), texts[cell]))
+            fitting = (i for i in unmatched_ids if _made_any(candidates(runs[i]), texts[cell]))
             old_id = next(fitting, None)
             if old_id is not None:
                 unmatched_ids.remove(old_id)
@@ -64,12 +64,12 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     return homeless | {old: new for new, old in moved.items()}
 
 
-def _agent(cell: Cell) -> tuple[str, str] | None:
+def _parse_agent_cell(cell: Cell) -> tuple[str, str] | None:
     """Return the option line and the body of an agent cell, None for another cell."""
     return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
 
 
-def _made_of(listed: Sequence[Record], text: str | None) -> bool:
+def _made_any(listed: Sequence[Record], text: str | None) -> bool:
     """Return whether a cell with this text made one of the runs, not only followed it."""
     return text is not None and any(
         r.get("source") == text and (r.get("conversation") != "" or r.get("execution"))
@@ -77,17 +77,17 @@ def _made_of(listed: Sequence[Record], text: str | None) -> bool:
     )
 
 
-def _newest(listed: Sequence[Record]) -> Sequence[Record]:
+def _select_newest(listed: Sequence[Record]) -> Sequence[Record]:
     """Return the record of the newest run alone."""
-    return [max(listed, key=_started)]
+    return [max(listed, key=_read_start)]
 
 
-def _all(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return all records: the second way, after `_newest`, to choose candidates."""
+def _select_all(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return all records: the second way, after `_select_newest`, to choose candidates."""
     return listed
 
 
-def _started(record: Record) -> float:
+def _read_start(record: Record) -> float:
     """Return when a run began in epoch seconds, 0 if the record names no time."""
     started = record.get("started")
     return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
@@ -99,7 +99,7 @@ def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
     return (
         (False, float(number))
         if number.isdecimal() and len(number) < 10
-        else (True, min(map(_started, listed), default=0.0))
+        else (True, min(map(_read_start, listed), default=0.0))
     )
 
 
@@ -116,7 +116,7 @@ def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
             below_runs = next((runs[c] for c in below if runs.get(c)), ())
             inherited = (
                 below_runs
-                if below_runs and _prompt(below_runs).startswith(body)
+                if below_runs and _read_prompt(below_runs).startswith(body)
                 else _find_merged_runs(body, orphans)
             )
             runs_of |= {cell: list(inherited)} if inherited else {}
@@ -137,7 +137,7 @@ def _list_agent_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[st
     """Yield (id, text, ids of the other code cells before the next agent cell)."""
     cell, body, below = "", "", list[str]()
     for item in cells:
-        parts = _agent(item)
+        parts = _parse_agent_cell(item)
         if parts is not None:
             yield cell, body, below
             cell, body, below = cell_id(item), parts[1].replace("\r\n", "\n").strip(), []
@@ -151,12 +151,12 @@ def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequenc
     merged = [
         listed
         for listed in orphans
-        if (prompt := _prompt(listed)) and f"{body}\n".startswith(f"{prompt}\n")
+        if (prompt := _read_prompt(listed)) and f"{body}\n".startswith(f"{prompt}\n")
     ]
-    return max(merged, key=lambda listed: len(_prompt(listed)), default=())
+    return max(merged, key=lambda listed: len(_read_prompt(listed)), default=())
 
 
-def _prompt(listed: Sequence[Record]) -> str:
+def _read_prompt(listed: Sequence[Record]) -> str:
     """Return the prompt of the newest run, "" if it is unknown."""
     events = listed[0].get("events")
     prompts = (

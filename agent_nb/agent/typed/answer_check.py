@@ -8,8 +8,9 @@ Rules
 - An invalid answer stays as the model wrote it. Its fault goes back to the model, at most
   `CORRECTIONS` times in a run.
 - Text of a turn that calls tools, and of a turn that broke off, is not the answer.
-- A call of the final tool beside other calls is refused; the other calls run.
-- What comes after a waiting block waits too, except deltas of thoughts and calls.
+- A call of the final tool, which takes the answer (`output_way`), is refused beside other calls;
+  the other calls run.
+- Events after a waiting block wait too, except deltas of thoughts and calls.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class AnswerCheck:
         self._invalid_answers = codes.count(InvalidOutput.CODE)
 
     def begin_turn(self, turn: Turn, way: OutputWay) -> TurnCheck | None:
-        """Return the check of one turn, which was asked in `way`; None for a run without a type."""
+        """Return the check of one turn, None for a run without a type.
+
+        `way`: how its request asked for the answer.
+        """
         self.verdict, self.beside_calls = Verdict(), ""
         return TurnCheck(self, self._output, turn, way) if self._output is not None else None
 

@@ -74,26 +74,26 @@ class _TypeBuilder:
 
     def build(self) -> Any:
         """Return the type of the whole schema."""
-        return self._type(self._schema)
+        return self._make_type(self._schema)
 
-    def _type(self, schema: Any) -> Any:
+    def _make_type(self, schema: Any) -> Any:
         """Return the type of a schema, `Any` if this file knows none of its keywords."""
         if not isinstance(schema, Mapping):
             return Any
         if str(ref := schema.get("$ref", "")).startswith(_DEFS):
-            return self._reference(str(ref).removeprefix(_DEFS))
+            return self._resolve_reference(str(ref).removeprefix(_DEFS))
         if "const" in schema:
-            return _literal([schema["const"]])
+            return _make_literal([schema["const"]])
         if isinstance(schema.get("enum"), list):
-            return _literal(schema["enum"])
+            return _make_literal(schema["enum"])
         for keyword in ("anyOf", "oneOf", "allOf"):
             options = as_list(schema.get(keyword))
             # allOf counts only with a single part: Python has no type that is several types at once
             if options and (keyword != "allOf" or len(options) == 1):
-                return _union([self._type(option) for option in options])
+                return _make_union([self._make_type(option) for option in options])
         kind = schema.get("type")
         if isinstance(kind, list):
-            return _union([self._type({**schema, "type": each}) for each in kind])
+            return _make_union([self._make_type({**schema, "type": each}) for each in kind])
         return _with_bounds(
             self._type_of_kind(kind, schema), schema, numbers=kind in ("integer", "number")
         )
@@ -101,28 +101,28 @@ class _TypeBuilder:
     def _type_of_kind(self, kind: Any, schema: Mapping[str, Any]) -> Any:
         """Return the type of a schema whose `type` is `kind`, without its bounds."""
         if kind == "object":
-            return self._object_type(schema)
+            return self._make_object_type(schema)
         if kind == "array":
-            return self._array_type(schema)
+            return self._make_array_type(schema)
         if kind == "string":
             return _FORMATS.get(str(schema.get("format")), str)
         return _PLAIN.get(kind, Any)
 
-    def _array_type(self, schema: Mapping[str, Any]) -> Any:
+    def _make_array_type(self, schema: Mapping[str, Any]) -> Any:
         if items := as_list(schema.get("prefixItems")):
-            return tuple[tuple(self._type(item) for item in items)]  # type: ignore[misc]
-        return list[self._type(schema.get("items"))]  # type: ignore[misc]
+            return tuple[tuple(self._make_type(item) for item in items)]  # type: ignore[misc]
+        return list[self._make_type(schema.get("items"))]  # type: ignore[misc]
 
-    def _object_type(self, schema: Mapping[str, Any]) -> Any:
+    def _make_object_type(self, schema: Mapping[str, Any]) -> Any:
         """Return a dict type, or a TypedDict if the schema lists properties."""
         others = schema.get("additionalProperties")
         if not (fields := as_dict(schema.get("properties"))):
-            return dict[str, self._type(others)]  # type: ignore[misc]
+            return dict[str, self._make_type(others)]  # type: ignore[misc]
         from pydantic import ConfigDict
         from typing_extensions import TypedDict
 
         required = as_list(schema.get("required"))
-        kinds = {name: self._type(field) for name, field in fields.items()}
+        kinds = {name: self._make_type(field) for name, field in fields.items()}
         make_typed_dict: Any = TypedDict
         class_ = make_typed_dict(
             str(schema.get("title") or "Object"),
@@ -131,21 +131,21 @@ class _TypeBuilder:
         class_.__pydantic_config__ = ConfigDict(extra="forbid" if others is False else "ignore")
         return class_
 
-    def _reference(self, name: str) -> Any:
+    def _resolve_reference(self, name: str) -> Any:
         """Return the type of a definition; a reference to itself is `Any`: one level is checked."""
         if name not in self._types:
             self._types[name] = Any  # for a reference to this definition inside it
-            self._types[name] = self._type(self._definitions.get(name))
+            self._types[name] = self._make_type(self._definitions.get(name))
         return self._types[name]
 
 
-def _literal(values: list[Any]) -> Any:
+def _make_literal(values: list[Any]) -> Any:
     """Return the Literal of these values, `Any` if Python has none (a number such as 1.5)."""
     plain = [value for value in values if isinstance(value, str | int | bool | None)]
     return Literal[tuple(plain)] if plain and len(plain) == len(values) else Any
 
 
-def _union(kinds: list[Any]) -> Any:
+def _make_union(kinds: list[Any]) -> Any:
     return Union[tuple(kinds)]  # noqa: UP007
 
 

@@ -8,8 +8,8 @@ Rules
 - The data of figures and charts are read while they are formatted, because `plt.show()` closes a
   figure after displaying it.
 - `clear_output` in captured code drops the displays of that code; it does not clear the card.
-- Every hook is restored when the job ends, unless other code has replaced it meanwhile; then it
-  stays in the chain and passes everything through.
+- Every hook is removed when the job ends. If other code has wrapped it meanwhile, it stays and
+  passes everything through.
 - A bar of `tqdm.notebook` is a widget: inside a tool its text line reaches the tool instead.
 """
 
@@ -25,7 +25,7 @@ from ...tools import CallDisplays, Outcome, OutputCapture
 from .publish import is_publishing
 
 TQDM = ("tqdm.notebook", "TqdmHBox")  # module and class of the widget of a bar
-_runs_with_bars = 0  # runs within `show_in_cards` now
+_runs_with_bars = 0  # runs that are within `show_in_cards` now
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
     "agent_nb_capture", default=None
 )
@@ -56,7 +56,8 @@ class Capture:
         """
         data: dict[str, Any] = {}
         quiet = self._shell.displayhook.semicolon_at_end_of_expression(code)
-        # formatting may display a value: after a semicolon only a figure is formatted (picture)
+        # formatting may display a value, so after a semicolon only a figure is formatted: its
+        # picture is shown anyway
         if self.value is not None and not (quiet and not hasattr(type(self.value), "savefig")):
             data, _ = self._shell.display_formatter.format(self.value)
         return self._displays.convert_value(self.value, data, quiet=quiet)

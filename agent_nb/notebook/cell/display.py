@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...view import LiveView
 
 NOTHING: dict[str, Any] = {"text/plain": ""}  # an output for its metadata alone
-_counts: dict[str, int] = {}  # by display id: how many outputs a divided page has
+_counts: dict[str, int] = {}  # display id -> how many outputs the page has
 Actions = Mapping[str, Callable[..., Any]]
 
 
@@ -59,7 +59,7 @@ class Display:
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
         self._above = above
         self._view: LiveView | None = None
-        self._shown_in = replaces  # the display id of a page that was not opened live
+        self._shown_in = replaces  # display id of a page without a live view
         self._empty_journal: Journal | None = None  # says to other processes that the run goes on
 
     @property
@@ -147,7 +147,7 @@ class Display:
             if numbers:
                 publish_display(NOTHING, metadata, {}, False)
             return
-        first, *rest = self._parts(log, badge)
+        first, *rest = self._make_bundles(log, badge)
         run = next((event.run for event in log if event.run), "")
         if self._view is not None:
             self._view.close(first | data, metadata)
@@ -161,7 +161,7 @@ class Display:
         if self.kind == "text" and self.cell.kernel and data and numbers and numbers["recorded"]:
             publish_display(data, metadata, {}, False)
 
-    def _parts(self, log: Sequence[Event], badge: str) -> list[dict[str, Any]]:
+    def _make_bundles(self, log: Sequence[Event], badge: str) -> list[dict[str, Any]]:
         """Return the bundles of the page, each for one output."""
         if self.kind == "text":
             return [{}]

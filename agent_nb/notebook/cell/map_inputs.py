@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 ACTS_FOR_USER = True  # it reads the user's data: ■ interrupts it (`interrupts.STAND_IN`)
 MAP = "_map"  # the variable of the latest map
-ROWS_NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
+ROWS_NAMED = 10  # rows that an error names
+LONGEST = 80  # characters of a prompt in an error
 NOTHING = "Nothing to replay:"
-# why no record of the map is played although each row is on record
+# the error where each row is on record but the map itself has no record
 OTHER_ROWS = "every row has a record, but the map of them has none (the data was sorted or cut): it asks nothing when it runs again."
 
 

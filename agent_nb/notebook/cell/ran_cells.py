@@ -110,7 +110,7 @@ class RanCells:
         code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
         if not code:
             return
-        code = _bounded(code)
+        code = _cut_text(code)
         key = cell_id or f"[{count}]"
         replaced = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
         for former in replaced:
@@ -119,8 +119,8 @@ class RanCells:
             count=count,
             id=cell_id,
             code=code,
-            result=_bounded(result),
-            traceback=_bounded(shown_traceback),
+            result=_cut_text(result),
+            traceback=_cut_text(shown_traceback),
             excluded=excluded,
             text_hash=source_hash(raw),
         )
@@ -128,7 +128,7 @@ class RanCells:
             del self._cells[next(iter(self._cells))]
 
 
-def _bounded(text: str) -> str:
+def _cut_text(text: str) -> str:
     """Return a text cut to `LONGEST`, redacted first: half a key is not recognised."""
     if len(text) <= LONGEST:
         return text

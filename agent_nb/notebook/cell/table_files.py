@@ -62,17 +62,17 @@ def read_tables(name: str, data: bytes, library: Library) -> dict[str, Any]:
     except ImportError as fault:
         package = "pyarrow" if lower.endswith(_PARQUET) else "openpyxl"
         raise UsageError(
-            f"{name} needs a package: pip install {package} ({_short(fault)})"
+            f"{name} needs a package: pip install {package} ({_shorten_error(fault)})"
         ) from None
     except Exception as fault:
-        raise UsageError(f"{name} cannot be read as a table: {_short(fault)}") from None
+        raise UsageError(f"{name} cannot be read as a table: {_shorten_error(fault)}") from None
 
 
-def _short(fault: Exception) -> str:
+def _shorten_error(fault: Exception) -> str:
     return one_line(str(fault).partition("\n")[0] or type(fault).__name__, 200)
 
 
-def _require(library: Library, name: str) -> Any:
+def _import_library(library: Library, name: str) -> Any:
     try:
         if library == "polars":
             import polars
@@ -98,9 +98,11 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     separator = _find_separator(header)
     if len(header) == _LONGEST_HEADER or header.count(separator) >= COLUMNS:
         raise UsageError(f"{name} has too long a first line, or more than {COLUMNS:,} columns.")
-    if _first_row(text, len(header)).count(separator) >= COLUMNS:  # it may be wider than the header
+    if (
+        _read_first_row(text, len(header)).count(separator) >= COLUMNS
+    ):  # it may be wider than the header
         raise UsageError(f"{name} has more than {COLUMNS:,} columns in its first row.")
-    module = _require(library, name)
+    module = _import_library(library, name)
     if library == "polars":
         return module.read_csv(text.encode(), separator=separator, try_parse_dates=True)
     return module.read_csv(io.StringIO(text), sep=separator)
@@ -118,7 +120,7 @@ def _unpack(name: str, data: bytes) -> bytes:
             if size > LARGEST:
                 raise UsageError(_too_large(name))
     except WireError as fault:
-        raise UsageError(f"{name} cannot be unpacked: {_short(fault)}") from None
+        raise UsageError(f"{name} cannot be unpacked: {_shorten_error(fault)}") from None
     return b"".join(pieces)
 
 
@@ -132,7 +134,7 @@ def _find_separator(header: str) -> str:
     return max(_SEPARATORS, key=plain.count)
 
 
-def _first_row(text: str, header: int) -> str:
+def _read_first_row(text: str, header: int) -> str:
     """Return the row below a header of that length without what stands in quotes."""
     begin = text[: header + _LONGEST_HEADER].lstrip("\r\n")[header:].lstrip("\r\n")
     return "".join(begin.split('"')[::2]).partition("\n")[0]
@@ -140,7 +142,7 @@ def _first_row(text: str, header: int) -> str:
 
 def _read_parquet(name: str, data: bytes, library: Library) -> Any:
     """Return the frame of a Parquet file within limits: few bytes can hold billions of values."""
-    module = _require(library, name)
+    module = _import_library(library, name)
     if library == "polars":
         width = len(module.read_parquet_schema(io.BytesIO(data)))
         height = module.scan_parquet(io.BytesIO(data)).select(module.len()).collect().item()
@@ -160,7 +162,7 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
             raise UsageError(_too_large(name))
-    module = _require(library, name)
+    module = _import_library(library, name)
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     cells_left, frames = CELLS, {}
     try:
@@ -177,15 +179,15 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
 
 
 def _read_rows(
-    name: str, rows: Iterable[tuple[Any, ...]], left: int
+    name: str, rows: Iterable[tuple[Any, ...]], cells_left: int
 ) -> tuple[list[tuple[Any, ...]], int]:
     """Return the rows of a sheet, trimmed at the end, and how many cells may still be read."""
     table: list[tuple[Any, ...]] = []
     empty = 0
     for row in rows:
         width = next((n for n in range(len(row), 0, -1) if row[n - 1] is not None), 0)
-        left -= width + 1
-        if left < 0 or width > COLUMNS:
+        cells_left -= width + 1
+        if cells_left < 0 or width > COLUMNS:
             raise UsageError(f"{name} has more than {CELLS:,} cells or {COLUMNS:,} columns.")
         if not width:
             empty += 1
@@ -196,7 +198,7 @@ def _read_rows(
     width = max(map(len, table), default=0)
     if width * len(table) > CELLS:
         raise UsageError(f"{name} has more than {CELLS:,} cells.")
-    return table, left
+    return table, cells_left
 
 
 def _make_frame(module: Any, rows: list[tuple[Any, ...]]) -> Any:

@@ -4,7 +4,8 @@ Why not git's line merge: it reports a conflict when two branches each append a 
 change the same place; and its markers make the file unreadable.
 
 Rules
-- The cells have the order of ours, or of theirs if only they moved cells; added ones: ours first.
+- Cells are in the order of ours, or of theirs if only theirs moved cells. Where both added cells,
+  ours come first.
 - A cell that one side removed and the other changed stays, as a conflict.
 - Conflict markers stand inside a source, so the file always stays a notebook.
 - Of other values that both sides changed, ours stays, and the conflict is named.
@@ -22,12 +23,12 @@ from ...record import METADATA_KEY, Cell, metadata_of, source_of, with_ids
 from ...record import list_cells as all_cells
 from ...wire import as_dict
 
-# merges the texts base, ours, theirs; returns the text, and whether there was no conflict
+# takes the texts base, ours and theirs; returns the merged text, and whether there was no conflict
 MergeText = Callable[[str, str, str], tuple[str, bool]]
 Versions = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # base, ours, theirs
 TEXT_ID = "text-"  # the beginning of the ids that are made from texts
 PARTS = ("cells", "metadata", "nbformat", "nbformat_minor")  # merged each in its own way
-_MISSING, _CONFLICT = object(), object()
+_MISSING, _CONFLICT = object(), object()  # in place of a value: it is absent, both changed it
 
 
 def add_ids(versions: Versions) -> None:
@@ -81,26 +82,28 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
     """
     conflicts: list[str] = []
     other_values = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
-    merged: dict[str, Any] = _object(other_values, "the notebook", conflicts)
-    merged["metadata"] = _object(
+    merged: dict[str, Any] = _merge_objects(other_values, "the notebook", conflicts)
+    merged["metadata"] = _merge_objects(
         [as_dict(nb.get("metadata")) for nb in versions], "the metadata", conflicts
     )
     for name in ("nbformat", "nbformat_minor"):
         numbers = [nb[name] for nb in versions[1:] if isinstance(nb.get(name), int)]
         merged |= {name: max(numbers)} if numbers else {}
-    keyed = [dict(_keyed(nb)) for nb in versions]
+    keyed = [dict(_key_by_id(nb)) for nb in versions]
     _, ours, theirs = keyed
     merged["cells"] = []
-    for key in _order(*map(list, keyed), changed=lambda key: _must_stay(key, keyed, conflicts)):
+    for key in _order_cells(
+        *map(list, keyed), changed=lambda key: _must_stay(key, keyed, conflicts)
+    ):
         if key in ours and key in theirs:
             cell_versions = [version.get(key, {}) for version in keyed]
-            merged["cells"].append(_cell(key[0], cell_versions, merge_text, conflicts))
+            merged["cells"].append(_merge_cell(key[0], cell_versions, merge_text, conflicts))
         else:
             merged["cells"].append(ours.get(key) or theirs[key])
     return merged, conflicts
 
 
-def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
+def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
     """Yield each cell after its key: its id, and its number among the cells with that id."""
     seen: Counter[str] = Counter()
     for cell in all_cells(nb):
@@ -109,7 +112,7 @@ def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
         yield (name, seen[name]), cell
 
 
-Key = tuple[str, int]  # see `_keyed`
+Key = tuple[str, int]  # see `_key_by_id`
 
 
 def _must_stay(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
@@ -127,7 +130,7 @@ def _authored_parts(cell: Cell) -> list[Any]:
     return [cell.get("cell_type"), source_of(cell), cell.get("metadata"), cell.get("attachments")]
 
 
-def _order(
+def _order_cells(
     base: list[Key], ours: list[Key], theirs: list[Key], *, changed: Callable[[Key], bool]
 ) -> list[Key]:
     """Return the keys of the merged cells, in order.
@@ -151,7 +154,9 @@ def _order(
     return order
 
 
-def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts: list[str]) -> Cell:
+def _merge_cell(
+    name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts: list[str]
+) -> Cell:
     """Return the merged version of a cell that both sides have."""
     where = f"cell {name}"
     other_values = [
@@ -159,11 +164,11 @@ def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts:
     ]
     metadata = [as_dict(cell.get("metadata")) for cell in versions]
     merged = {
-        **_object(other_values, where, conflicts),
-        "metadata": _object(metadata, f"{where}, metadata", conflicts),
+        **_merge_objects(other_values, where, conflicts),
+        "metadata": _merge_objects(metadata, f"{where}, metadata", conflicts),
     }
     base, ours, theirs = map(source_of, versions)
-    source = _either(base, ours, theirs)
+    source = _choose_value(base, ours, theirs)
     if source is _CONFLICT:
         source, clean = merge_text(base, ours, theirs)
         conflicts += [] if clean else [f"{where}: both sides changed its text: see the marks in it"]
@@ -171,18 +176,18 @@ def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts:
     return {**merged, "source": source.splitlines(keepends=True) if as_lines else source}
 
 
-def _object(
+def _merge_objects(
     versions: Sequence[Mapping[str, Any]], where: str, conflicts: list[str]
 ) -> dict[str, Any]:
     """Return the merged version of a JSON object; `where` names it in conflicts."""
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*versions[1], *versions[2])):
         values = [version.get(key, _MISSING) for version in versions]
-        value = _either(*values)
+        value = _choose_value(*values)
         if value is _CONFLICT:
             parts = [{} if value is _MISSING else value for value in values]
             if all(isinstance(part, dict) for part in parts):
-                value = _object(parts, f"{where}, {key}", conflicts)
+                value = _merge_objects(parts, f"{where}, {key}", conflicts)
             else:
                 conflicts.append(f"{where}: both sides changed {key!r}: ours stays")
                 value = values[1]
@@ -191,7 +196,7 @@ def _object(
     return merged
 
 
-def _either(base: Any, ours: Any, theirs: Any) -> Any:
+def _choose_value(base: Any, ours: Any, theirs: Any) -> Any:
     """Return the value of the side that changed it; `_CONFLICT` if both changed it differently."""
     if theirs in (ours, base):
         return ours

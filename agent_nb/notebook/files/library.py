@@ -1,4 +1,4 @@
-"""The records a kernel knows: those it made, those the runner sent, those in the notebook's file.
+"""The records that a kernel knows: its own, those that the runner sent, those in the file.
 
 Why three sources: the file lags behind the front end until it is saved, a kernel forgets at a
 restart, and a runner's kernel should need no file.
@@ -49,8 +49,8 @@ class Library:
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
-        named = self._used.list_ids()
-        self._records[key] = CellRecords([record, *earlier]).select_kept(user_key(), named)
+        kept_ids = self._used.list_ids()
+        self._records[key] = CellRecords([record, *earlier]).select_kept(user_key(), kept_ids)
 
     def records_of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""

@@ -6,10 +6,11 @@ notebook that has never run.
 
 Rules
 - The runs of both sides stay, except runs that one side has removed; so do signatures and marks.
-- What a cell shows comes whole from the side that changed it.
-- If both did: from the side of the last differing cell above in the conversation, else of the
-  newest run, else of the changed text, else from ours.
-- What execution writes about the whole notebook comes from the side that changed it, else ours.
+- The outputs of a cell come whole from the side that changed them.
+- If both sides did, the first of these that exists decides: the side taken for the last differing
+  cell above in the same conversation, the newer run, the only changed text; else ours.
+- Metadata that execution writes for the whole notebook (`ABOUT`) comes from the side that changed
+  it, else from ours.
 - A cell that shares its id with another is left as it is.
 """
 
@@ -46,21 +47,21 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
     _, our_metadata, their_metadata = (m.get(METADATA_KEY) for m in metadata)
     used = UsedCalls.merge(*map(UsedCalls.read, (our_metadata, their_metadata)))
     # what one side no longer needs may be in use on the other
-    named = used.list_ids() if our_metadata and their_metadata else ()
+    used_ids = used.list_ids() if our_metadata and their_metadata else ()
     merged = NotebookRuns.merge_metadata(
-        our_metadata, their_metadata, _merge_runs(*runs, named=named)
+        our_metadata, their_metadata, _merge_runs(*runs, used_ids=used_ids)
     )
     _set_all(metadata, METADATA_KEY, merged)
     for key in ABOUT:
-        _set_all(metadata, key, _either(*(m.get(key) for m in metadata)))
+        _set_all(metadata, key, _choose_value(*(m.get(key) for m in metadata)))
     for nb in versions:
         NotebookRuns(nb).refer_to_metadata()
-    _agree_on_outputs([_by_id(nb) for nb in versions], runs)
+    _agree_on_outputs([_key_by_id(nb) for nb in versions], runs)
 
 
 def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
     """Copy the outputs of the merged notebook into each cell of the three versions."""
-    # by conversation: whether theirs stayed in the last cell above in which the sides differ
+    # conversation -> whether theirs was taken for the last cell above in which the sides differ
     theirs_stayed: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
         base, ours, theirs = (version.get(name) for version in cells)
@@ -71,7 +72,7 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
         shown = _choose_version(
             base, ours, theirs, take_theirs=theirs_stayed.get(conversation, theirs_newer)
         )
-        if conversation and _result(ours) != _result(theirs):
+        if conversation and _list_results(ours) != _list_results(theirs):
             theirs_stayed[conversation] = shown is theirs
         _copy_result([cell for cell in (base, ours, theirs) if cell is not None], shown)
 
@@ -84,12 +85,12 @@ def _newest(listed: Sequence[Record]) -> Record:
     )
 
 
-def _merge_runs(base: Runs, ours: Runs, theirs: Runs, *, named: Collection[str]) -> Runs:
-    """Return the runs of both sides except those that one has removed and that are not `named`."""
+def _merge_runs(base: Runs, ours: Runs, theirs: Runs, *, used_ids: Collection[str]) -> Runs:
+    """Return the runs of both sides; those that one side removed stay only if in `used_ids`."""
     base_ids, our_ids, their_ids = (
         {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
     )
-    removed = base_ids - (our_ids & their_ids) - set(named)
+    removed = base_ids - (our_ids & their_ids) - set(used_ids)
     cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
     versions = {
         cell: {r["id"]: r for r in listed if r["id"] not in removed}
@@ -98,7 +99,7 @@ def _merge_runs(base: Runs, ours: Runs, theirs: Runs, *, named: Collection[str])
     return {cell: list(by_id.values()) for cell, by_id in versions.items() if by_id}
 
 
-def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
+def _key_by_id(nb: dict[str, Any]) -> dict[str, Cell]:
     cells = [c for c in all_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
     count = Counter(map(cell_id, cells))
     return {cell_id(c): c for c in cells if count[cell_id(c)] == 1}
@@ -115,7 +116,7 @@ def _choose_version(
         shown = ours if ours is not None else theirs
         assert shown is not None
         return shown
-    base_result, our_result, their_result = (_result(cell) for cell in (base, ours, theirs))
+    base_result, our_result, their_result = (_list_results(cell) for cell in (base, ours, theirs))
     if their_result in (our_result, base_result) or our_result == base_result:
         return theirs if our_result == base_result else ours
     if take_theirs is not None:
@@ -127,7 +128,7 @@ def _choose_version(
     )
 
 
-def _result(cell: Cell | None) -> tuple[Any, ...]:
+def _list_results(cell: Cell | None) -> tuple[Any, ...]:
     """Return the parts of a cell that execution wrote: outputs, count and times."""
     if cell is None:
         return ()
@@ -145,13 +146,13 @@ def _get_object(parent: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _copy_result(versions: list[Cell], shown: Cell) -> None:
     """Copy the outputs, count and times of `shown` into all versions of the cell."""
-    outputs, count, times = copy.deepcopy(_result(shown))
+    outputs, count, times = copy.deepcopy(_list_results(shown))
     for cell in versions:
         cell["outputs"], cell["execution_count"] = outputs or [], count
         _set_all([_get_object(cell, "metadata")], TIMES, times)
 
 
-def _either(base: Any, ours: Any, theirs: Any) -> Any:
+def _choose_value(base: Any, ours: Any, theirs: Any) -> Any:
     """Return the version of the side that changed it, ours if both did."""
     return theirs if ours == base else ours
 

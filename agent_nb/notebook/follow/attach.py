@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _parser() -> _Parser:
+def _make_parser() -> _Parser:
     parser = _Parser(prog="%agent attach", add_help=False, allow_abbrev=False)
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("-o", "--output", default="_agent")
@@ -67,7 +67,7 @@ def _parser() -> _Parser:
 
 def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> AttachRequest:
     """Parse the words after `%agent attach`. Raises UsageError."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _make_parser().parse_args(arguments)
     if not parsed.output.isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {parsed.output!r}.")
     options = Options(
@@ -77,10 +77,12 @@ def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> Attac
         thoughts=parsed.thoughts,
         live=parsed.live,
     )
-    return AttachRequest(_url(parsed.url, namespace), _token(parsed.token, namespace), options)
+    return AttachRequest(
+        _find_url(parsed.url, namespace), _read_token(parsed.token, namespace), options
+    )
 
 
-def _url(address: str, namespace: Mapping[str, Any]) -> str:
+def _find_url(address: str, namespace: Mapping[str, Any]) -> str:
     """Return the URL: as written, from a variable (text or a server), or of the only server here.
 
     Raises UsageError if none is named and not exactly one server of the user runs here.
@@ -99,7 +101,7 @@ def _url(address: str, namespace: Mapping[str, Any]) -> str:
     return urls[0]
 
 
-def _token(name: str, namespace: Mapping[str, Any]) -> str:
+def _read_token(name: str, namespace: Mapping[str, Any]) -> str:
     """Return the token in a variable of the notebook or the environment, "" without a name.
 
     Raises UsageError if the variable holds no text.
