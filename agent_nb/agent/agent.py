@@ -6,7 +6,7 @@ one run from the agent's values, and the loop carries it out.
 Rules
 - No concrete model, dialect, tool or codec is imported.
 - An agent holds no run state: runs of one agent may interleave.
-- Nothing here calls the class of an agent: agents are copied, and a copy keeps its class
+- An agent is changed by copying, never by calling its class: a copy keeps the class
   (`rows.agent.Agent`).
 """
 

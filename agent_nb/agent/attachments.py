@@ -1,6 +1,6 @@
 """Pictures of prompts and displays of results, in the forms that are hashed, recorded and sent.
 
-Why one file: prompts and results share the checks and the redaction of pictures.
+Why one file: pictures of both need the same checks and the same redaction.
 
 Rules
 - The data behind a figure (`record.figure_data`) contains text: it is kept only if the caller
@@ -26,7 +26,7 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 
     With `hide` a figure keeps its data, without secrets. Raises UsageError for a non-image.
     """
-    return tuple(_picture(attachment, hide) for attachment in attachments)
+    return tuple(_clean_picture(attachment, hide) for attachment in attachments)
 
 
 def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
@@ -49,7 +49,7 @@ def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Pic
     return {FigureData.KEY: hide(clean_value(data))}
 
 
-def _picture(attachment: Any, hide: Hide | None) -> Picture:
+def _clean_picture(attachment: Any, hide: Hide | None) -> Picture:
     from ..wire import Shown
     from .images import image_block
 
@@ -65,7 +65,7 @@ def _picture(attachment: Any, hide: Hide | None) -> Picture:
 def without_text(pictures: Sequence[Picture]) -> tuple[Picture, ...]:
     """Return pictures without their text chunks, as recorded and sent.
 
-    The inputs of a run hash the pictures as given, so that old records are still found.
+    The inputs of a run hash the pictures with their text chunks, so that old records still match.
     """
     from ..wire import base64_without_text
 

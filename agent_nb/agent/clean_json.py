@@ -17,16 +17,16 @@ def clean_value(value: Any) -> Any:
 
     Lists and objects nested deeper than 200 levels are replaced by a text.
     """
-    return _cleaned(value, _MAX_DEPTH)
+    return _clean_nested(value, _MAX_DEPTH)
 
 
-def _cleaned(value: Any, depth: int) -> Any:
+def _clean_nested(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict | list | tuple) and not depth:
         return "(nested too deeply to keep)"
     if isinstance(value, dict):
-        return {replace_surrogates(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
+        return {replace_surrogates(str(k)): _clean_nested(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(v, depth - 1) for v in value]
+        return [_clean_nested(v, depth - 1) for v in value]
     return plain_value(value)

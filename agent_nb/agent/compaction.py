@@ -25,7 +25,7 @@ from .parse import read_turn, with_thought_tags
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 ASSISTANT = "Assistant: "
-SHORTENED = 400  # characters left of a shortened result
+SHORTENED = 400  # characters that are left of a shortened result
 LONGEST = 24_000  # characters of a transcript, and of a summary that is read
 
 
@@ -39,11 +39,11 @@ def transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> str
             if isinstance(event, events.Respond) and relation != "begin":
                 lines[-1] = (lines[-1] if relation == "go_on" else ASSISTANT) + event.content
             else:
-                lines += _line(event)
+                lines += _write_lines(event)
     return "\n".join(line.rstrip() for line in lines)[-max_chars:]
 
 
-def _line(event: Event) -> list[str]:
+def _write_lines(event: Event) -> list[str]:
     if isinstance(event, events.User):
         return [f"User: {event.content}"]
     if isinstance(event, events.Respond):

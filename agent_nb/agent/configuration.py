@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-# parameters for the code that runs cells, rows and workers
+# parameters that only code of this package passes: for cells, rows and workers
 INTERNAL = frozenset(("host", "ask", "trace_id", "namespace", "late", "mentioned", "model_source"))
 
 
@@ -52,9 +52,11 @@ def _hide_internal(function: Function) -> Function:
 class Configuration(Unpicklable):
     """The values of one agent; `rows.agent.Agent` documents the parameters that users know.
 
-    The others: `late`: look up the dialect only when it is needed; a replay may do without.
-    `mentioned`: returns the names of variables that the prompt mentions, for the policy.
-    `model_source`: where the choice of the model came from, in words.
+    The `INTERNAL` ones: `host` runs the tools, `ask` answers questions, `trace_id` names the trace.
+    `namespace`: the variables that names of models and tools may mean. `late`: look up the dialect
+    only when it is needed, since a replay may do without. `mentioned` returns the names of tools in
+    the notebook's code, for the policy. `model_source`: where the choice of the model came from, in
+    words.
     """
 
     _instead = "Make the agent where it is used, in the function that a worker runs."

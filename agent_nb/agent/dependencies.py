@@ -1,7 +1,7 @@
 """What a run depends on besides its inputs: tools and sub-agents (as digests), and its place.
 
-Why not among the inputs: a record is found by its inputs. When a tool has changed, its record must
-still be found, and the change reported.
+Why not among the inputs: a record is found by its inputs. If a tool has changed, the record must
+still be found, so that a test can report the change.
 
 Rules
 - Only digests that both sides have are compared. Older records have none, or have a tool's `code`
@@ -82,7 +82,7 @@ def describe_place(folder: str) -> dict[str, Any]:
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:
     """Return whether an earlier version wrote the record, so that its rules for code apply."""
-    return "python" not in _mapping(RunStart.first_in(log).settings.get("place"))
+    return "python" not in _as_mapping(RunStart.first_in(log).settings.get("place"))
 
 
 def is_built_in(tool: Tool) -> bool:
@@ -129,11 +129,11 @@ def find_changed(recorded: Any, now: Digests, below: str = "") -> Iterator[tuple
 
     The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
     """
-    old, new = _mapping(recorded), _mapping(now)
+    old, new = _as_mapping(recorded), _as_mapping(now)
     for kind in ("tools", "agents"):
-        before, after = _mapping(old.get(kind)), _mapping(new.get(kind))
+        before, after = _as_mapping(old.get(kind)), _as_mapping(new.get(kind))
         for name in sorted(before.keys() & after.keys()):
-            old_parts, new_parts = _mapping(before[name]), _mapping(after[name])
+            old_parts, new_parts = _as_mapping(before[name]), _as_mapping(after[name])
             yield from (
                 (name, part, below)
                 for part in (*TOOL_PARTS, *AGENT_PARTS)
@@ -147,5 +147,5 @@ def find_changed(recorded: Any, now: Digests, below: str = "") -> Iterator[tuple
                 )
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

@@ -25,7 +25,7 @@ from .presenter import load_presenter
 if TYPE_CHECKING:
     from ..tools import Toolset
 
-_inside_run: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
+_inside_run: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)  # see `enter_run`
 
 
 class ShownRun(Protocol):

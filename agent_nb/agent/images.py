@@ -24,18 +24,18 @@ LARGEST = 20 * 1024 * 1024  # bytes
 
 def image_block(source: Any) -> ImageBlock:
     """Return `source` as an image block. Raises UsageError if it cannot be sent as one."""
-    data = _bytes(source)
+    data = _read_bytes(source)
     if len(data) > LARGEST:
         raise UsageError(
             f"The image has {len(data) / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB can be sent. Make it smaller."
         )
     kind = media_type(data)
     if not kind:
-        raise UsageError(f"{_name(source)} is not a PNG, JPEG, GIF or WebP image.")
+        raise UsageError(f"{_describe_source(source)} is not a PNG, JPEG, GIF or WebP image.")
     return ImageBlock(kind, base64.b64encode(data).decode("ascii"))
 
 
-def _bytes(source: Any) -> bytes:
+def _read_bytes(source: Any) -> bytes:
     """Return the bytes of an image file. Raises UsageError."""
     if isinstance(source, ImageBlock):
         return base64.b64decode(source.data)
@@ -61,7 +61,7 @@ def _bytes(source: Any) -> bytes:
             f"A {type(source).__name__} is a table, not an image. Point at it with @ and its name in the prompt, put it there with {{{{ its name }}}}, or ask about each of its rows with --map (agent.map)."
         )
     raise UsageError(
-        f"{_name(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure."
+        f"{_describe_source(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure."
     )
 
 
@@ -80,11 +80,13 @@ def _draw(write: Any, options: dict[str, str], source: Any) -> bytes:
     try:
         write(buffer, **options)
     except (TypeError, ValueError, OSError) as error:
-        raise UsageError(f"{_name(source)} could not be written as PNG: {error}.") from None
+        raise UsageError(
+            f"{_describe_source(source)} could not be written as PNG: {error}."
+        ) from None
     return buffer.getvalue()
 
 
-def _name(source: Any) -> str:
+def _describe_source(source: Any) -> str:
     """Return how a message names the source: a path itself, else its type."""
     return (
         str(source)

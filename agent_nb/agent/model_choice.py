@@ -44,7 +44,7 @@ class ModelChoice:
         self._namespace, self._folder = namespace, folder
         self._models: tuple[Model, ...] = ()
         self._names = tuple(
-            _input_name(self._variable(choice) or choice) for choice in self._choices
+            _input_name(self._find_variable(choice) or choice) for choice in self._choices
         )
         self.requested = ",".join(self._names)
         self.source = source
@@ -86,7 +86,7 @@ class ModelChoice:
         """
         for choice in self._choices:
             name = _input_name(choice)
-            if not isinstance(choice, str) or self._variable(choice) is not None:
+            if not isinstance(choice, str) or self._find_variable(choice) is not None:
                 raise UsageError(
                     f"The model {name} is an object of this process, which cannot travel to workers. Give its name, provider/name, or map without client=."
                 )
@@ -121,11 +121,11 @@ class ModelChoice:
     def _resolve(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
         from ..models import resolve_all
 
-        if (variable := self._variable(choice)) is not None:
+        if (variable := self._find_variable(choice)) is not None:
             return (variable,), f"the variable {choice}"
         return resolve_all(choice, folder=self._folder)
 
-    def _variable(self, choice: Model | str | None) -> Model | None:
+    def _find_variable(self, choice: Model | str | None) -> Model | None:
         """Return the model object that has this name in the namespace now, or None."""
         model: Model | None = self._namespace.get(choice) if isinstance(choice, str) else None
         return model if hasattr(model, "stream") else None

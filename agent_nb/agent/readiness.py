@@ -3,8 +3,7 @@
 That is the model's name from its server, loaded weights, a free slot at its endpoint, and the MCP
 servers of the tools.
 
-Why optional attributes: only some models have the method `named` or the property `loading`, which
-are not part of the protocol `Model`.
+Only some models have the method `named` or the property `loading`; the protocol `Model` has none.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Rules
 - What a server refuses is replaced at once: tools by a text dialect, pictures by words, the schema
   of the answer by a final tool, a history that is too long by a shorter one.
 - A refusal shared with other requests (`ModelError.shared`) is not counted as an attempt.
-- A server that fails with the same words again and again is given up (`Failures`).
-- With a fallback model only a rate limit is waited out: after other faults the first model gets
-  `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds.
+- A server that repeats the same error is given up (`Failures`).
+- If another model can take over, only a rate limit is waited out: after other faults the first
+  model gets `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds.
 - A wrong key or request is for the user to correct: no other model takes over.
 """
 

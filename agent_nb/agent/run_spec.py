@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     fallback_dialect: Dialect  # used if the server accepts no tools
     tools: Sequence[ToolSpec]
-    default_tools: bool = False  # the user chose none of them: such a server gets none
+    default_tools: bool = False  # the user chose none of `tools`: they may be dropped
     runner: ToolRunner
     limits: Limits
     redaction: Redaction

@@ -20,8 +20,8 @@ class TextBlock:
     """One block, which grows by `add`.
 
     `key`: the provider's name of the block. `held`: white space that is held back. `attributes` and
-    `opaque`: further values of a thought. `by_final_tool`: the text is an answer that came as
-    arguments of the final tool.
+    `opaque`: further values of a thought (`parts.Thought`). `by_final_tool`: the text is a typed
+    answer that came as arguments of the final tool (`typed.output_way`).
     """
 
     __slots__ = ("_text", "attributes", "by_final_tool", "held", "id", "key", "kind", "opaque")

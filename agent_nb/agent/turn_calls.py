@@ -24,7 +24,7 @@ from .limits import Meter
 from .run_spec import Plan
 from .turn import Turn
 
-FAILED = ("error", "timeout")
+FAILED = ("error", "timeout")  # statuses of results that count as failures
 
 
 class TurnCalls:

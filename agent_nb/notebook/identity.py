@@ -53,13 +53,15 @@ class Cells:
 
     def current(self, shell: Any, line: str, body: str) -> Cell:
         """Return the cell that runs now in `shell` with these inputs."""
-        request = _request(shell)
-        metadata = _dict(request.get("metadata"))
+        request = _read_request(shell)
+        metadata = _as_dict(request.get("metadata"))
         cell_id = metadata.get("cellId")
         cell_id = cell_id if isinstance(cell_id, str) else ""
         kernel = getattr(shell, "kernel", None) is not None
         can_ask = (
-            bool(_dict(request.get("content")).get("allow_stdin")) if kernel else _terminal_stdin()
+            bool(_as_dict(request.get("content")).get("allow_stdin"))
+            if kernel
+            else _terminal_can_ask()
         )
         digest = content_hash(line, body)
         occurrence = self._count_occurrence(digest, cell_id)
@@ -87,22 +89,22 @@ class Cells:
 
 def current_request(shell: Any) -> tuple[str, str]:
     """Return the id and the code of the request that the kernel handles, "" where unknown."""
-    message = _request(shell)
-    return str(_dict(message.get("header")).get("msg_id", "")), str(
-        _dict(message.get("content")).get("code", "")
+    message = _read_request(shell)
+    return str(_as_dict(message.get("header")).get("msg_id", "")), str(
+        _as_dict(message.get("content")).get("code", "")
     )
 
 
 def completed_code(shell: Any) -> tuple[str, int]:
     """Return the code and the cursor of a request for completions, ("", 0) for other requests."""
-    content = _dict(_request(shell).get("content"))
+    content = _as_dict(_read_request(shell).get("content"))
     code, cursor = content.get("code"), content.get("cursor_pos")
     return (code, cursor) if isinstance(code, str) and type(cursor) is int else ("", 0)
 
 
-def _request(shell: Any) -> dict[str, Any]:
+def _read_request(shell: Any) -> dict[str, Any]:
     try:
-        return _dict(shell.kernel.get_parent())
+        return _as_dict(shell.kernel.get_parent())
     except Exception:  # kernels that are not ipykernel
         return {}
 
@@ -111,11 +113,11 @@ def _texts(listed: Any) -> tuple[str, ...]:
     return tuple(t for t in listed if isinstance(t, str)) if isinstance(listed, list) else ()
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _as_dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _terminal_stdin() -> bool:
+def _terminal_can_ask() -> bool:
     """Return whether a terminal is the standard input."""
     import sys
 

@@ -41,10 +41,10 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
         kind = _evaluate(tree, namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(
-            f"--output takes the type of the answer, not {_quoted(expression)}."
+            f"--output takes the type of the answer, not {_quote(expression)}."
         ) from None
     if not _is_type(kind) and kind is not typing.Any:
-        raise UsageError(_not_a_type(expression, f"is a {type(kind).__name__}"))
+        raise UsageError(_explain_no_type(expression, f"is a {type(kind).__name__}"))
     return kind
 
 
@@ -60,7 +60,7 @@ def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Subscript):
         return _evaluate_subscript(node, namespace)
     raise UsageError(
-        f"--output reads names, [ ] and | only, not {_quoted(ast.unparse(node))}. Give the type a name in a cell above, and write --output NAME."
+        f"--output reads names, [ ] and | only, not {_quote(ast.unparse(node))}. Give the type a name in a cell above, and write --output NAME."
     )
 
 
@@ -73,7 +73,9 @@ def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
         return value
     if name in _TYPING:
         return getattr(typing, name)
-    raise UsageError(_not_a_type(name, "is not defined: run the cell that defines or imports it"))
+    raise UsageError(
+        _explain_no_type(name, "is not defined: run the cell that defines or imports it")
+    )
 
 
 def _evaluate_subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
@@ -109,7 +111,7 @@ def _evaluate_type(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
 
 def _require_type(value: Any, node: ast.expr) -> Any:
     if not _is_type(value):
-        raise UsageError(_not_a_type(ast.unparse(node), f"is a {type(value).__name__}"))
+        raise UsageError(_explain_no_type(ast.unparse(node), f"is a {type(value).__name__}"))
     return value
 
 
@@ -118,11 +120,11 @@ def _is_type(value: Any) -> bool:
     return issubclass(type(value), type) or type(value).__module__ in _HOMES
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:80]}…")
 
 
-def _not_a_type(text: str, why: str) -> str:
+def _explain_no_type(text: str, why: str) -> str:
     message = f"--output takes the type of the answer, and {text[:80]} {why}."
     if not text.isidentifier():
         return message

@@ -62,7 +62,7 @@ class Session:
         self._rebuilt: set[str] = set()  # names of conversations
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.run_ids: set[str] = set()  # the ids of all runs
-        # by key: each agent cell as it was started last, and when (epoch s)
+        # cell key -> the agent cell as it was started last, and when (epoch seconds)
         self.started_cells: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
         self.offered: dict[str, list[str]] = {}  # the models that servers listed, by provider

@@ -1,7 +1,7 @@
 """`%agent forget`: runs that are removed from the notebook and stay removed.
 
-Why marks: until its page is loaded again, a front end sends the records that it once loaded with
-every save. Without a mark (a digest of the run's id), a forgotten run would come back.
+Why marks (digests of run ids): until its page is loaded again, a front end sends the records that
+it once loaded with every save. Without its mark a forgotten run would come back.
 """
 
 from __future__ import annotations

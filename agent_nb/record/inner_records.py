@@ -3,8 +3,8 @@
 Why in this room: all code that lists what a record holds needs them (`recorded_calls`).
 
 Rules
-- The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`: what all
-  first events have in common stands once.
+- The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`; `shared` are
+  the fields that the first events of all rows have in common.
 - Reading copies `shared` into each row, so a small file could grow to gigabytes: rows that
   exceed `LIMIT` by far are ignored.
 - Rows in an imported run do not count: the user signs its record, but its events come from others.
@@ -39,16 +39,16 @@ class InnerRecords(dict[str, Record]):
                 rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
                 for key, record in rows.items() if _fits(shared, len(rows)) else ():
                     if isinstance(record, Mapping):
-                        records[str(key)] = _whole(record, shared)
+                        records[str(key)] = _restore_shared(record, shared)
         return records
 
     def to_payload(self) -> dict[str, Any]:
         """Return the payload of the event that holds these records; shared fields are separate."""
-        first_events = {key: events[0] for key in self if (events := _events(self[key]))}
+        first_events = {key: events[0] for key in self if (events := _read_events(self[key]))}
         shared = reduce(_find_common, first_events.values()) if first_events else {}
         rows = dict(self)
         for key, first in first_events.items():
-            events = [_without(first, shared), *_events(self[key])[1:]]
+            events = [_without(first, shared), *_read_events(self[key])[1:]]
             rows[key] = {**self[key], "events": events}
         return {"shared": shared, "rows": rows}
 
@@ -67,26 +67,26 @@ def _is_own(event: Event) -> TypeGuard[State]:
     return is_rows and event.origin != "imported"
 
 
-def _whole(record: Record, shared: Any) -> Record:
+def _restore_shared(record: Record, shared: Any) -> Record:
     """Return a record whose first event contains the shared fields again."""
-    events = _events(record)
+    events = _read_events(record)
     if not (events and isinstance(shared, Mapping)):
         return record
-    return {**record, "events": [_merged(shared, events[0]), *events[1:]]}
+    return {**record, "events": [_merge_fields(shared, events[0]), *events[1:]]}
 
 
-def _events(record: Record) -> list[Any]:
+def _read_events(record: Record) -> list[Any]:
     """Return the events of a record; an empty list if the first is not an object."""
     events = as_list(record.get("events"))
     return events if events and isinstance(events[0], Mapping) else []
 
 
-def _merged(shared: Mapping[str, Any], own_fields: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_fields(shared: Mapping[str, Any], own_fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return `own_fields` with the fields that are shared, at any depth."""
     merged = {**shared, **own_fields}
     for key in shared.keys() & own_fields.keys():
         if isinstance(shared[key], Mapping) and isinstance(own_fields[key], Mapping):
-            merged[key] = _merged(shared[key], own_fields[key])
+            merged[key] = _merge_fields(shared[key], own_fields[key])
     return merged
 
 

@@ -1,13 +1,13 @@
-"""Which taped calls the executions of a cell used, served ones too: `metadata.agent_nb.tape`.
+"""Which taped calls (recorded model calls of other code) the executions of a cell used.
 
-    {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
+    metadata.agent_nb.tape: {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
 
-Why: an execution sends only what has changed, and is served the rest from older executions, or from
-those of other cells. By the age of their records alone, what it was served would be dropped.
+Why: an execution sends only requests that have changed; older records, also of other cells, answer
+the rest. Without these lists such records would be dropped for their age.
 
 Rules
-- The line below a cell carries the list of its execution (`RunNumbers.TAPE`); saving takes it.
-- A list whose ids all stand in a newer list is dropped.
+- The output below a cell has the list of its execution (`RunNumbers.TAPE`); saving collects it.
+- A list whose ids are all in a newer list is dropped.
 - Reading never raises: malformed lists and ids are ignored.
 """
 
@@ -28,7 +28,7 @@ _MOST = 10_000  # ids of a list
 
 
 class UsedCalls(dict[str, list[list[str]]]):
-    """The ids of taped calls that executions used, by the id of their cell, newest list first."""
+    """Cell id -> for each of its executions, newest first, the ids of the taped calls it used."""
 
     @classmethod
     def read(cls, ours: Any, cells: Sequence[Cell] | None = None) -> UsedCalls:

@@ -4,8 +4,8 @@ Why: a data scientist asks about this frame and that error. Gathering must cost 
 nothing, and the user must be able to see the result: `%agent context` shows it.
 
 Rules
-- `auto`: variables by name, type, shape and dtypes, without values. Runs of Python code get them
-  only if one of their tools shares them.
+- `auto`: variables by name, type, shape and dtypes, without values. A run that Python code begins
+  gets them only if one of its tools shares the user's variables.
 - `vars`: the first rows of frames too. `cells`: also the cells above. `none`: nothing at all.
 - Modules and imported functions and classes do not count as variables.
 - No code of the described objects runs (`tools.describe`).

@@ -90,7 +90,7 @@ class Executions:
         return Execution(self._cells.current(self._shell(), line, body))
 
 
-# for each shell that is noted, what ends it for threads
+# shell -> what ends that new threads inherit its executions
 _reach_threads: weakref.WeakKeyDictionary[Any, Callable[[], None]] = weakref.WeakKeyDictionary()
 _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 

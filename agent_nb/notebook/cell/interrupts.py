@@ -7,7 +7,8 @@ sets a flag, except while the user's synchronous code runs: the exception is rai
 
 Rules
 - KeyboardInterrupt is raised only under a guard, which catches it; never into an event loop.
-- The innermost frame of ours or the user's decides: ours sets the flag, the user's raises.
+- The innermost frame of our code or the user's decides: in ours the press sets the flag, in the
+  user's it raises.
 - Code that a stand-in calls (`STAND_IN`) counts as the user's.
 - A press while our code runs inside the user's is raised when ours returns (`checkpoint`).
 - The first press stops the run; a later one that is not part of a double click abandons it.

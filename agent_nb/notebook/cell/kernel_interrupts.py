@@ -35,9 +35,9 @@ _HOOKS = ("pre_handler_hook", "post_handler_hook")  # methods of an ipykernel
 class Request:
     """A request that the kernel handles, and the presses during that time; `code` is its text.
 
-    is_agent_cell: its code is an agent cell. may_await: that, or plain code that may await a run.
-    over: our code in it has ended, or plain code awaits a run.
-    early_presses, late_presses: came before our code, and after it.
+    is_agent_cell: its code is an agent cell. may_await: it is, or is plain code that may await a
+    run. over: the agent cell has ended, or plain code awaits a run.
+    early_presses, late_presses: presses before our code ran, and after it.
     interrupts: those of its first agent cell; nested and concurrent ones change nothing.
     """
 

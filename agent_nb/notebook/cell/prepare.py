@@ -58,7 +58,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
         mode: str,
         trust: bool | frozenset[str],
     ) -> ReplayChoice:
-        """Return the decision of `decide` between model and record; only a map needs the rest."""
+        """Return the decision of `decide` between model and record; other arguments serve maps."""
         return decide()
 
     def start(

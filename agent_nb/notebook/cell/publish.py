@@ -38,9 +38,10 @@ def publish_display(
 
 
 def reply(shell: Any, options: RunnerOptions, numbers: dict[str, Any]) -> bool:
-    """Send the numbers of a run with the reply to the cell's request; False if a display must.
+    """Send the numbers of a run with the reply to the cell's request, for our runner in a test.
 
-    Why: a display waits for all that was printed, and is a message of its own.
+    Return False if the kernel or the runner cannot do so: a display must carry them. Why: a display
+    is one more message, which waits for all that was printed.
     """
     from ...record import METADATA_KEY
 

@@ -5,8 +5,8 @@ Why one file: agent cells, runs of Python code and followed runs share the rules
 Rules
 - `live` ignores records; `replay` fails if no record matches.
 - `auto` plays a run that ended `ok` with unchanged inputs; a replay that drifts goes on live.
-- AGENT_NB_RERUN=replay and a strict kernel override all; then our runner, the cell, and last the
-  environment decide.
+- Where nothing runs live (`Launch.why_not_live`) the mode is `replay`; else the first of these that
+  names a mode decides: our runner, the cell, AGENT_NB_RERUN.
 - Trust comes from outside the notebook only: `--trust-record`, or the signers of `test`.
 - Code of a record that this user has not signed runs again only if it is trusted or the user can
   be asked, in every mode. The same holds for its turns before a live run.
@@ -47,7 +47,7 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 class ReplayChoice(msgspec.Struct, frozen=True):
     """The decision: play `turns`, made from `record`, or call the model if `turns` is None.
 
-    match: the state of the cell that led to it. remark: added to the header of a replay.
+    match: what was known of the cell's records. remark: added to the header of a replay.
     changes: how the user's variables differ from when the record was made; a run that used them is
     not played.
     """
@@ -166,11 +166,11 @@ def decide_replay(
 
 
 def _match_inputs(
-    own: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
+    records: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
     """Return the match of a record with these inputs, or with the same pictures in other files."""
-    matched = Match.find(own, inputs.digests, statuses=statuses)
-    for record in own if matched.record is None and inputs.attachments else ():
+    matched = Match.find(records, inputs.digests, statuses=statuses)
+    for record in records if matched.record is None and inputs.attachments else ():
         same_figures = inputs.match_figures(events_of(record))
         if same_figures is None:
             continue

@@ -11,8 +11,8 @@ Rules
 - The run is left in `_agent` and in the variable of `-o`, also when it failed.
 - A run that hit a limit does not fail the cell, nor does the replay of an interrupted run.
 - A press of stop at any moment of the cell ends it with AgentStopped, so that no queued cell runs.
-- Before a model reads turns from records of other people, a note names them; if the user cannot be
-  asked, their authors must be trusted.
+- Before a model reads turns from records of other people, a note names these turns; if the user
+  cannot be asked, all records must be trusted (`require_trust`).
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class CellRun:
         if reruns:
             self._ask_permissions(agent, live=False)
         replay = self._inputs.replay(agent, choice.turns, replay_strictness(cell, options.compare))
-        # nothing is drawn or called: such a replay waits for nothing
+        # a replay that draws nothing and calls nothing waits for nothing
         brief = not reruns and is_unshown(cell)
         return self._open(driver, replay, agent, choice.badge, brief=brief)
 
@@ -228,7 +228,7 @@ class CellRun:
                 trust=trust,
                 can_ask=self._controls.can_ask,
                 path_advice=self._path_advice,
-                # mending the cell that failed changes variables, and nothing can be asked anew
+                # the user has mended the cell that failed, which changes variables (`failed_cell`)
                 namespace=None if prompt.recorded else self.session.shell.user_ns,
                 compare=partial(
                     MentionTargets(self.session.shell, self.cell, library).describe_changes,

@@ -3,7 +3,7 @@
 Why: users see which cells Run All will ask again, and whether a notebook is ready to commit.
 
 Rules
-- Of each cell the newer text counts: as it ran in this kernel, or as it was saved.
+- The text of a cell is the newer of two: as it ran in this kernel, or as it was saved.
 - The conversation before a cell is what this kernel would send; for a cell that has not run here,
   it comes from intact records of the cells above.
 - Only the expressions of a prompt are evaluated; a cell whose inputs cannot be computed is
@@ -61,7 +61,7 @@ class CellState(msgspec.Struct, frozen=True):
 def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -> list[CellState]:
     """Return the state of each agent cell, in order; `make_agent` returns the agent of a cell."""
     file = session.library.file()
-    # the recorded turns of the cells so far, by conversation
+    # conversation -> the recorded turns of the cells so far
     recorded: dict[str, list[Sequence[Event]]] = defaultdict(list)
     states = []
     for cell in _list_cells(file, session.started_cells):
@@ -74,7 +74,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
                 recorded[options.conversation].clear()
             if not options.source:
                 agent = make_agent(options)
-                history = _history(session, cell, options, recorded[options.conversation])
+                history = _choose_history(session, cell, options, recorded[options.conversation])
                 inputs = _compute_inputs(session, cell, agent, options, history)
                 matched = Match.find(records, inputs.digests)
                 compare = partial(
@@ -85,7 +85,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
         except AgentError as fault:
             state, why = "unknown", str(fault)
         # a cell that cannot be judged is a turn for the cells below all the same
-        turn, conversation = _recorded_turn(cell, records, file)
+        turn, conversation = _find_recorded_turn(cell, records, file)
         if turn:
             recorded[conversation].append(turn)
         began = read_start_time(records[0]) if records else 0.0
@@ -109,7 +109,7 @@ def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -
     return [*cells, *unsaved.values()]
 
 
-def _history(
+def _choose_history(
     session: Session, cell: Cell, options: Options, recorded: Sequence[Sequence[Event]]
 ) -> Sequence[Sequence[Event]]:
     """Return the runs before a cell in its conversation; `recorded` if it has not run here."""
@@ -164,7 +164,7 @@ def _judge(
     )
 
 
-def _recorded_turn(
+def _find_recorded_turn(
     cell: Cell, records: Sequence[Record], file: NotebookFile
 ) -> tuple[Sequence[Event], str]:
     """Return the turn of a cell, () if it has none, and the name of its conversation."""

@@ -84,13 +84,13 @@ def summarize_replay(played: Played) -> dict[str, Any]:
         numbers |= {name: listed for name, listed in checked.items() if listed}
     # most replays have no text to redact, and collecting the secrets costs more than the rest here
     without_text = all(isinstance(value, int) for value in numbers.values())
-    return numbers if without_text else dict(_bounded(numbers, collect_secrets()))
+    return numbers if without_text else dict(_redact_and_cut(numbers, collect_secrets()))
 
 
-def _bounded(value: Any, secrets: Mapping[str, str]) -> Any:
+def _redact_and_cut(value: Any, secrets: Mapping[str, str]) -> Any:
     """Return a JSON value without `secrets`, with texts and lists cut to size."""
     if isinstance(value, dict):
-        return {k: _bounded(v, secrets) for k, v in value.items()}
+        return {k: _redact_and_cut(v, secrets) for k, v in value.items()}
     if isinstance(value, list):
-        return [_bounded(v, secrets) for v in value[:MOST]]
+        return [_redact_and_cut(v, secrets) for v in value[:MOST]]
     return redact_value(value, secrets=secrets)[:LONGEST] if isinstance(value, str) else value

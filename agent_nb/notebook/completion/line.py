@@ -21,7 +21,7 @@ LITERAL = ("--map", "--from")  # options with which `@name` means nothing
 _LINE_MAGIC = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
 
 
-#: the first line of a cell, the line of `%agent`, an `@name` in a prompt
+#: What is typed: the first line of a cell, a line of `%agent`, or an `@name` in a prompt.
 Magic = Literal["cell", "line", "mention"]
 
 
@@ -42,16 +42,16 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
     before = lines[line][:column]
     cell = lines[first].lstrip().split(None, 1)[:1] == [CELL]
     if cell and line == first:
-        return _split("cell", before.lstrip()[len(CELL) :])
+        return _split_typed("cell", before.lstrip()[len(CELL) :])
     if cell and line > first:
         begun = find_begun("\n".join([*lines[first + 1 : line], before]))
         literal = any(word.partition("=")[0] in LITERAL for word in lines[first].split())
         return None if literal or begun is None else Typed("mention", (), begun)
     typed_line = None if cell else _LINE_MAGIC.match(before)
-    return _split("line", before[typed_line.end() :]) if typed_line else None
+    return _split_typed("line", before[typed_line.end() :]) if typed_line else None
 
 
-def _split(magic: Magic, text: str) -> Typed | None:
+def _split_typed(magic: Magic, text: str) -> Typed | None:
     """Return the words of `text`, None inside the name of the magic or a quoted word."""
     if not text[:1].isspace():  # the name of the magic itself
         return None

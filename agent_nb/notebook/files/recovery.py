@@ -73,7 +73,7 @@ def find_lost_runs(
 
     journals = [j for j in RecoverableRun.list_all(known) if j.status != "running"]
     lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
-    # by path and cell: when its latest run that ended well began, and in which execution
+    # (path, cell) -> when its latest run that ended well began, and in which execution
     latest = {(here, cell): (began, "") for cell, began in (answered or {}).items()}
     for journal in journals:  # the newest first
         header = journal.header

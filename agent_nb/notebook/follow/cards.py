@@ -4,8 +4,8 @@ Why one class: `%agent attach`, `--from` and an awaited source show and record r
 
 Rules
 - Only the first `MOST` runs are shown and recorded.
-- The records are not signed and belong to no conversation: a replay never runs their calls again as
-  the user's own.
+- The records are not signed and belong to no conversation: a replay never treats their calls as the
+  user's own.
 - A run that equals a known record keeps that record.
 """
 
