@@ -152,7 +152,7 @@ class Batch:
             events.Approval(
                 call_id=call_id,
                 origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
-                **self._position(call_id),
+                **self._locate_call(call_id),
                 **fields,
             )
         )
@@ -161,7 +161,7 @@ class Batch:
         """Log that a tool began."""
         name = self._calls[call_id].name
         self._log.append(
-            events.Started(call_id=call_id, name=name, origin="tool", **self._position(call_id))
+            events.Started(call_id=call_id, name=name, origin="tool", **self._locate_call(call_id))
         )
 
     def update(self, call_id: str, update: Update) -> None:
@@ -195,7 +195,7 @@ class Batch:
             [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
         )
         text = msgspec.json.encode((index, clean)).decode()
-        fields = {"origin": "tool", **self._position(call_id)}
+        fields = {"origin": "tool", **self._locate_call(call_id)}
         # a name of its own keeps a view from joining this delta with the one before
         self._log.append(
             events.Delta(block=call_id, of="picture", name=str(self._shown), text=text, **fields)
@@ -233,7 +233,7 @@ class Batch:
                     of="result",
                     text=outcome.status,
                     origin="tool",
-                    **self._position(call_id),
+                    **self._locate_call(call_id),
                 )
             )
         while self._logged < len(self._order) and self._order[self._logged] in self.ended:
@@ -260,14 +260,14 @@ class Batch:
                 display=self._redaction.value(clean_value(outcome.display))
                 if outcome.display
                 else None,
-                attachments=self._attachments(call_id, outcome),
+                attachments=self._choose_attachments(call_id, outcome),
                 extra={events.PRINTED: printed} if printed.strip() else None,
                 origin="tool",
-                **self._position(call_id),
+                **self._locate_call(call_id),
             )
         )
 
-    def _attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
+    def _choose_attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
         pictures = tuple(recorded_pictures(outcome.attachments, self._redaction.value))
         stopped = outcome.status in ("cancelled", "timeout")
         return pictures or tuple(self._pictures.get(call_id, ()) if stopped else ())
@@ -281,9 +281,9 @@ class Batch:
 
     def _log_progress(self, call_id: str, **fields: Any) -> None:
         self._log.append(
-            events.Progress(call_id=call_id, origin="tool", **self._position(call_id), **fields)
+            events.Progress(call_id=call_id, origin="tool", **self._locate_call(call_id), **fields)
         )
 
-    def _position(self, call_id: str) -> dict[str, Any]:
+    def _locate_call(self, call_id: str) -> dict[str, Any]:
         call = self._calls[call_id]
         return {"turn": call.turn, "span": call.span, "parent": call.parent}

@@ -1,6 +1,6 @@
 """Price the requests to one model, and add their usage to the meter of the run.
 
-Why: a budget must stop a run before the provider reports what the answer cost.
+Why: a budget must stop a run even before the provider reports what the answer cost.
 
 Rules
 - The cost that the provider reports counts; without one, the model's tariff does.

@@ -182,7 +182,7 @@ class _NameVisitor(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Visit decorators and defaults now, the body at the end."""
-        self._visit_all(*node.decorator_list, *_defaults(node.args))
+        self._visit_all(*node.decorator_list, *_list_defaults(node.args))
         self._names.assigns(node.name)
         self._functions.append((node, self._names.enclosing))
 
@@ -190,7 +190,7 @@ class _NameVisitor(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """Visit the defaults now, the body at the end."""
-        self._visit_all(*_defaults(node.args))
+        self._visit_all(*_list_defaults(node.args))
         self._functions.append((node, self._names.enclosing))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
@@ -228,7 +228,7 @@ class _NameVisitor(ast.NodeVisitor):
             self.visit(node)
 
 
-def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+def _list_defaults(arguments: ast.arguments) -> list[ast.expr]:
     return [*arguments.defaults, *filter(None, arguments.kw_defaults)]
 
 
@@ -243,9 +243,9 @@ def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         node = unvisited.popleft()
         yield node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            unvisited.extend((*node.decorator_list, *_defaults(node.args)))
+            unvisited.extend((*node.decorator_list, *_list_defaults(node.args)))
         elif isinstance(node, ast.Lambda):
-            unvisited.extend(_defaults(node.args))
+            unvisited.extend(_list_defaults(node.args))
         elif isinstance(node, ast.ClassDef):
             unvisited.extend((*node.decorator_list, *node.bases, *node.keywords))
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):

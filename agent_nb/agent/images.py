@@ -42,7 +42,7 @@ def _read_bytes(source: Any) -> bytes:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if isinstance(source, str | Path):
-        return _read(Path(source).expanduser())
+        return _read_file(Path(source).expanduser())
     # `savefig` of a Matplotlib figure, `save` of a PIL image
     for method, options in (
         ("savefig", {"format": "png", "bbox_inches": "tight"}),
@@ -65,7 +65,7 @@ def _read_bytes(source: Any) -> bytes:
     )
 
 
-def _read(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         if path.stat().st_size > LARGEST:
             raise UsageError(f"{path} is larger than {LARGEST / 1e6:.0f} MB. Make it smaller.")

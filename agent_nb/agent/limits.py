@@ -123,8 +123,12 @@ class Meter:
         """
         limits, total = self.limits, self.total
         table = (  # limit, used amount, words
-            (limits.turns, self.turns + turns, _count(limits.turns, "turn")),
-            (limits.failures, self.failures, f"{_count(limits.failures, 'tool failure')} in a row"),
+            (limits.turns, self.turns + turns, _count_noun(limits.turns, "turn")),
+            (
+                limits.failures,
+                self.failures,
+                f"{_count_noun(limits.failures, 'tool failure')} in a row",
+            ),
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
             (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
         )
@@ -166,7 +170,7 @@ class Meter:
         """
         limits, used = self.limits, self.total.input + self.total.output
         table = (  # limit, used amount, threshold, words
-            (limits.turns, self.turns, limits.turns - 1, _count(limits.turns, "turn")),
+            (limits.turns, self.turns, limits.turns - 1, _count_noun(limits.turns, "turn")),
             (limits.tokens, used, 0.9 * limits.tokens, f"{limits.tokens:,} tokens"),
             (
                 limits.cost,
@@ -185,7 +189,7 @@ class Meter:
         )
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -105,7 +105,7 @@ class Loop:
         self._scope.deadline = anyio.current_time() + seconds if seconds else float("inf")
         try:
             with self._scope:
-                await self._begin()
+                await self._log_beginning()
                 status, reason = await self._run_turns()
             if self._scope.cancelled_caught:
                 status, reason = self._log_stop(self._find_stop_cause())
@@ -125,7 +125,7 @@ class Loop:
                 )
             )
 
-    async def _begin(self) -> None:
+    async def _log_beginning(self) -> None:
         """Log the start of the run and its notes, even if the model or its tools are missing."""
         name = ""
         try:
@@ -134,7 +134,7 @@ class Loop:
             self._use_plan(await add_late_tools(self._plan, self._log))
         finally:
             if self._resume is not None:
-                self._continue(self._resume)
+                self._log_replayed(self._resume)
             else:
                 self._log_start(name)
             for note in self._plan.notes:
@@ -191,7 +191,7 @@ class Loop:
             if turn.broken:
                 self._calls.abandon(turn)
                 return "error", turn.finish
-            if turn.executed and turn.calls:
+            if turn.executed and turn.calls:  # a complete batch: its results go back to the model
                 await self._calls.execute(turn)
                 if self._answers.beside_calls:
                     self._log_error(NOT_ALONE, self._answers.beside_calls)
@@ -199,7 +199,7 @@ class Loop:
                     self._log_error(MALFORMED, turn.malformed)
                 continue
             self._calls.refuse(turn)
-            if turn.executed and not turn.ended:
+            if turn.executed and not turn.ended:  # an empty batch
                 self._log_error(MALFORMED, turn.malformed or EMPTY)
                 self._meter.count_outcome(False)
                 continue
@@ -217,7 +217,7 @@ class Loop:
         for event in await self._prompt.note_left_out(Bill(self._meter, self._plan)):
             self._log.append(event)
 
-    def _continue(self, resume: Resume) -> None:
+    def _log_replayed(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
         context = self._plan.context.event(self._plan.redaction)
         for event in resume.restamped(self._log.run, self._log.now(), context):

@@ -112,13 +112,13 @@ class ModelChoice:
         from ..models import collect_secrets
 
         try:
-            choices = [self._resolve(choice) for choice in self._choices or (None,)]
+            choices = [self._resolve_one(choice) for choice in self._choices or (None,)]
         except AgentError as fault:
             fault.args = tuple(redact_value(fault.args, collect_secrets()))
             raise
         return tuple(model for models, _ in choices for model in models), choices[0][1]
 
-    def _resolve(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
+    def _resolve_one(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
         from ..models import resolve_all
 
         if (variable := self._find_variable(choice)) is not None:

@@ -256,7 +256,7 @@ class ReplayApprover(Approver):
 
         A yes for the whole tool or run covers only further calls with the same arguments.
         """
-        call = (KERNEL_PERMISSIONS.mark(tool), _canonical(args))
+        call = (KERNEL_PERMISSIONS.mark(tool), _canonical_text(args))
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
         warning = f"{RecordedTurns.FOREIGN}."
@@ -283,10 +283,10 @@ class ReplayApprover(Approver):
 
 
 def _same_arguments(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
-    return recorded is not None and _canonical(recorded) == _canonical(args) != ""
+    return recorded is not None and _canonical_text(recorded) == _canonical_text(args) != ""
 
 
-def _canonical(args: dict[str, Any]) -> str:
+def _canonical_text(args: dict[str, Any]) -> str:
     """Return arguments as canonical JSON, "" if they are not JSON."""
     try:
         return encode_canonical(clean_value(args))

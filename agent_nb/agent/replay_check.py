@@ -130,7 +130,7 @@ class ReplayCheck:
         if compare == "none":
             return None
         measures = EXACT if compare == "exact" else None
-        same = partial(self._same, tool=tool, result=result, measures=measures)
+        same = partial(self._same_content, tool=tool, result=result, measures=measures)
         if not any(same(content_then, content) for content_then in recorded):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._turns.cut
@@ -142,7 +142,7 @@ class ReplayCheck:
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
-        changes = tuple(self._changes(set(ran)))
+        changes = tuple(self._list_changes(set(ran)))
         unchecked = (
             *sorted(self._unseen),
             *(f"the code of {name}" for name in sorted(self._unread)),
@@ -154,7 +154,7 @@ class ReplayCheck:
             ran=len(ran),
         )
 
-    def _same(
+    def _same_content(
         self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
     ) -> bool:
         sides = self._find_sides()
@@ -212,7 +212,7 @@ class ReplayCheck:
         self._unseen |= {f"what {name} shows as {kind}" for kind in pair.uncompared_kinds()}
         return pair.difference(same) or None
 
-    def _changes(self, ran: set[str]) -> Iterator[Change]:
+    def _list_changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tool_changes(ran)
         for event in self._turns.events:
             if isinstance(event, End) and isinstance(

@@ -57,18 +57,18 @@ class Conversation:
         if fresh:
             return []
         turns: list[Turn] = []
-        for turn in self.turns[: self._index(cell)]:
+        for turn in self.turns[: self._find_index(cell)]:
             turns = [turn] if turn.fresh else [*turns, turn]
         return turns
 
     def count_dropped(self, cell: str) -> int:
         """Return how many later turns a live run of `cell` drops."""
-        later = self.turns[self._index(cell) + 1 :]
+        later = self.turns[self._find_index(cell) + 1 :]
         return next((i for i, turn in enumerate(later) if turn.fresh), len(later))
 
     def commit(self, turn: Turn, *, live: bool = True) -> int:
         """Replace the turn of the cell, or append; return how many later turns were dropped."""
-        index = self._index(turn.cell)
+        index = self._find_index(turn.cell)
         dropped = self.count_dropped(turn.cell) if live else 0
         self.turns = [*self.turns[:index], turn, *self.turns[index + 1 + dropped :]]
         return dropped
@@ -79,7 +79,7 @@ class Conversation:
         self.turns = [t for t in self.turns if t.cell != cell]
         return len(self.turns) < count_before
 
-    def _index(self, cell: str) -> int:
+    def _find_index(self, cell: str) -> int:
         """Return the index of the turn of `cell`; without one, the index that a new turn gets."""
         return next((i for i, t in enumerate(self.turns) if t.cell == cell), len(self.turns))
 

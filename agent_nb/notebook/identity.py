@@ -74,8 +74,8 @@ class Cells:
             stdin=can_ask,
             kernel=kernel,
             runner_options=read_options(metadata),
-            tags=_texts(metadata.get("tags")),
-            deleted=_texts(metadata.get("deletedCells")),
+            tags=_read_texts(metadata.get("tags")),
+            deleted=_read_texts(metadata.get("deletedCells")),
         )
 
     def _count_occurrence(self, digest: str, cell_id: str) -> int:
@@ -109,7 +109,7 @@ def _read_request(shell: Any) -> dict[str, Any]:
         return {}
 
 
-def _texts(listed: Any) -> tuple[str, ...]:
+def _read_texts(listed: Any) -> tuple[str, ...]:
     return tuple(t for t in listed if isinstance(t, str)) if isinstance(listed, list) else ()
 
 

@@ -1,8 +1,7 @@
-"""The static forms of runs that have not ended, in a notebook that is saved now.
+"""Update the static forms of runs (HTML, text) in a notebook that is saved before they end.
 
-Why: the static form beside a live view is made when the run begins. A notebook that is saved in the
-middle of a run must show the run's present state: it goes on, it waits for a yes, or its kernel is
-gone.
+Why: the static form beside a live view is made when the run begins. The saved notebook must show
+the present state of the run: it goes on, it waits for an approval, or its kernel is gone.
 
 Rules
 - The state of a run is read from its journal; without one (another machine) the form stays.
@@ -35,13 +34,13 @@ def update_forms(nb: Notebook) -> int:
         if not isinstance(run, str) or not isinstance(data, dict) or "text/html" not in data:
             continue
         with suppress(Exception):
-            forms = _forms(run, str(data["text/html"]))
+            forms = _make_forms(run, str(data["text/html"]))
             count += any(data.get(kind) != form for kind, form in forms.items())
             data.update(forms)
     return count
 
 
-def _forms(run: str, before: str) -> dict[str, str]:
+def _make_forms(run: str, before: str) -> dict[str, str]:
     """Return the static forms of a run by MIME type, {} if the form `before` stays."""
     from ..view import Recovery
 

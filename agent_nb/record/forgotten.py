@@ -23,12 +23,12 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
 
     `saved`: versions of our metadata, which hold the marks of earlier saves.
     """
-    marks = [mark for value in saved for mark in _texts(as_dict(value).get(FORGOTTEN))]
+    marks = [mark for value in saved for mark in _list_texts(as_dict(value).get(FORGOTTEN))]
     for _, output in all_outputs(nb):
-        marks += map(_make_mark, _texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
+        marks += map(_make_mark, _list_texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
     for _, output in all_outputs(nb) if marks else ():
         value = as_dict(output.get("data")).get(RECORD_MIME)
-        run_ids = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])
+        run_ids = _list_texts([as_dict(value).get("id"), as_dict(value).get("ref")])
         if any(_make_mark(run) in marks for run in run_ids):
             del output["data"][RECORD_MIME]
     return list(dict.fromkeys(marks))[-REMEMBERED:]
@@ -48,5 +48,5 @@ def _make_mark(run: str) -> str:
     return hash_text(run, like="")[:16]
 
 
-def _texts(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     return [text for text in as_list(value) if isinstance(text, str)]

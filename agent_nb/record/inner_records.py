@@ -48,7 +48,7 @@ class InnerRecords(dict[str, Record]):
         shared = reduce(_find_common, first_events.values()) if first_events else {}
         rows = dict(self)
         for key, first in first_events.items():
-            events = [_without(first, shared), *_read_events(self[key])[1:]]
+            events = [_remove_shared(first, shared), *_read_events(self[key])[1:]]
             rows[key] = {**self[key], "events": events}
         return {"shared": shared, "rows": rows}
 
@@ -102,12 +102,12 @@ def _find_common(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[st
     return common
 
 
-def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_shared(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """Return `whole` without the fields that `shared` has, at any depth."""
     remaining: dict[str, Any] = {}
     for key, value in whole.items():
         if key not in shared:
             remaining[key] = value
-        elif isinstance(value, Mapping) and (own_fields := _without(value, shared[key])):
+        elif isinstance(value, Mapping) and (own_fields := _remove_shared(value, shared[key])):
             remaining[key] = own_fields
     return remaining

@@ -201,11 +201,13 @@ class NotebookRuns:
             if not isinstance(data, dict):
                 continue
             live = numbers.get(RunNumbers.LIVE)
-            if RunNumbers.PART in numbers and WIDGET in data:  # its other forms stay
+            # a part of a divided page: its static forms stay
+            if RunNumbers.PART in numbers and WIDGET in data:
                 del data[WIDGET]
                 count += 1
                 continue
             ended = live is not None and not going_on(str(live))
+            # an output that is a widget and nothing else: a button, or the view of an ended run
             if (RunNumbers.BUTTON in numbers or ended) and data.keys() <= {WIDGET}:
                 _replace_output(cell, output)
             elif live is not None and {WIDGET, "text/html"} <= data.keys():

@@ -20,7 +20,7 @@ from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
 
 
 class RunNumbers(dict[str, Any]):
-    """Our metadata of an output, which describe the run that it shows; empty without a run.
+    """Our metadata of an output that shows a run; empty for other outputs.
 
     `run` is the id of the run; the other fields are numbers and texts for people and the runner.
     """

@@ -115,7 +115,7 @@ def run_record(
     home: the home folder, which the record must not name (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
     """
-    packer = Packer(home_at(_home(home)))
+    packer = Packer(home_at(_choose_home(home)))
     # a plain list of events may begin with some that have no run id
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [
@@ -181,7 +181,7 @@ def events_of(
     """
     if not isinstance(record, Mapping):
         return []
-    unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_home(home)))
+    unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_choose_home(home)))
     run = replace_surrogates(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
     unpacked = [
@@ -197,5 +197,5 @@ def log_of(
     return EventLog.of_events(events_of(record, payloads, home=home))
 
 
-def _home(path: str | None) -> str:
+def _choose_home(path: str | None) -> str:
     return os.path.expanduser("~") if path is None else path

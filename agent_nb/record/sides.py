@@ -50,14 +50,14 @@ class SideBySide(msgspec.Struct, frozen=True):
         if rows and more_follow:
             rows.append((LEFT_OUT, "", ""))
         # two groups may each add a mark for the rows between them; one is enough
-        tidy = [
+        shown = [
             row
             for i, row in enumerate(rows)
             if row[0] != LEFT_OUT or i == 0 or rows[i - 1][0] != LEFT_OUT
         ]
-        if not (more := len(tidy[LONGEST:])):
-            return tidy
-        return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
+        if not (more := len(shown[LONGEST:])):
+            return shown
+        return [*shown[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
 
     def columns(self, width: int = 50) -> str:
         """Return the rows as text in two columns of at most `width` characters."""

@@ -57,7 +57,7 @@ def test_an_option_with_its_value_in_one_word_is_not_offered_again(offered):
 
 def test_an_older_completer_gets_the_rest_of_the_last_word(loaded, monkeypatch):
     monkeypatch.delattr(completer, "SimpleCompletion")
-    matcher = make_matcher(loaded, lambda: magic._loaded(loaded).session)
+    matcher = make_matcher(loaded, lambda: magic._find_magics(loaded).session)
 
     def offered(line, word):
         loaded.Completer.text_until_cursor = line
@@ -73,7 +73,7 @@ def test_an_older_completer_gets_the_rest_of_the_last_word(loaded, monkeypatch):
 
 def test_an_older_completer_reads_the_cell_from_the_request(loaded, monkeypatch):
     monkeypatch.delattr(completer, "SimpleCompletion")
-    matcher = make_matcher(loaded, lambda: magic._loaded(loaded).session)
+    matcher = make_matcher(loaded, lambda: magic._find_magics(loaded).session)
     loaded.user_ns["reviews"] = 1
     code = "%%agent -m x\nWhat is\nin @re"
     content = {"code": f"{code} and more", "cursor_pos": len(code)}

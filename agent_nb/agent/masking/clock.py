@@ -36,7 +36,7 @@ _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
 _MONTH_DAY_YEAR = rf"{_WEEKDAY}{_MONTH_NAME} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})"
 _DAY_MONTH_YEAR = rf"{_WEEKDAY}(?P<day>\d{{1,2}})[ -]{_MONTH_NAME}[ -](?P<year>\d{{4}})"
 _NUMERIC_DATES = (
-    # 27.11.2026, 27/11/26; `_days` also reads the month first
+    # 27.11.2026, 27/11/26; `_list_days` also reads the month first
     r"(?P<day>\d\d?)(?P<separator>[./-])(?P<month_number>\d\d?)(?P=separator)(?P<year>\d{4}|\d\d)",
     # 2026/11/27
     r"(?P<year>\d{4})(?P<separator>[./])(?P<month_number>\d\d?)(?P=separator)(?P<day>\d\d?)",
@@ -86,7 +86,7 @@ _FORMS = tuple(
 )
 _EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> units in a second
 _DAY_PARTS = ("date", "month_number", "datetime_digits", "date_digits", "arguments")
-# parts that one of two values may lack; only `offset` has a meaning here (`_zones`)
+# parts that one of two values may lack; only `offset` has a meaning here (`_choose_zones`)
 _NOT_IN_SHAPE = ("fraction", "tzinfo", "offset", "zone_letters")
 Parts = dict[str, str | None]  # name of a group -> its text
 
@@ -149,7 +149,9 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             day["arguments"] = ", ".join(arguments.split(", ")[:3])
         if digits := day.pop("datetime_digits", None):
             day["date_digits"] = digits[:8]
-        return not day.get("epoch") and next(_days(day), None) is not None and self._is_near(day)
+        return (
+            not day.get("epoch") and next(_list_days(day), None) is not None and self._is_near(day)
+        )
 
     def is_aged(self, new: Clock, old: Clock) -> bool:
         """Return whether `ls -l` wrote both values for one file: `new` in this run, `old` later.
@@ -169,7 +171,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
     def _is_near(self, parts: Parts) -> bool:
         try:
-            return any(self._touches(start, length) for start, length in self._readings(parts))
+            return any(self._touches(start, length) for start, length in self._list_readings(parts))
         except (ValueError, OverflowError, OSError):
             return False
 
@@ -184,16 +186,16 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         """Return whether the `length` seconds from `start` touch the run, or `AROUND` it."""
         return start <= self.ended + AROUND and start + length >= self.began - AROUND
 
-    def _readings(self, parts: Parts) -> Iterator[tuple[float, float]]:
+    def _list_readings(self, parts: Parts) -> Iterator[tuple[float, float]]:
         """Yield the stretches of time that a value may mean: (start in epoch seconds, length)."""
         if epoch := parts.get("epoch"):
             digits = epoch.partition(".")[0]
             yield float(epoch) / _EPOCH_UNITS[len(digits)], 1.0
             return
-        named_days, (seconds, length) = list(_days(parts)), _time_of_day(parts)
+        named_days, (seconds, length) = list(_list_days(parts)), _time_of_day(parts)
         if not named_days and any(map(parts.get, _DAY_PARTS)):
             return  # a day that does not exist
-        for zone in self._zones(parts.get("offset") or ""):
+        for zone in self._choose_zones(parts.get("offset") or ""):
             for day in named_days or self._run_days(parts, zone):
                 midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
                 yield (midnight + timedelta(seconds=seconds)).timestamp(), length
@@ -206,7 +208,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             days = {day for day in days if (day.month, day.day) == month_day}
         return sorted(days)
 
-    def _zones(self, offset: str) -> list[tzinfo]:
+    def _choose_zones(self, offset: str) -> list[tzinfo]:
         """Return the time zones in which a value with this offset ("": none) may be meant."""
         if not offset:
             return [UTC, self._local]
@@ -216,7 +218,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         return [timezone((1 if sign == "+" else -1) * timedelta(hours=hours, minutes=minutes))]
 
 
-def _days(parts: Parts) -> Iterator[date]:
+def _list_days(parts: Parts) -> Iterator[date]:
     """Yield the days that a value may name; days that do not exist are left out."""
     texts = (parts.get("date"), (parts.get("datetime_digits") or "")[:8], parts.get("date_digits"))
     dates: list[tuple[int, ...]] = []  # year, month, day
@@ -245,23 +247,23 @@ def _time_of_day(parts: Parts) -> tuple[float, float]:
     Raises ValueError for a time that does not exist.
     """
     if text := parts.get("datetime_digits"):
-        return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
+        return _count_seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
     if text := parts.get("arguments"):
         numbers = text.split(", ")[3:]
         # by the count of numbers after the day: none, (never one), to minutes, seconds, fractions
-        return _seconds(*numbers[:3]), [_DAY, 0, 60.0, 1.0, 1.0][len(numbers)]
+        return _count_seconds(*numbers[:3]), [_DAY, 0, 60.0, 1.0, 1.0][len(numbers)]
     if hour := parts.get("hour"):
-        return _seconds(hour, parts.get("minute") or "", parts.get("second") or ""), 1.0
+        return _count_seconds(hour, parts.get("minute") or "", parts.get("second") or ""), 1.0
     text = parts.get("time")
     if text is None:
         return 0.0, _DAY
     hours, *smaller = text.split(":")
     if am_pm := parts.get("am_pm"):
         hours = str(int(hours) % 12 + (12 if am_pm[0] in "pP" else 0))
-    return _seconds(hours, *smaller), 1.0 if len(smaller) > 1 else 60.0
+    return _count_seconds(hours, *smaller), 1.0 if len(smaller) > 1 else 60.0
 
 
-def _seconds(*parts: str) -> float:
+def _count_seconds(*parts: str) -> float:
     """Return the seconds of hours, minutes, seconds; the missing ones are 0. Raises ValueError."""
     hours, minutes, seconds = (*map(int, parts), 0, 0, 0)[:3]
     if hours > 23 or minutes > 59 or seconds > 60:  # 60: a leap second

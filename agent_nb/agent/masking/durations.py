@@ -121,7 +121,7 @@ def find_quantities(text: str, measures: Measures) -> Iterator[Quantity]:
                 yield Quantity(
                     start=start,
                     end=match.end("unit") if rate else end,
-                    value=float(number) if rate else _seconds(number),
+                    value=float(number) if rate else _read_seconds(number),
                     unit=match["unit"] if rate else "",
                 )
 
@@ -133,7 +133,7 @@ def read_quantity(text: str, measures: Measures) -> Quantity | None:
     )
 
 
-def _seconds(text: str) -> float:
+def _read_seconds(text: str) -> float:
     """Return the seconds of `1:02:03.4`, `0m0.005s`, `1min 3s` or `900 µs`."""
     if ":" in text:
         hours, minutes, seconds = map(float, ("0:" * (2 - text.count(":")) + text).split(":"))

@@ -170,7 +170,7 @@ def shorten_pair(pair: tuple[str, str, str]) -> tuple[str, str, str]:
     if max(len(old), len(new)) > _LONGEST_SHOWN:  # show where they begin to differ
         same = (a == b for a, b in zip(old, new, strict=False))
         start = max(next((n for n, equal in enumerate(same) if not equal), 0) - 20, 0)
-    return rule, _excerpt(old, start), _excerpt(new, start)
+    return rule, _cut_excerpt(old, start), _cut_excerpt(new, start)
 
 
 class _Comparison:
@@ -197,7 +197,7 @@ class _Comparison:
             return len(old) == len(new) and all(map(self.same_values, old, new))
         if isinstance(old, str) and isinstance(new, str):
             return self._same_texts(old, new)
-        if _canonical(old) == _canonical(new):
+        if _canonical_text(old) == _canonical_text(new):
             return True
         return _is_number(old) and _is_number(new) and self._same_texts(str(old), str(new))
 
@@ -334,7 +334,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _canonical(value: Any) -> str:
+def _canonical_text(value: Any) -> str:
     try:
         return encode_canonical(value)
     except (ValueError, RecursionError):
@@ -350,7 +350,7 @@ def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tu
         )
 
 
-def _excerpt(text: str, start: int) -> str:
+def _cut_excerpt(text: str, start: int) -> str:
     if start == 0 and len(text) <= _LONGEST_SHOWN:
         return text
     part = text[start : start + _LONGEST_SHOWN]

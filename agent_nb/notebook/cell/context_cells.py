@@ -68,10 +68,10 @@ def format_cells(
 
 def describe_cell(cell: RanCell, clean: Callable[[str], str]) -> str:
     """Return a cell as text: its code, its result and its traceback."""
-    return "\n".join(_lines(cell, clean))
+    return "\n".join(_format_parts(cell, clean))
 
 
-def _lines(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
+def _format_parts(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
     yield f"In [{cell.count or ' '}]:"
     yield cut_middle(clean(cell.code), CODE)
     if cell.result:

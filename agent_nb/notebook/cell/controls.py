@@ -1,6 +1,6 @@
 """The controls of a cell's run: its Stop button, its questions, and the cell that it inserts.
 
-Why together: each needs to know whether the view has buttons and whether their clicks arrive.
+Why together: all three depend on whether the view has buttons and whether clicks on them arrive.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Executions:
     def begin(self, info: Any = None) -> None:
         """Begin an execution: a cell's code is about to run (IPython's event `pre_run_cell`)."""
         if not is_capturing():
-            self.latest = self._new(
+            self.latest = self._make_execution(
                 str(getattr(info, "raw_cell", "") or current_request(self._shell())[1])
             )
             _current.set(self.latest)
@@ -76,7 +76,7 @@ class Executions:
             return execution
         request, code = current_request(self._shell())
         if self.latest is None or (request != self._request and not self._has_hook()):
-            self.latest, self._request = self._new(code), request
+            self.latest, self._request = self._make_execution(code), request
         return self.latest
 
     def _has_hook(self) -> bool:
@@ -84,7 +84,7 @@ class Executions:
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
 
-    def _new(self, text: str) -> Execution:
+    def _make_execution(self, text: str) -> Execution:
         """Return an execution of the running cell, whose code is `text`."""
         line, body = agent_cell(text) or ("", text)
         return Execution(self._cells.current(self._shell(), line, body))

@@ -89,10 +89,10 @@ def failure_prompt(shell: Any, cell: Cell, library: Library, remark: str) -> Cel
 
 def _format_prompt(failed: RanCell, remark: str) -> str:
     """Return the prompt about a failed cell: error, code, traceback, and the user's remark."""
-    traceback = stabilize(_clean(failed.traceback))
+    traceback = stabilize(_redact(failed.traceback))
     parts = (
         f"This cell fails: {cut_end(traceback.rpartition(chr(10))[2], LINE)}",
-        fence(cut_middle(_clean(failed.code), CODE), "python"),
+        fence(cut_middle(_redact(failed.code), CODE), "python"),
         fence(cut_middle(traceback, TRACEBACK)),
         "Find the cause, and say how to fix it.",
         remark,
@@ -100,7 +100,7 @@ def _format_prompt(failed: RanCell, remark: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _clean(text: str) -> str:
+def _redact(text: str) -> str:
     return redact_text(text, collect_secrets())
 
 

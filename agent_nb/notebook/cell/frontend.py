@@ -66,7 +66,7 @@ def view_kind(option: str, cell: Cell) -> str:
 
 def may_click(cell: Cell) -> bool:
     """Return whether clicks can arrive while the cell runs, perhaps only once widgets are shown."""
-    return cell.kernel and not is_headless(cell) and _version() >= (7, 0)
+    return cell.kernel and not is_headless(cell) and _read_version() >= (7, 0)
 
 
 def can_click(shell: Any, cell: Cell) -> bool:
@@ -83,10 +83,10 @@ def can_click(shell: Any, cell: Cell) -> bool:
 
 def handles_messages_beside_cells() -> bool:
     """Return whether the kernel handles messages beside an awaited cell (ipykernel 7.4)."""
-    return _version() >= (7, 4)
+    return _read_version() >= (7, 4)
 
 
-def _version() -> tuple[int, ...]:
+def _read_version() -> tuple[int, ...]:
     """Return the first two numbers of ipykernel's version, () without ipykernel."""
     try:
         import ipykernel

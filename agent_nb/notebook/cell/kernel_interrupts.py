@@ -115,7 +115,7 @@ class KernelHooks:
         if not _on_main_thread():  # a subshell: no handler can be set
             self._pre()
             return
-        self.request = Request(self._code())
+        self.request = Request(self._read_code())
         try:
             self._pre()
             if self.request.may_await:
@@ -154,7 +154,7 @@ class KernelHooks:
             else:
                 setattr(self._kernel, name, self._own[name])
 
-    def _code(self) -> str:
+    def _read_code(self) -> str:
         """Return the code of the current request, "" if it has none."""
         with suppress(Exception):  # kernels differ; an unreadable request counts as a plain one
             request = self._kernel.get_parent()

@@ -58,7 +58,7 @@ def list_offers(log: Iterable[Event]) -> list[Offer]:
         if isinstance(e, Call) and e.name == ADD_CELL and (e.span, e.call_id) in ok
     ]
     calls.sort(key=lambda call: bool(call.span))
-    return [Offer(_text(c.args.get("code")), _text(c.args.get("why"))) for c in calls]
+    return [Offer(_read_text(c.args.get("code")), _read_text(c.args.get("why"))) for c in calls]
 
 
 def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
@@ -68,5 +68,5 @@ def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
     shell.set_next_input(offer.code, replace=replace)
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""

@@ -71,7 +71,7 @@ class _GuardedPublish:
         from ...record import METADATA_KEY, RECORD_MIME
 
         if not is_publishing():
-            data, metadata = _without(data, RECORD_MIME), _without(metadata, METADATA_KEY)
+            data, metadata = _without_key(data, RECORD_MIME), _without_key(metadata, METADATA_KEY)
         return self._original(data, metadata, *args, **options)
 
 
@@ -89,7 +89,7 @@ def unguard_displays(shell: Any) -> None:
         del display.publish
 
 
-def _without(bundle: Any, key: str) -> Any:
+def _without_key(bundle: Any, key: str) -> Any:
     return (
         {k: v for k, v in bundle.items() if k != key}
         if isinstance(bundle, dict) and key in bundle

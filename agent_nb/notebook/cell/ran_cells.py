@@ -152,7 +152,9 @@ def _read_result(shell: Any, count: int) -> str:
 def _read_traceback(shell: Any, count: int, fault: BaseException) -> str:
     """Return the traceback of the cell that has just failed, as the shell has shown it."""
     lines = getattr(shell, "_last_traceback", None)  # of a kernel
-    kernel_traceback = _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
+    kernel_traceback = (
+        _strip_traceback("\n".join(map(str, lines))) if isinstance(lines, list) else ""
+    )
     return (
         kernel_traceback or _history_traceback(shell.history_manager, count) or _format_fault(fault)
     )
@@ -170,10 +172,10 @@ def _format_fault(fault: BaseException) -> str:
 
 def _history_traceback(history: Any, count: int) -> str:
     lines = getattr(history, "exceptions", {}).get(count, {}).get("traceback")
-    return _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
+    return _strip_traceback("\n".join(map(str, lines))) if isinstance(lines, list) else ""
 
 
-def _plain(shown: str) -> str:
+def _strip_traceback(shown: str) -> str:
     """Return a traceback without colours and lines of dashes."""
     return _RULE.sub("", strip_ansi(shown)).strip()
 

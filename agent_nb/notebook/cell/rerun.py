@@ -135,17 +135,7 @@ def decide_replay(
         matched = equal if equal.record is not None else matched
     if matched.record is None:
         if mode == "replay":
-            newest = events_of(prompt_records[0]) if matched.changed else []
-            differences = inputs.describe_differences(newest, matched.changed)
-            matched = msgspec.structs.replace(
-                matched, changed=inputs.name_inputs(newest, matched.changed)
-            )
-            sentences = [
-                f"Nothing to replay: this cell is {matched}.",
-                *filter(None, [path_advice]),
-                recording_advice(),
-            ]
-            raise NotReplayed(" ".join(sentences), differences)
+            raise _unmatched_error(matched, prompt_records, inputs, path_advice)
         return ReplayChoice(matched)
     turns = RecordedTurns.of(
         matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True
@@ -163,6 +153,17 @@ def decide_replay(
     if not can_ask and turns.foreign_calls(tools):
         raise UsageError(RecordedTurns.NOT_TRUSTED)
     return ReplayChoice(matched, turns, matched.record, changes)
+
+
+def _unmatched_error(
+    match: Match, records: Sequence[Mapping[str, Any]], inputs: RunInputs, path_advice: str
+) -> NotReplayed:
+    """Return the error of the mode `replay` for a cell without a matching record."""
+    newest = events_of(records[0]) if match.changed else []
+    differences = inputs.describe_differences(newest, match.changed)
+    named = msgspec.structs.replace(match, changed=inputs.name_inputs(newest, match.changed))
+    sentences = (f"Nothing to replay: this cell is {named}.", path_advice, recording_advice())
+    return NotReplayed(" ".join(filter(None, sentences)), differences)
 
 
 def _match_inputs(

@@ -138,9 +138,9 @@ class CellRun:
                 output = self._agent.output if self._agent is not None else None
                 run = Run(log, cell=self.cell.id, output=output)
             except Cancelled as stop:
-                return self._ending().show_stopped(stop.detail, self._unused_log())
+                return self._make_ending().show_stopped(stop.detail, self._unused_log())
             except AgentError as fault:
-                ending = self._ending()
+                ending = self._make_ending()
                 message = ending.show_refused(fault, self._unused_log())
                 raise AgentCellError(
                     message, ending.short_error_line("the run could not start")
@@ -148,7 +148,7 @@ class CellRun:
             assert self._conversation is not None
             assert self._inputs is not None
             self._inputs.publish(self.session.shell.user_ns, self._options)
-            ending = self._ending()
+            ending = self._make_ending()
             ending.finish(run, self._conversation)
         ending.fail_cell(run, self._path_advice)
         return run
@@ -329,9 +329,9 @@ class CellRun:
         """Return the button that runs this replayed cell live, None where it could not be used."""
         if read_launch().why_not_live or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
-        return RunLive(self.session.shell, self._go_live, self._busy)
+        return RunLive(self.session.shell, self._go_live, self._why_busy)
 
-    def _busy(self) -> str:
+    def _why_busy(self) -> str:
         """Return why the button cannot run the cell now, "" if it can."""
         name = self._options.conversation
         if not self.session.conversations[name].running:
@@ -345,7 +345,7 @@ class CellRun:
         replaced = ReplacedReplay(self._display.id, self._choice.record)
         await CellRun(self.session, cell, self._parse_options, replaced=replaced).go()
 
-    def _ending(self) -> Ending:
+    def _make_ending(self) -> Ending:
         """Return the `Ending` of the run, with the state that the run has reached."""
         return Ending(
             self.session,

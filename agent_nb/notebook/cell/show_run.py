@@ -37,7 +37,7 @@ def display_run(run: Run, view: str = "auto") -> None:
     cell = Cells().current(get_ipython(), "", run.id)
     options, ended = view_options(view), run.log.ended
     static = ended or view_kind(view, cell) == "text"
-    actions = None if static else _actions(run.log)
+    actions = None if static else _make_actions(run.log)
     display = Display(
         cell, options, actions=actions, can_click=actions is not None and may_click(cell)
     )
@@ -51,7 +51,7 @@ def display_run(run: Run, view: str = "auto") -> None:
         display.close(run.log)
 
 
-def _actions(log: EventLog) -> Actions | None:
+def _make_actions(log: EventLog) -> Actions | None:
     """Return the functions that a run's buttons call, None for a run of another process."""
     reachable = REGISTRY.reach(log)
     if reachable is None:

@@ -142,7 +142,7 @@ def list_permissions(_: Sequence[str] = ()) -> str:
     return "\n".join(rows) or "no folder may give keys (.env) or allow anything in a policy"
 
 
-def _revoke(arguments: Sequence[str]) -> str:
+def _revoke_folders(arguments: Sequence[str]) -> str:
     had_permissions = {
         word: Offer.revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
     }
@@ -153,4 +153,7 @@ def _revoke(arguments: Sequence[str]) -> str:
 
 
 # flags of `trust-folder` -> the function that handles the other arguments
-FLAGS: dict[str, Callable[[Sequence[str]], str]] = {"--list": list_permissions, "--revoke": _revoke}
+FLAGS: dict[str, Callable[[Sequence[str]], str]] = {
+    "--list": list_permissions,
+    "--revoke": _revoke_folders,
+}

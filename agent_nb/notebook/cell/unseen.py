@@ -1,7 +1,7 @@
 """Deny a question whose card no front end shows any more, and end its run.
 
-Why: the question would wait for ever, and so would the cells queued behind it, above all the rerun
-that removed the card.
+Why: the question would wait for ever, and so would the cells queued behind it. Often one of them is
+the rerun that removed the card.
 
 Rules
 - Only where front ends counted views of the card and all are lost for good (`view.Views`).

@@ -196,10 +196,10 @@ def _complete_mention(session: Session, prefix: str) -> Completions:
 
 def _select_fitting(candidates: Iterable[str], kind: str, prefix: str) -> Completions:
     """Return the candidates that begin with `prefix`, each once, at most `names.MOST`."""
-    fitting = dict.fromkeys(n for n in candidates if n.startswith(prefix) and _typable(n))
+    fitting = dict.fromkeys(n for n in candidates if n.startswith(prefix) and _is_typable(n))
     return Completions(tuple(islice(fitting, names.MOST)), kind, prefix)
 
 
-def _typable(name: str) -> bool:
+def _is_typable(name: str) -> bool:
     """Return whether a name can be written on a line without quotes."""
     return name.isprintable() and not any(c.isspace() or c in "'\"" for c in name)

@@ -61,7 +61,9 @@ def model_names(session: Session, prefix: str) -> Iterator[str]:
     After a slash yield the models that are known here without asking a provider.
     """
     if "/" not in prefix:
-        yield from (name for name, value in _variables(session) if defines_name(value, "stream"))
+        yield from (
+            name for name, value in _list_variables(session) if defines_name(value, "stream")
+        )
         chosen = (
             session.defaults()["model"],
             os.environ.get("AGENT_NB_MODEL", ""),
@@ -86,7 +88,7 @@ def tool_names(session: Session, prefix: str) -> Iterator[str]:
 
     Then come the MCP servers of the folder, last the word for no tools.
     """
-    yield from (name for name, value in _variables(session) if _can_be_tool(value))
+    yield from (name for name, value in _list_variables(session) if _can_be_tool(value))
     builtin = list_builtin("tools")
     yield from (tool.name for plugin in builtin for tool in Toolset.of_plugin(plugin))
     yield from (name for name in list_plugins("tools") if name not in builtin)
@@ -110,7 +112,7 @@ def _can_be_tool(value: Any) -> bool:
     return type(value) is Tool or type(value) is Server or defines_name(value, "as_tool")
 
 
-def _variables(session: Session) -> Iterator[tuple[str, Any]]:
+def _list_variables(session: Session) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of the user's variables, and of those that this package set."""
     hidden = session.shell.user_ns_hidden
     for name, value in text_entries(session.shell.user_ns):
@@ -129,14 +131,14 @@ def variable_names(session: Session, prefix: str) -> Iterable[str]:
 
 def table_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield the variables whose rows can be asked: frames first, then lists."""
-    variables = list(_variables(session))
+    variables = list(_list_variables(session))
     yield from (n for n, v in variables if public_name(v) in FRAMES)
     yield from (n for n, v in variables if (type(v) is list or type(v) is tuple) and v)
 
 
 def type_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield the user's classes, and plain types."""
-    for name, value in _variables(session):
+    for name, value in _list_variables(session):
         if issubclass(type(value), type) and module_name(value).partition(".")[0] != _OURS:
             yield name
     yield from ("str", "int", "float", "bool")
@@ -144,7 +146,7 @@ def type_names(session: Session, prefix: str) -> Iterator[str]:
 
 def attachable_names(session: Session, prefix: str) -> Iterator[str]:
     """Yield variables that hold a picture, and files."""
-    for name, value in _variables(session):
+    for name, value in _list_variables(session):
         shows = ("savefig", "_repr_png_", "_repr_image_")
         if type(value) is bytes or any(defines_name(value, method) for method in shows):
             yield name

@@ -1,4 +1,4 @@
-"""Find the records of a cell in a notebook: those of its id, else those made from its text.
+"""Find the records of a cell in a notebook: by the id of the cell, else by its text.
 
 Why both: some front ends send no cell ids, and some tools renumber the cells of a notebook.
 """

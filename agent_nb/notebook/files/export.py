@@ -14,9 +14,9 @@ from ...host import list_plugins
 from ...view import make_bundle
 from .html_page import render_page
 
-# forms of documents -> their MIME types
+# form of a document -> its MIME type
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
-# endings of files -> forms
+# ending of a file -> form
 ENDINGS = {
     "md": "markdown",
     "htm": "html",

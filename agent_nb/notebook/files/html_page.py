@@ -66,10 +66,10 @@ def render_page(runs: Sequence[Run]) -> str:
         nodes, room = _draw_displays(list_displays(run), room)
         below = draw_html(nodes, typeset=True) if nodes is not None else ""
         parts.append(f"{make_bundle(run.log, typeset=True)['text/html']}\n{below}")
-    return PAGE.format(title=escape(_title(runs)), body="".join(parts))
+    return PAGE.format(title=escape(_make_title(runs)), body="".join(parts))
 
 
-def _title(runs: Sequence[Run]) -> str:
+def _make_title(runs: Sequence[Run]) -> str:
     names = dict.fromkeys(os.path.basename(run.notebook) for run in runs if run.notebook)
     return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
 
@@ -105,7 +105,7 @@ def _read_outputs(path: str, cell: str) -> list[Output]:
 
 
 def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
-    """Return displayed bundles as a node, as far as `room` allows, and the room that is left."""
+    """Return displayed bundles as a node, and how much of `room` (characters) they leave."""
     nodes: list[Node] = []
     left_out = 0
     for data in bundles:

@@ -71,7 +71,7 @@ class NotebookFinder:
         """Return advice for the user if the path of a cell's notebook is unknown, else ""."""
         if self.path(cell.runner_options) is not None:
             return ""
-        paths = self._holders(cell)
+        paths = self._find_holders(cell)
         return AMBIGUOUS.format(names=_join_names([p.name for p in paths])) if paths else UNKNOWN
 
     def ambiguity_warning(self, cell: Cell) -> str:
@@ -81,10 +81,10 @@ class NotebookFinder:
         """
         if self.path(cell.runner_options) is not None:
             return ""
-        recorded = any(read_notebook_file(path).runs for path in self._holders(cell))
+        recorded = any(read_notebook_file(path).runs for path in self._find_holders(cell))
         return f"Nothing is replayed. {self.advice(cell)}" if recorded else ""
 
-    def _holders(self, cell: Cell) -> list[Path]:
+    def _find_holders(self, cell: Cell) -> list[Path]:
         """Return the notebooks of the start folder that hold a cell; a terminal has none."""
         return self._folder.holding(cell.text_hash) if cell.kernel else []
 

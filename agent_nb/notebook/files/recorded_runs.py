@@ -85,7 +85,7 @@ def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
     paired = [(run, by_cell[run.cell]) for run in a if run.cell in by_cell] or list(
         zip(a, b, strict=False)
     )
-    return [_diff(run, partner) for run, partner in paired]
+    return [_compare_pair(run, partner) for run, partner in paired]
 
 
 def _compare_versions(runs: Sequence[Run]) -> list[Diff]:
@@ -97,8 +97,8 @@ def _compare_versions(runs: Sequence[Run]) -> list[Diff]:
     ]
     if not pairs:
         raise UsageError("No cell has two recorded runs to compare. Name a second notebook.")
-    return [_diff(a, b) for a, b in pairs]
+    return [_compare_pair(a, b) for a, b in pairs]
 
 
-def _diff(a: Run, b: Run) -> Diff:
+def _compare_pair(a: Run, b: Run) -> Diff:
     return compare_runs(a.log, b.log, cells=(a.cell, b.cell))

@@ -65,7 +65,7 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
     theirs_stayed: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
         base, ours, theirs = (version.get(name) for version in cells)
-        our_run, their_run = (_newest(side.get(name, ())) for side in runs[1:])
+        our_run, their_run = (_find_newest(side.get(name, ())) for side in runs[1:])
         conversation = str(our_run.get("conversation") or their_run.get("conversation") or "")
         our_start, their_start = read_start_time(our_run), read_start_time(their_run)
         theirs_newer = None if our_start == their_start else their_start > our_start
@@ -77,7 +77,7 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
         _copy_result([cell for cell in (base, ours, theirs) if cell is not None], shown)
 
 
-def _newest(listed: Sequence[Record]) -> Record:
+def _find_newest(listed: Sequence[Record]) -> Record:
     """Return the newest run of the agent cell itself, else of its code, else {}."""
     newest_first = CellRecords(listed).newest_first()
     return next(

@@ -30,10 +30,10 @@ _WORD = re.compile(r"[\w-]+")
 
 def tool_names(sources: Iterable[str]) -> set[str]:
     """Return the names that cells with these sources define, or use as tools."""
-    return {name for source in sources for name in _names(source)}
+    return {name for source in sources for name in _find_names(source)}
 
 
-def _names(source: str) -> Iterable[str]:
+def _find_names(source: str) -> Iterable[str]:
     """Return the names that one cell defines or imports, or the tools of an agent cell."""
     parts = agent_cell(source)
     if parts is not None:

@@ -133,7 +133,7 @@ class AttachRun(FollowRun):
     async def _follow_or_replay(self, interrupts: Interrupts) -> list[Run]:
         """Follow the run at the server, or show its record; return the runs."""
         mode = rerun_mode("live" if self.options.live else "", self.cell)
-        records = self._records()
+        records = self._list_records()
         recorded = newest_replayable(records)
         if mode == "replay":
             if recorded is None:

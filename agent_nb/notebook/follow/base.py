@@ -42,7 +42,7 @@ class FollowRun(ABC):
     async def _follow(self, interrupts: Interrupts) -> Run | None:
         """Follow the runs and return the last one, None if no event came."""
 
-    def _records(self) -> list[Record]:
+    def _list_records(self) -> list[Record]:
         """Return this cell's records of followed runs, the newest first."""
         return [
             r

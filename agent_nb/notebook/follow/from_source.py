@@ -71,22 +71,22 @@ class ForeignRun(FollowRun):
         driver = Driver(self.session.shell, interrupts)
         try:
             await driver.drive(lambda: self._prepare(driver))
-            if isinstance(driver.fault, AgentError) and not self._logs():
+            if isinstance(driver.fault, AgentError) and not self._list_logs():
                 raise driver.fault
         except Cancelled as stop:
-            return self._ending().show_stopped(stop.detail)
+            return self._make_ending().show_stopped(stop.detail)
         except AgentError as fault:
-            ending = self._ending()
+            ending = self._make_ending()
             message = ending.show_refused(fault)
             raise AgentCellError(
                 message, ending.short_error_line("the run could not be shown")
             ) from None
         return self._show_end()
 
-    def _ending(self) -> Ending:
+    def _make_ending(self) -> Ending:
         return Ending(self.session, self.cell, self._options, Display(self.cell, self._options))
 
-    def _logs(self) -> list[EventLog]:
+    def _list_logs(self) -> list[EventLog]:
         if self._watch is not None:
             return self._watch.logs
         return [self._played] if self._played is not None else []
@@ -97,13 +97,13 @@ class ForeignRun(FollowRun):
         self._options = options = self._parse_options()
         prompt = read_prompt(self.session, self.cell, Options()).text
         mode = rerun_mode("live" if options.live else options.rerun, self.cell)
-        records = [r for r in self._records() if r.get("source") == self.cell.text_hash]
+        records = [r for r in self._list_records() if r.get("source") == self.cell.text_hash]
         self._cards = Cards(
             self.cell,
             options,
             actions={"stop": driver.stop},
             can_click=self._can_click(),
-            title=self._title,
+            title=self._make_title,
             records=records,
             strict=mode == "replay",
         )
@@ -113,7 +113,7 @@ class ForeignRun(FollowRun):
                 return Work(_do_nothing, lambda: None)
             if mode == "replay":
                 raise UsageError(
-                    f"Nothing to replay: there is no record of {self._name()}. Record it with --live."
+                    f"Nothing to replay: there is no record of {self._source_name()}. Record it with --live."
                 )
         self._watch = source = watch(
             options.source,
@@ -125,19 +125,21 @@ class ForeignRun(FollowRun):
         source.each_run(self._cards.open)
         return Work(partial(_read_to_end, source), source.stop)
 
-    def _name(self) -> str:
+    def _source_name(self) -> str:
         return name_source(self._options.source)
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         if self._watch is not None:
             return self._watch.title
-        return f"imported from {self._name()}, from the record"
+        return f"imported from {self._source_name()}, from the record"
 
     def _show_end(self) -> Run:
         """Leave the runs in the notebook and in the namespace; return the last one."""
         assert self._cards is not None
         runs = self._leave(self._cards, self._options, played=self._played)
-        last = runs[-1] if runs else self._ending().show_stopped("stopped before anything came")
+        last = (
+            runs[-1] if runs else self._make_ending().show_stopped("stopped before anything came")
+        )
         if self._watch is not None and self._watch.lost:
             lost = ", ".join(f"{count} × {what}" for what, count in self._watch.lost.items())
             print_warning(f"not read from {self._watch.name}: {lost}")
