@@ -205,6 +205,7 @@ class _Writer:
             self.messages.append(message)
 
 
+# type of an event -> the method that adds it; other events are not sent
 _WRITE: dict[type[Event], Callable[..., None]] = {
     events.User: _Writer.add_prompt,
     events.Think: _Writer.add_thought,

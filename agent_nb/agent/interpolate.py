@@ -224,9 +224,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "numpy.ndarray": _describe_array,
     "polars.DataFrame": _describe_polars,
 }
-
-
-_BRACKETS = {list: ("[", "]"), tuple: ("(", ")")}
+_BRACKETS = {list: ("[", "]"), tuple: ("(", ")")}  # of a repr; sets and dicts have braces
 
 
 def _bounded_repr(value: Any) -> str:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Run(Unpicklable):
     """One run of an agent: prompt, answer, status, usage and every event.
 
-    `cell` and `notebook`: where it was recorded. `seen` returns whether the running cell shows the
-    run already; then the run displays itself as one line. `output`: the type of the answer, if
-    known.
+    `cell` (its id) and `notebook` (its path): where it was recorded. `seen` returns whether the
+    running cell shows the run already; the run then displays itself as one line. `output`: the type
+    of the answer, if known.
     """
 
     _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."

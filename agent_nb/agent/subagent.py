@@ -33,7 +33,7 @@ from .typed.typed_answer import find_answer
 if TYPE_CHECKING:
     from .stream import Stream
 
-SCHEMA = {
+SCHEMA = {  # of the tool's arguments
     "type": "object",
     "properties": {
         "prompt": {

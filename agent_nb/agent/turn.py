@@ -299,6 +299,7 @@ class Turn:
 
 HARMLESS = frozenset({"forged_results", "incomplete"})  # codes of faults that let calls run
 
+# type of a part -> the method that handles it
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Answer: Turn._on_answer,
     parts.Close: Turn._on_close,

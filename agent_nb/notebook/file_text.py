@@ -20,6 +20,7 @@ from ..wire import cut_end
 Clean = Callable[[str], str]  # removes secrets from a text
 TABLE_ENDINGS = (".csv", ".tsv", ".tab")  # tables that are text
 TABLE_LINES = 5  # first lines of such a table, with its header
+# first bytes of a file -> its encoding
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 _LINE = 2_000  # characters of a line of a table

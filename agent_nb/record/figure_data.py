@@ -27,7 +27,7 @@ SameText = Callable[[str, str], bool]  # whether two texts count as equal
 
 
 class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An array: its `values` (None: not finite), or their count, extremes and `hash`.
+    """An array: its `values` (None: not finite), or of a long one their count, extremes and `hash`.
 
     `within`: the tolerated difference, if it is not the usual share of the range.
     """
@@ -49,10 +49,10 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One artist, or a row of bars.
+    """One artist (a line, an axis, a legend …), or a row of bars.
 
     `name` and `label` identify it for people. `each` is the word for one of a row ("bar"). `hash`
-    stands for numbers and styles that are left out.
+    is that of numbers and styles that are left out.
     """
 
     name: str

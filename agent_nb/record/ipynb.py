@@ -30,7 +30,7 @@ from ..wire import as_dict, as_list, loads
 NOTEBOOK_SUFFIX = ".ipynb"
 HIDDEN = frozenset({".ipynb_checkpoints"})  # folders where the Jupyter server keeps copies
 MARKER = "<<<<<<<"  # the line by which git begins a conflict
-CONFLICT = (
+CONFLICT = (  # the message of MergeConflictError
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
     "Or keep the runs of both: jupyter agent-nb git-setup, then git checkout -m {name} merges it again. What is then still marked is text "
     "of cells: edit it."

@@ -68,7 +68,7 @@ def digest_value(value: Any, length: int = 16) -> str:
 
 
 class Home:
-    """Hides one home folder in texts and restores it; a very short `path` hides nothing."""
+    """Replaces one home folder in texts by signs, and back; a very short `path` stays as it is."""
 
     SIGN = "⌂"  # stands before a mark: ~ the folder, \\ with doubled backslashes, = the sign itself
     _MARKED = re.compile(SIGN + r"([~=\\])")
@@ -144,7 +144,7 @@ class Payloads(dict[str, Any]):
         return Payloads({key: self[key] for key in keys}, self._checked)
 
     def sound(self, key: str) -> bool:
-        """Return whether the value of `key` has the hash that the key names."""
+        """Return whether the value of `key` has the hash in its key, and so is unchanged."""
         if key not in self._checked:
             self._checked[key] = payload_key(self[key], key) == key
         return self._checked[key]

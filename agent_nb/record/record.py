@@ -1,4 +1,4 @@
-"""A run as a JSON object: a record is made from events, and read back into events.
+"""A run as a JSON object, its record: made from the events of the run, and read back into events.
 
 Why: a run must outlive its kernel, and be read, compared and replayed on another machine.
 
@@ -6,7 +6,7 @@ Rules
 - `hash` covers every field except `OUTSIDE`. It still protects the payloads, because the events
   refer to each by its SHA-256.
 - A hash is compared in the scheme it was made with, so that hashes of older records stay valid.
-- A record never changes after it was made.
+- A record never changes once it is made.
 - Reading raises nothing and takes records of other versions as far as possible.
 - This file reads no clock and no file: the caller passes times that no event has.
 """
@@ -26,7 +26,7 @@ from .packed_events import PackedExchange, in_written_order, pack_event, unpack_
 from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
 
-FORMAT = 1
+FORMAT = 1  # of a record
 METADATA_KEY = "agent_nb"  # the key of our metadata in a notebook, a cell or an output
 METADATA_VERSION = 1  # the version of our metadata in a notebook
 RECORD_MIME = "application/vnd.agent-nb.run+json"
@@ -174,10 +174,11 @@ def status_of(log: Sequence[Event]) -> str:
 def events_of(
     record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None
 ) -> list[Event]:
-    """Return the events of a record with `seq` and `run`, completed by `complete_log`.
+    """Return the events of a record, numbered from 1; a run without an end gets one.
 
     Raises nothing. Entries that are not objects are skipped. `payloads` are those beside the
-    record; a payload inside it takes precedence.
+    record; a payload inside it takes precedence. `home`: the home folder to restore in texts
+    (default: the user's).
     """
     if not isinstance(record, Mapping):
         return []

@@ -188,6 +188,7 @@ def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> It
     yield f"conversation: {turn_name} {change}; recorded were {len(recorded_turns)}, now there {'is' if len(inputs.turn_digests) == 1 else 'are'} {len(inputs.turn_digests)}"
 
 
+# name of an input -> the function that describes how it differs
 _DESCRIBE: Mapping[str, Callable[[RunInputs, RunStart, User], Iterator[str]]] = {
     "prompt": _describe_prompt,
     "model": _describe_model,

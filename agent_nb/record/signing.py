@@ -1,7 +1,7 @@
-"""Who made a record: signed with the user's Jupyter notebook secret.
+"""Whether this user made a record: its signature, with the user's Jupyter notebook secret.
 
-Why this secret: it exists once per user and never leaves the machine; Jupyter trusts outputs by
-it. A replay runs code of a record again only if this user made the record, or allows that.
+Why: a replay runs code of a record again only if this user made the record, or allows that. Why
+this secret: every user has one, it never leaves the machine, and Jupyter trusts outputs by it.
 
 Rules
 - A signature is HMAC-SHA256 over our own prefix and the content hash; compared in constant time.

@@ -155,8 +155,8 @@ def compare_results(
 ) -> Verdict:
     """Compare the contents of two results, texts or JSON values.
 
-    `before`, `now`: the recorded run and this one. `rules`: patterns of the notebook's project.
-    `measures`: where durations and rates may differ.
+    `before`, `now`: time and folders of the recorded run and of this one. `rules`: patterns of the
+    notebook's project. `measures`: where durations and rates may differ.
     """
     comparison = _Comparison(before, now, rules, measures)
     same = comparison.same_values(recorded, fresh)

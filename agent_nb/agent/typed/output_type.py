@@ -60,9 +60,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class OutputType:
-    """One type of answers: `kind` in Python, its `name` and its JSON `schema`.
+    """One type of answers: the Python type `kind`, its `name` and its JSON `schema`.
 
-    `wrapped`: the schema does not describe an object, and is sent wrapped. The constructor raises
+    `wrapped`: the schema is not that of an object, and is sent inside one. The constructor raises
     UsageError if `kind` cannot be the type of an answer.
     """
 

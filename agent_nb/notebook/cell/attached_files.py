@@ -36,7 +36,7 @@ PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LARGEST_TEXT = 10_000_000  # bytes
 SENT = 60_000  # characters of a text that the model reads
 _HEAD = 32  # bytes that show the format of a picture
-_RESERVED = {"In", "Out", "exit", "quit", "get_ipython", "display"}
+_RESERVED = {"In", "Out", "exit", "quit", "get_ipython", "display"}  # names of IPython
 _NOT_IN_NAME = re.compile(r"\W+")
 
 

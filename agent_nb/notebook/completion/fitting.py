@@ -100,7 +100,7 @@ def _read_option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
     )
 
 
-_OPTIONS = {
+_OPTIONS = {  # by each name of the option, such as `-m` and `--model`
     name: _read_option(flags, keywords)
     for flags, keywords in option_table.OPTIONS
     for name in flags
