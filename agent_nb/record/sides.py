@@ -34,7 +34,9 @@ class SideBySide(msgspec.Struct, frozen=True):
 
     def rows(self) -> list[Row]:
         """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT."""
-        before, after, skipped = _from_difference(self.recorded.splitlines(), self.now.splitlines())
+        before, after, skipped = _skip_equal_start(
+            self.recorded.splitlines(), self.now.splitlines()
+        )
         rows: list[Row] = []
         if before == after and self.recorded != self.now:
             return [(self.CHANGED, *self.show_difference())]
@@ -105,7 +107,7 @@ def _count_shared(one: str, other: str) -> int:
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _from_difference(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
+def _skip_equal_start(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
     """Return the lines from shortly before the first difference, and whether lines were skipped.
 
     Aligning takes quadratic time, so only `MOST` lines are compared, and no equal beginning.

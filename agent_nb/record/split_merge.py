@@ -32,9 +32,9 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
 
 
 def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
-    """Return the ids that cells have now by those that they had, where these differ.
+    """Return old id -> present id of the cells whose ids have changed.
 
-    An id that another cell took, and whose text no cell has, becomes that id plus HOMELESS.
+    If another cell took an old id, and no cell has the text of its runs, HOMELESS is added to it.
     """
     texts = {
         cell_id(c): source_hash(source_of(c))
@@ -48,7 +48,7 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     unmatched_cells = [
         cell for cell, text in texts.items() if not _made_any(runs.get(cell, ()), text)
     ]
-    moved: dict[str, str] = {}  # new id: old id
+    moved: dict[str, str] = {}  # present id -> old id
     # first the cells whose text made the newest run of an id, then those that made an older one
     for candidates in (_select_newest, _select_all):
         for cell in unmatched_cells:
@@ -94,7 +94,7 @@ def _read_start(record: Record) -> float:
 
 
 def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
-    """Return a sort key for ids: numeric ones by number, then the others by their earliest run."""
+    """Sort ids by number, as nbstripout gives them, then others by the start of their first run."""
     number = cell.rstrip(HOMELESS)
     return (
         (False, float(number))

@@ -104,7 +104,10 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """How the value is written: form, names of parts, precision of time, digits of epoch."""
+        """How the value is written: two values can be compared only if their shapes are equal.
+
+        Form, names of parts, colons in the time, digits of an epoch value.
+        """
         written = {k: v for k, v in self.parts.items() if v and k not in _NOT_IN_SHAPE}
         colons = written.get("time", "").count(":")
         return self.form, tuple(written), colons, len(written.get("epoch", "").partition(".")[0])

@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
-# s from a signal to its nudges; two, since on a busy machine the first may also come too early
+# seconds from a signal to its nudges; two, since on a busy machine the first may come too early too
 AFTER = (0.1, 0.4)
 
 

@@ -47,6 +47,8 @@ class AttachRequest(msgspec.Struct, frozen=True):
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are UsageErrors: argparse itself would exit the kernel."""
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(
             f"{message[:1].upper()}{message[1:]}. Write %agent attach [URL] [-o VAR] [--token NAME] [--no-record]."
