@@ -246,6 +246,7 @@ class Batch:
             self.end(call_id, outcome)
 
     def _log_result(self, call_id: str) -> None:
+        """Log the result of a call that has ended, with what it printed."""
         outcome, output = self.ended[call_id], self._outputs.get(call_id)
         printed = (output.printed.text if output is not None else "") or self._redaction.value(
             replace_surrogates(outcome.printed)

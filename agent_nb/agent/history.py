@@ -87,6 +87,7 @@ class _Writer:
         self._add_block(ThoughtBlock(event.content, event.opaque))
 
     def add_text(self, event: events.Respond) -> None:
+        """Add a text, or join it with the text that it continues."""
         if self._results:
             self.flush()
         relation, text = self._texts.add(event), event.content

@@ -75,6 +75,7 @@ class Questions:
     async def _ask_both(
         self, remote: asyncio.Future[Decision], local: ApprovalSource | None, question: Question
     ) -> Decision | None:
+        """Return the first answer; None if the local source has none and no client listens."""
         if local is not None:
             asking = asyncio.ensure_future(local(question))
             try:

@@ -150,6 +150,7 @@ class Player:
             self._log.append(event)
 
     async def _play(self) -> None:
+        """Log the recorded events; after each batch, run its kernel calls again and compare."""
         for number, event in enumerate(self._turns.events):
             self._log.append(event)
             if number % EVENTS_AT_ONCE == 0:

@@ -157,6 +157,7 @@ class ReplayCheck:
     def _same_content(
         self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
     ) -> bool:
+        """Return whether two contents of a result are the same; collect what was masked."""
         sides = self._find_sides()
         if sides is None:
             same = normalize_value(recorded) == normalize_value(content)
@@ -222,6 +223,7 @@ class ReplayCheck:
         yield from self._denied_calls(ran)
 
     def _tool_changes(self, ran: set[str]) -> Iterator[Change]:
+        """Yield the changes of tools and sub-agents; `ran`: the calls that ran again."""
         played = {
             (self._turns.agents_around(call.span), call.name)
             for call in self._turns.finished_calls()
@@ -248,6 +250,7 @@ class ReplayCheck:
                 yield Change(text=f"the file {name} changed since the run read it")
 
     def _denied_calls(self, ran: set[str]) -> Iterator[Change]:
+        """Yield the calls that came from the record and that the policy denies now."""
         for call in self._turns.finished_calls():
             tool, agent = (
                 self._turns.tool_of(call, self._toolset),

@@ -201,6 +201,7 @@ class Stream(InProgress):
         await self._drive()
 
     async def _drive(self) -> None:
+        """Run the driver to its end; then complete the log, whatever happened."""
         display.enter_run(self._host)
         self._driver = self._make_driver(anyio.CancelScope())
         if self._stop_cause is not None:
@@ -214,6 +215,7 @@ class Stream(InProgress):
                 self._host.close()
 
     async def _wait(self) -> Run:
+        """Start the run if need be, show it in the cell that awaits it, and wait for its end."""
         __tracebackhide__ = True
         self._require_same_loop()
         screen = self._screen = self._find_screen(self._view)

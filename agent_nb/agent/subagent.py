@@ -102,6 +102,7 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContext) -> Any:
+    """Run the child with its events relayed to the parent; return its answer. Raises ToolError."""
     child = bound_agent(agent, context)
     stream = child(prompt, check=False, record=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}

@@ -120,6 +120,7 @@ class Turn:
         return out
 
     def _on_text(self, part: parts.Text | parts.Thought, kind: Kind, out: list[Event]) -> None:
+        """Add text to the open block, opening it if need be; a part of another block waits."""
         block = self._block
         if block is None or block.kind != kind or block.key != part.block:
             # a provider that sends two blocks in turns: the other one waits until this one closes

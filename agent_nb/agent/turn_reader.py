@@ -116,6 +116,7 @@ class Pipeline:
             out.append(parts.Fault("size", message))
 
     def _hide_secrets(self, part: Streamed, out: list[parts.Part]) -> None:
+        """Pass a part through the secret filter of its kind and block."""
         if self._redaction is None:
             self._parse(part, out)
             return
@@ -137,6 +138,7 @@ class Pipeline:
             self._parse(msgspec.structs.replace(self._newest, text=text), out)
 
     def _parse(self, part: parts.Part, out: list[parts.Part]) -> None:
+        """Pass text to the dialect, deltas of calls to the assembler, and other parts on."""
         if isinstance(part, parts.Text):
             if part.text:
                 parsed = self._parser.feed(part.text)

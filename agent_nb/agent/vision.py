@@ -96,6 +96,7 @@ class Vision:
     def _view_picture(
         self, number: int, attachment: Mapping[str, Any], event: Event
     ) -> dict[str, Any]:
+        """Return a picture as the model takes it, or with words in place of its data."""
         name = picture_name(number, attachment)
         if self._blind:
             return {**attachment, "data": "", WORDS: describe_picture(name, attachment, BLIND)}

@@ -90,6 +90,7 @@ def _is_cell(name: str) -> bool:
 
 
 def _read_name(prompt: str, start: int) -> Written | None:
+    """Return the `@name` that begins at `start`, None if no name follows the `@`."""
     if (cell := _CELL.match(prompt, start + 1)) is not None:
         return Written(f"@{cell[0]}", cell=int(cell[1]))
     if (quoted := _QUOTED.match(prompt, start + 1)) is not None:

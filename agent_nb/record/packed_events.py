@@ -156,6 +156,7 @@ def _read_plain(obj: dict[str, Any], position: int, run: str) -> Event | None:
 
 
 def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
+    """Return the event of an object with packed values; an `Unknown` event if it is malformed."""
     args_in_raw = obj.get("args") == _RAW
     stays_packed = PackedExchange.is_event(obj)
     # a field that is nan or infinite, from another writer, is dropped and so gets its default
