@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +131,8 @@ def _shared_fields(pieces: list[Delta], start: float, seq: int) -> dict[str, Any
     }
 
 
-def _make_think(pieces: list[Delta], start: float, seq: int) -> Event:
-    return Think(content=_join_text(pieces), **_shared_fields(pieces, start, seq))
-
-
-def _make_respond(pieces: list[Delta], start: float, seq: int) -> Event:
-    return Respond(content=_join_text(pieces), **_shared_fields(pieces, start, seq))
+def _make_text(kind: type[Think | Respond], pieces: list[Delta], start: float, seq: int) -> Event:
+    return kind(content=_join_text(pieces), **_shared_fields(pieces, start, seq))
 
 
 def _make_call(pieces: list[Delta], start: float, seq: int) -> Event:
@@ -156,8 +153,8 @@ def _join_text(pieces: list[Delta]) -> str:
 
 # the kinds of deltas (`Delta.of`) whose unfinished blocks are kept
 _BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
-    "think": _make_think,
-    "respond": _make_respond,
+    "think": partial(_make_text, Think),
+    "respond": partial(_make_text, Respond),
     "call": _make_call,
 }
 

@@ -50,7 +50,7 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     ]
     moved: dict[str, str] = {}  # present id -> old id
     # first the cells whose text made the newest run of an id, then those that made an older one
-    for candidates in (_select_newest, _select_all):
+    for candidates in (_select_newest, list[Record]):
         for cell in unmatched_cells:
             if cell in moved:
                 continue
@@ -80,11 +80,6 @@ def _made_any(listed: Sequence[Record], text: str | None) -> bool:
 def _select_newest(listed: Sequence[Record]) -> Sequence[Record]:
     """Return the record of the newest run alone."""
     return [max(listed, key=_read_start)]
-
-
-def _select_all(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return all records: the second way, after `_select_newest`, to choose candidates."""
-    return listed
 
 
 def _read_start(record: Record) -> float:

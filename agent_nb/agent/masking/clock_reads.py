@@ -96,15 +96,12 @@ def _reads_clock(node: ast.AST, imported: dict[str, str]) -> bool:
         base, name = node.func.value, node.func.attr
         if name in _CLOCK_METHODS or (name == "time" and _is_loop(base)):
             return True
-        if name in _DATE_PARSERS and any(_is_today(argument) for argument in node.args):
+        arguments = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        if name in _DATE_PARSERS and ("now" in arguments or "today" in arguments):
             return True
     full = _full_name(node, imported)
     # `x.perf_counter` counts whatever x is; `time` is too common a name for that
     return full in _CLOCK_FUNCTIONS or full.rpartition(".")[2].removesuffix("_ns") in _CLOCKS[1:]
-
-
-def _is_today(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value in ("now", "today")
 
 
 def _is_loop(base: ast.expr) -> bool:

@@ -57,7 +57,8 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
         python = self.python if isinstance(self.python, Mapping) else {}
         by_role = [(WORK, self.work), (TEMPORARY, self.temporary)]
         by_role += [(f"{PYTHON}'s {name}", digest) for name, digest in python.items()]
-        starts = _path_starts(text) if any(digest for _, digest in by_role) else []
+        known = any(digest for _, digest in by_role)
+        starts = [match.start() for match in _ABSOLUTE.finditer(text)] if known else []
         out: dict[str, set[str]] = {}
         for role, digest in by_role:
             if path := _find_path(digest, text, starts):
@@ -167,11 +168,6 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
         begin = _PATH_START.search(window, path_ends[-1] if path_ends else 0)
         out += [(window_start + begin.start(), match.end())] if begin else []
     return out
-
-
-def _path_starts(text: str) -> list[int]:
-    """Return the positions where an absolute path, or a part of one, may begin."""
-    return [match.start() for match in _ABSOLUTE.finditer(text)]
 
 
 def _find_path(folder: Any, text: str, starts: Sequence[int]) -> str:
