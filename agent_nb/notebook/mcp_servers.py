@@ -24,19 +24,19 @@ from .yes_no import NO, ask_yes_no
 USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
 
-def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
+def run_mcp_command(arguments: Sequence[str]) -> str:
     """Run the command `mcp` with these arguments and return its message. Raises UsageError."""
     if not arguments:
-        return list_servers(folder)
+        return _list_servers()
     verb, *names = arguments
     if verb not in VERBS or not names:
         raise UsageError(f"{USAGE} It got: {' '.join(arguments)}.")
-    return "\n".join(VERBS[verb](_find_server(name, folder)) for name in names)
+    return "\n".join(VERBS[verb](_find_server(name)) for name in names)
 
 
-def list_servers(folder: str = ".") -> str:
+def _list_servers() -> str:
     """Return a table of the servers of `.mcp.json` and of this kernel: name and state."""
-    config = read_servers(folder)
+    config = read_servers()
     states = {server.digest: state for server, state in HUB.states()}
     permissions = {True: "allowed", False: "not allowed"}
     rows = [
@@ -62,13 +62,13 @@ def _entry_line(server: Server) -> str:
     return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
 
 
-def _find_server(name: str, folder: str) -> Server:
+def _find_server(name: str) -> Server:
     """Return the named server: one that code made and that runs, else one of the folder's file.
 
     Raises UsageError if there is none.
     """
     started = {server.name: server for server, _ in HUB.states() if not server.file}
-    return started.get(name) or read_servers(folder).server(name)
+    return started.get(name) or read_servers().server(name)
 
 
 def _allow(server: Server) -> str:

@@ -1,4 +1,4 @@
-"""List what is wrong with a record: its shape, hash, payloads and signature.
+"""List what is wrong with a record: its shape, hash and payloads.
 
 Why apart from reading: readers take any record as far as possible; here a user learns what they had
 to skip, and whether the record was changed.
@@ -16,16 +16,11 @@ import msgspec
 from ..events import Unknown
 from .packing import Payloads
 from .record import FORMAT, Record, RecordFields, events_of
-from .signing import hash_fits, names_signer
+from .signing import hash_fits
 
 
-def check_record(
-    record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None
-) -> list[str]:
-    """Return the problems of one record, whose `payloads` may stand beside it.
-
-    With the user's `key`, a missing signature and one by another user are problems.
-    """
+def check_record(record: Any, payloads: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the problems of one record, whose `payloads` may stand beside it."""
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
     problems = [
@@ -37,8 +32,6 @@ def check_record(
         problems.append(
             "the content was changed after it was recorded: it does not have the hash it names"
         )
-    elif key is not None and not names_signer(record, key):
-        problems.append("not signed by this user" if record.get("signature") else "not signed")
     return problems
 
 

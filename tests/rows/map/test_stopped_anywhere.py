@@ -22,7 +22,7 @@ from agent_nb.models.parts import Finish, Head, Text, Usage
 from agent_nb.models.tariff import Tariff
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import run_record
-from agent_nb.record.signing import sign_record, user_key
+from agent_nb.record.signing import names_signer, sign_record, user_key
 from agent_nb.record.verify import check_record
 from agent_nb.rows.store.row_store import RowStore
 
@@ -134,7 +134,7 @@ def check_ended(attempt, path):
         assert isinstance(log[-1], End)
         assert [e.type for e in log].count("end") == 1
         record = sign_record(run_record(log), user_key())
-        assert check_record(record, key=user_key()) == []
+        assert (check_record(record), names_signer(record, user_key())) == ([], True)
         counts = [e.payload for e in log.of("state") if e.kind == "map"]
         done = [r for r in results if r.status != "pending"]
         assert [(c["done"], c["asking"]) for c in counts] == [(len(done), 0)]
