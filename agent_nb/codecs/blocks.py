@@ -1,9 +1,12 @@
 """Assemble the blocks of an imported run (thoughts, answers, arguments) from their deltas.
 
+Why: a record stores whole events, yet an export must write the original lines again. So each block
+also keeps where its deltas ended, and the note of each line (see `passthrough`).
+
 Rules
 - A delta is passed on at once. When its block closes, the complete event follows with `chunks`.
 - Text without a start line opens a block with its first delta, and closes the one before.
-- Calls, and blocks with a start line, may be open side by side until they are taken.
+- Calls, and blocks with a start line, may be open side by side; they stay open until `take`.
 - Only open blocks are kept, so memory does not grow with the stream.
 """
 
@@ -24,7 +27,7 @@ class OpenBlock:
     """A block in progress.
 
     `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
-    `where`: its `path` and `span`. The note of a line keeps what the event's fields do not hold.
+    `where`: its `path` and `span`. `frame`: the notes of the lines that opened it.
     """
 
     __slots__ = (
@@ -62,15 +65,15 @@ class OpenBlock:
         self.turn = turn
         self.where = where
         self.name = name
-        self.frame = dict(frame)  # notes of the lines that opened the block
+        self.frame = dict(frame)
         self.texts: list[str] = []
-        self.lengths: list[tuple[int, int]] = []
+        self.lengths: list[tuple[int, int]] = []  # (characters, milliseconds before) of each delta
         self.note: dict[str, Any] = {}  # the note of the first line
         self.lines: dict[str, Any] = {}  # line number -> each later note that had to be stored
         self.base = self.note  # the newest stored note, from which the next ones follow
         self.first = 0  # the line number of `base`
         self.since = 0  # milliseconds since the line of `base`
-        self.ts = 0.0
+        self.ts = 0.0  # the newest time, epoch seconds
 
     @property
     def text(self) -> str:
@@ -109,8 +112,8 @@ class Blocks:
 
     `shifts`: the fields that grow from line to line, such as a sequence number (see `passthrough`).
     `prefix` makes block ids unique where several readers build one run. In the methods, `obj` is a
-    line of the stream, `drawn` the same line as we would write it, and `ts` its time in epoch
-    seconds (0: unknown). The difference of the two is the line's note.
+    line of the stream, `drawn` the same line as we would write it; where they differ is the line's
+    note. `ts` is its time in epoch seconds (0: unknown).
     """
 
     def __init__(
@@ -147,7 +150,7 @@ class Blocks:
     def close(
         self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False
     ) -> list[Event]:
-        """Close the open text, if any; `note` is added to the note of the text."""
+        """Return the event of the open text, if any, and close it; `note` is added to its note."""
         block, self._text = self._text, None
         if block is None:
             return []
@@ -156,7 +159,7 @@ class Blocks:
 
     @property
     def open_text(self) -> OpenBlock | None:
-        """The open text."""
+        """The open block of text or reasoning that has no start line."""
         return self._text
 
     # Calls, and blocks that a line opens.
@@ -255,6 +258,7 @@ class Blocks:
         name: str = "",
         frame: Mapping[str, Any] = _EMPTY,
     ) -> OpenBlock:
+        """Return a new block of the current turn."""
         self._run.begin_model_output()
         self._count += 1
         number = f"{self._prefix}{self._run.codec}-{self._count}"
@@ -275,5 +279,6 @@ class Blocks:
         )
 
     def _gap(self, block: OpenBlock, ts: float) -> int:
+        """Note the time of a line; return the milliseconds since the block's last delta."""
         self._run.see_time(ts)
         return block.gap(ts, self._run.start)

@@ -1,13 +1,14 @@
 """Bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array.
 
-Why one place: every protocol here occurs in both framings; a codec maps one object at a time.
+Why one place: every protocol occurs in each framing, so a codec maps one object at a time and never
+sees the framing.
 
 Rules
-- The first characters decide the framing.
+- The first characters of a stream decide its framing.
 - `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
 - Text that is not JSON is counted in `losses` and skipped.
-- An object never spans lines. A JSON array of objects is read whole at its end; a text that only
-  begins like one is read as lines.
+- An object never spans lines, except in a JSON array: that is read at the end of the stream. If the
+  whole text is no array after all, it is read as lines.
 - Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
 
@@ -27,6 +28,7 @@ from .losses import Losses
 
 T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
+#: framing -> its media type
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
 RAW = "#raw"  # event name of an item whose value is text to write unchanged (`[DONE]`)
 _SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
@@ -56,7 +58,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Unframer:
-    """Splits one stream into JSON values, and detects its framing."""
+    """Splits one stream into JSON values; `framing` is None until the stream shows it."""
 
     def __init__(self, losses: Losses) -> None:
         self.framing: Framing | None = None
@@ -78,10 +80,7 @@ class Unframer:
         return [*parser.feed(head), *parser.close()] if parser is not None else []
 
     def _begin(self, chunk: bytes, *, last: bool) -> bytes:
-        """Choose the parser once the head shows the framing, and return the bytes for it.
-
-        Until then hold the bytes, and return b"".
-        """
+        """Hold bytes until the head shows the framing; then choose the parser, return its bytes."""
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
         # `{` decides at once, `[` with the next character, others after `_HEAD` bytes or a line
@@ -111,7 +110,7 @@ class _Parser(ABC):
         """Return the items held back."""
 
     def _read_safely(self, read: Callable[[], list[T]]) -> list[T]:
-        """Return the result of `read()`; count a WireError (a frame too large), do not raise it."""
+        """Return the result of `read()`; a frame that is too large is counted, not raised."""
         try:
             return read()
         except WireError as fault:
@@ -122,6 +121,7 @@ class _Parser(ABC):
         self._losses.add("malformed line", str(fault), raw=fault.raw)
 
     def _parse_items(self, texts: Iterable[tuple[str | bytes, str, str | None]]) -> list[Item]:
+        """Parse (JSON text, event name, id) each; count what is not JSON."""
         out = []
         for text, event, number in texts:
             try:
@@ -168,7 +168,7 @@ class _Frames(_Parser):
         )
 
     def _drop_repeated(self, number: str | None) -> str | None:
-        """Return a frame's id, None if the frame before had it too: in SSE an id stays in force."""
+        """Return a frame's own id: SSE repeats the last id for frames without one."""
         if number == self._last:
             return None
         self._last = number
@@ -199,7 +199,10 @@ _PARSERS: dict[Framing, type[_Parser]] = {"ndjson": _Lines, "sse": _Frames}
 
 
 def frame_sse(data: str, event: str = "", number: str | None = None) -> str:
-    """Write one SSE frame. Raises ValueError if the event name or the id has a line break."""
+    """Write one SSE frame with the id `number`.
+
+    Raises ValueError if the event name or the id has a line break.
+    """
     if _UNSAFE.search(event) or (number and _UNSAFE.search(number)):
         raise ValueError("an SSE event name or id cannot hold a line break")
     head = f"id: {number}\n" if number is not None else ""

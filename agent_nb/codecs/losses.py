@@ -3,8 +3,8 @@
 Rules
 - The name of a loss is `kind` (the whole event), `kind.field`, or plain words for a line that could
   not be read (`malformed line`).
-- A `detail` is a loss that does not matter, because every reader generates the value itself
-  (sequence numbers, synthetic ids, chunk boundaries).
+- A `detail` is a loss without consequence: every reader generates the value itself (sequence
+  numbers, synthetic ids, chunk boundaries).
 - Strict mode allows details, and raises an error for any other loss.
 """
 
@@ -18,7 +18,7 @@ from ..errors import WireError
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """One kind of loss: its name (`what`), newest reason and count; a `detail` does not matter."""
+    """One kind of loss: its name (`what`), newest reason and count. `detail`: see the rules."""
 
     what: str
     reason: str
@@ -27,14 +27,17 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class Losses:
-    """The losses of one stream. With `strict`, the first real one raises WireError."""
+    """The losses of one stream; all but details are real. Strict: the first real one raises."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self._losses: dict[tuple[str, bool], Loss] = {}  # by name and `detail`
 
     def add(self, what: str, reason: str, *, detail: bool = False, raw: str = "") -> None:
-        """Count one loss. Raises WireError in strict mode unless it is a detail."""
+        """Count one loss; `raw` is the text that was lost.
+
+        Raises WireError in strict mode, unless it is a detail.
+        """
         self._count(Loss(what, reason, 1, detail))
         if self.strict and not detail:
             raise WireError(

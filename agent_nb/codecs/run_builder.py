@@ -2,8 +2,9 @@
 
 Rules
 - Every event is `origin: imported`.
-- `extra[codec]`, the note, holds what the event's fields do not (see `passthrough`).
-- A turn begins with the first output of the model after a result.
+- `extra[codec]` is the note of an event: the parts of its line that no field holds (see
+  `passthrough`).
+- A turn begins with the first output of the model, and with the first after a tool's result.
 """
 
 from __future__ import annotations
@@ -21,15 +22,14 @@ from .passthrough import note_difference
 E = TypeVar("E", bound=Event)
 H = TypeVar("H")
 Obj = dict[str, Any]
-# events that are output of the model
-_BY_MODEL = (Think, Respond, Call)
+_BY_MODEL = (Think, Respond, Call)  # events that the model writes
 
 
 class RunBuilder:
     """Builds the events of one run.
 
-    `draw` returns the line that we would write for an event, `envelope` the envelope fields that a
-    line holds (ts, path, span).
+    `draw` returns the line that we would write for an event; `envelope` reads the fields that every
+    event has (ts, path, span) from a line.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RunBuilder:
         self.run, self.turn, self.start, self._after_result = run, 0, 0.0, False
 
     def make(self, cls: type[E], note: Obj | None = None, **fields: Any) -> E:
-        """Return an imported event; `note` is what its line holds besides the fields."""
+        """Return an imported event with its note; a missing `turn` is the current one."""
         if cls in _BY_MODEL:
             self.begin_model_output()
         self.see_time(fields.get("ts", 0.0))
@@ -66,7 +66,7 @@ class RunBuilder:
         draw: Callable[[Any], Obj] | None = None,
         **fields: Any,
     ) -> E:
-        """Return the event of the line `obj`; its note also gets what the fields do not hold."""
+        """Return the event of the line `obj`, whose note is completed by comparing both."""
         event = self.make(cls, **{**self.envelope(obj), **fields})
         drawn = (draw or self._draw)(event)
         return msgspec.structs.replace(
@@ -93,7 +93,7 @@ class RunBuilder:
         return [self.derived(Call, call_id=match.call_id, synthetic=not wire_id, **fields)]
 
     def see_time(self, ts: float) -> None:
-        """Note a time (epoch seconds, 0 for none)."""
+        """Take `ts` (epoch seconds, 0: unknown) as the start if it is the first known time."""
         self.start = self.start or ts
 
     def begin_model_output(self) -> None:
@@ -120,6 +120,6 @@ class UniqueSpans:
         self._seen: dict[str, int] = {}
 
     def take(self, wanted: str) -> str:
-        """Return `wanted`, or `wanted#n` from its second use on."""
+        """Return `wanted` at its first use, then `wanted#2`, `wanted#3` …"""
         count = self._seen[wanted] = self._seen.get(wanted, 0) + 1
         return wanted if count == 1 else f"{wanted}#{count}"

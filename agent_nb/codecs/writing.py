@@ -1,8 +1,9 @@
-"""Helpers that writers share: split a block into its deltas, and write imported lines unchanged.
+"""What the writers of several codecs share: split a block into deltas, write imported lines again.
 
 Rules
 - A block whose deltas were written live is not written again when it closes.
-- A block that comes only complete is written in the pieces of its `chunks`, or whole without them.
+- A block that comes only complete is written as the deltas that its `chunks` (lengths and pauses)
+  describe, or whole without them.
 - A text that was edited no longer matches its chunks and is written whole.
 """
 
@@ -29,7 +30,7 @@ def text_of_block(event: Block) -> str:
 
 
 def split_block(event: Block) -> list[tuple[str, int]]:
-    """Return (text, milliseconds before it) for each delta of a block, or for the whole text."""
+    """Return (text, milliseconds before it) of each delta; one item if they are unknown."""
     text, start, out = text_of_block(event), 0, []
     try:
         lengths = list(decode_chunks(event.chunks))
@@ -59,7 +60,7 @@ def pieces_with_notes(
 def delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield `pieces_with_notes` of a block with start and end lines; it may have no deltas."""
+    """Yield the same for a block with start and end lines, whose text may have no deltas."""
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return

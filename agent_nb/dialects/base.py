@@ -1,22 +1,21 @@
-"""The contract of a dialect: instructions for the model, writing of past turns, reading of text.
+"""The contract of a dialect, which teaches a model to write calls, and reads and writes its turns.
 
 Why: models write calls as parts of their API, as tags or as § markers; the agent knows only this
-contract. A dialect module defines an instance as `dialect`. The instance is stateless; the state of
-a stream lives in the parser that it makes.
+contract. A dialect module defines an instance as `dialect`. The instance is stateless: each stream
+has a parser of its own, which keeps the state.
 
 Rules
-- `Parser.feed` accepts text in any chunking; the parts do not depend on it, once adjacent Text or
-  Thought parts of one block are merged. Only a possible start of a marker is held back.
-- No input character is lost: it is in a part, is markup of a closed block, or is half a marker at a
-  cut.
+- `Parser.feed` accepts text in any chunking. The parts do not depend on it, except that a text may
+  come as several adjacent parts. Only a possible start of a marker is held back.
+- No character is lost, besides markup: the markers of closed blocks, and half a marker at a cut.
 - `feed` and `close` never raise, whatever the text.
 - Calls run only if an Execute follows them; otherwise the turn gives them an error result.
-- CallDelta parts of a text dialect are provisional: a Call of the same index confirms them, a Fault
+- CallDelta parts of a text dialect are a preview: a Call of the same index confirms them, a Fault
   revokes them. They may be ignored.
 - An Execute without calls runs nothing (`<execute>[]</execute>`, `§EXECUTE` after a malformed
   call).
 - Once `stopped` is true the turn is over: reading stops and further text is ignored.
-- A dialect knows parts and messages, never events.
+- A dialect reads and writes parts and messages (`models`), never events.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Parser(Protocol):
 
 
 class Dialect(Protocol):
-    """One way of writing a turn."""
+    """One way in which a model writes thoughts, calls and answers."""
 
     name: str
     # the request carries the tools, and the provider returns CallDelta and Call parts

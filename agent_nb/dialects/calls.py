@@ -1,13 +1,13 @@
 """Tool calls as JSON text: follow the text across chunks, then read it strictly.
 
-Why two steps: the end of a block can be found, and growing arguments shown, before the JSON is
-complete; whether it is valid is decided once, on the whole text.
+Why two steps: `Scan` finds the end of a block, and shows arguments as they grow, before the JSON is
+complete. `read_call` and `read_batch` decide whether it is valid, once, on the whole text.
 
 Rules
 - A marker inside a JSON string is text.
 - `Scan` visits every character once and copies only names.
-- Its fragments (CallDelta) are provisional: a Call of the same `index` confirms them, a Fault
-  revokes them. A call whose name follows its arguments has no fragments.
+- It yields arguments as CallDelta, a preview (see `base`). A call whose name follows its arguments
+  has no preview.
 - JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs,
   no nesting deeper than `MAX_DEPTH`. Of duplicate members the last counts.
 """
@@ -28,8 +28,7 @@ _STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*+').match
 _decode = msgspec.json.Decoder().decode
 _decode_call = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_batch = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
-
-
+# type of a JSON value -> its name in a message for the model
 _JSON_KINDS = {
     list: "an array",
     str: "a text",
@@ -43,9 +42,9 @@ _JSON_KINDS = {
 class Scan:
     """Follows the JSON text of calls across chunks.
 
-    `sigil`: the first character of a marker. `level`: the depth of call objects (0: a bare object,
-    1: in an array). `index`: the number of the first call. `live`: whether to yield arguments as
-    they grow.
+    `sigil`: the first character of a marker. `level`: how many brackets are around a call object
+    (0: none, 1: an array). `index`: the number of the first call. `live`: whether to yield
+    arguments as they grow.
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
@@ -57,15 +56,14 @@ class Scan:
         self._index = index - 1
         self._yield_args = live
         self._in_string = False
-        self._string_pieces: list[str] | None = (
-            None  # of the open string, if it may be a key or a name
-        )
+        # of the open string, if it may be a key or a name
+        self._string_pieces: list[str] | None = None
         self._key = ""
         self._expects_key = True
         self._name = ""
         self._in_args = False
         self._emitted = 0  # position in the text up to which arguments were yielded
-        # the characters to stop at: around keys and names, and in nested values
+        # find the next character that matters: among the members of a call, and inside a value
         self._shallow = re.compile(rf'["\\\[\]{{}},:{sigil}]').search
         self._deep = re.compile(rf'["\\\[\]{{}}{sigil}]').search
 
@@ -82,11 +80,11 @@ class Scan:
         outermost bracket has closed.
         """
         self._emitted = pos
-        stop, pos = self._run(text, pos, out)
+        stop, pos = self._scan(text, pos, out)
         self._emit(text, pos, out)
         return stop, pos
 
-    def _run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
+    def _scan(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
         size = len(text)
         while pos < size:
             if self._in_string:
@@ -156,7 +154,7 @@ class Scan:
         if self._expects_key:
             self._key = word
         elif self._key == "name":
-            self._name = _unescaped(word)
+            self._name = _unescape(word)
 
     def _emit(self, text: str, end: int, out: list[Part]) -> None:
         if self._in_args and end > self._emitted:
@@ -164,7 +162,7 @@ class Scan:
         self._emitted = end
 
 
-def _unescaped(word: str) -> str:
+def _unescape(word: str) -> str:
     if "\\" not in word:
         return word
     try:
@@ -179,12 +177,12 @@ def read_batch(text: str, index: int = 0) -> list[Call]:
     All or nothing: raises ValueError with a message for the model if anything in it is wrong.
     """
     items = _decode_strictly(_decode_batch, text)
-    return [_call(item, index + n, f"item {n + 1}") for n, item in enumerate(items)]
+    return [_make_call(item, index + n, f"item {n + 1}") for n, item in enumerate(items)]
 
 
 def read_call(text: str, index: int = 0) -> Call:
     """Return the call of one JSON object. Raises ValueError with a message for the model."""
-    return _call(_decode_strictly(_decode_call, text), index, "the object")
+    return _make_call(_decode_strictly(_decode_call, text), index, "the object")
 
 
 def read_args(text: str) -> dict[str, Any]:
@@ -204,7 +202,7 @@ def within_depth(depth: int) -> None:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
-def _call(item: dict[str, msgspec.Raw], index: int, where: str) -> Call:
+def _make_call(item: dict[str, msgspec.Raw], index: int, where: str) -> Call:
     missing = [f'"{key}"' for key in ("name", "args") if key not in item]
     if missing:
         raise ValueError(f"{where} has no {' and no '.join(missing)}")
@@ -214,15 +212,13 @@ def _call(item: dict[str, msgspec.Raw], index: int, where: str) -> Call:
     if not isinstance(args, dict):
         raise ValueError(f'"args" of {where} is not an object')  # noqa: TRY004
     call_id = _decode_member(item, "id")
-    return Call(name, args, bytes(item["args"]).decode(), _call_id(call_id), index)
+    if not isinstance(call_id, str | int) or isinstance(call_id, bool):
+        call_id = ""
+    return Call(name, args, bytes(item["args"]).decode(), str(call_id), index)
 
 
 def _decode_member(item: dict[str, msgspec.Raw], key: str) -> Any:
     return _decode_strictly(_decode, item[key]) if key in item else None
-
-
-def _call_id(value: Any) -> str:
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _decode_strictly(decode: Any, text: Any) -> Any:

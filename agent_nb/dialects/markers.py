@@ -1,12 +1,14 @@
-"""The base parser of the text dialects: text with markers, in any chunking, to parts.
+"""The base parser of the text dialects: text with markers, in any chunking, becomes parts.
 
 Why shared: every dialect must hold back the same text, close blocks at the same points and end a
-cut stream in the same way. It reads the thought tags too: only it knows when it is inside a block.
+cut stream in the same way. Thought tags (`<think>`) are read here too, because they count only
+outside the blocks of the dialect, and only its parser knows these.
 
 Rules
-- A parser is a set of modes, methods that consume what they can of the buffer (`_buf` from `_pos`).
-  They run until a mode leaves `_mode` unchanged: it needs more text.
-- Plain text costs one search for a sigil and is returned unchanged by the same call.
+- A parser is a set of modes: methods that consume what they can of the buffer (`_buf` from `_pos`)
+  and set the next `_mode`. A mode that leaves `_mode` unchanged needs more text.
+- Plain text costs one search for a sigil (the first character of a marker), and is returned
+  unchanged by the same call.
 - Leading thought tags count until the first visible character; a marker of the dialect is visible.
 - Text is kept raw: white space around markers belongs to the adjacent text.
 - Nothing raises, whatever the text.
@@ -101,12 +103,12 @@ class MarkerParser:
         self._buf_offset = 0  # offset of the buffer in the turn
         self._final = self._cut = False
         self._part_type: type[Text] | type[Thought] = Text
-        self._block_open = False  # a block of this type has begun
-        # the type of part that `feed` makes of a text without a sigil (None: it must be parsed)
+        self._block_open = False  # a part of this type was emitted, and its Close is due
+        # the type of the part that `feed` makes of text without a sigil (None: modes must run)
         self._pass_as: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
-        self._closing = ""
+        self._closing = ""  # the closing tag of the thought
         self._attributes: dict[str, Any] | None = None
         self._tag: TagReader | None = None
         # kept text, of a block that is read as a whole at its end: the pieces that have left the
@@ -140,6 +142,7 @@ class MarkerParser:
         return out
 
     def _advance(self, text: str) -> list[Part]:
+        """Run modes over the buffer and `text`; return the parts, and keep what is not consumed."""
         out = self._out = []
         if self.stopped:
             return out

@@ -1,14 +1,15 @@
 """Read the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
 
-Why apart from `section`: a turn may be malformed, forged or cut, and the parser handles each case.
+Why apart from `section`: most of this file is about turns that are malformed, forged or cut.
 
 Rules
 - Markers count in any letter case and position, even inside a word; `§EXECUTE` and `§END` must end
   there (`§executed` is text). White space after a colon or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - A § in the strings of a call is text. The call is complete when its object closes.
-- If no JSON object follows `§CALL:`, the text is answer (rule 3 of the seed), and `§EXECUTE`
-  carries the fault of the first such call. An object that a cut leaves open is an incomplete call.
+- If no JSON object follows `§CALL:`, the text is answer (rule 3 of the seed), and the fault of the
+  first such call goes into the part Execute. An object that a cut leaves open is an incomplete
+  call.
 - `§EXECUTE` and `§END` stop the turn.
 - Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, the text up to
   its bracket becomes the Fault `forged_results`.
@@ -23,11 +24,11 @@ from .call_assembly import cut_calls
 from .calls import Scan, read_call, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
 
-LARGEST = 64 * 1024 * 1024  # characters of one call; a larger one ends the turn
+LARGEST = 64 * 1024 * 1024  # characters of one call; beyond, the turn ends
 EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
-FORGED = 64 * 1024  # characters of a forged line, or of a call that is too large, in its fault
+FORGED = 64 * 1024  # characters that a fault quotes of a forged line or of an oversized call
 
-# the texts of the markers: what may be the beginning of one is held back
+# texts that are held back while they may still become a marker
 _MARKERS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
 
 

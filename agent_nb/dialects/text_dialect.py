@@ -1,6 +1,6 @@
-"""The base of the text dialects: instructions for the model, example turns, and grammars.
+"""The base of the dialects `xml` and `section`: instructions, example turns and grammars.
 
-Why: `xml` and `section` are one protocol with different markers; what both teach is written once.
+Why: both are one protocol with different markers, so what they teach is written once.
 
 `tests/dialects/snapshots` has the complete texts that models receive.
 """
@@ -35,7 +35,7 @@ There are no tools. Write your answer {answer}"""
 
 
 class TextDialect(Dialect):
-    """A dialect whose turns are text with markers."""
+    """A dialect whose turns are text with markers; the texts below fill the instructions."""
 
     native = False
     markers: str  # a turn with calls and a turn with the answer
@@ -46,7 +46,7 @@ class TextDialect(Dialect):
     closing = ""  # what follows the answer in an example
 
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
-        """Return the protocol and the tools as system text."""
+        """Return the protocol and the tools as system text; for a `small` model only the tools."""
         if small:
             return render.describe_briefly(tools)
         if not tools:
@@ -91,4 +91,7 @@ class TextDialect(Dialect):
 
     @abstractmethod
     def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
-        """Return the grammar of a turn; `shared_rules` are its rules for thoughts and answers."""
+        """Return the grammar of a turn.
+
+        `shared_rules`: its rules for what both dialects write alike (`grammar.shared_rules`).
+        """

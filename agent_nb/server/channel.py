@@ -1,10 +1,12 @@
 """The channel of a published run: a bounded buffer of its events, with ids for resuming.
 
+Why: a subscriber that lost its connection names the last id it received, and goes on from there.
+
 Rules
-- Ids are never reused: `seq` for a stored event, `seq.epoch.n` for the n-th delta after it. Each
-  start of a hub has its own epoch. Ids of one run sort by their numbers.
+- Ids are never reused: `seq` for a stored event (any but a delta), `seq.epoch.n` for the n-th delta
+  after it. Each start of a hub has its own epoch. Ids of one run sort by their numbers.
 - Stored events that the buffer has evicted are read from the run's log, if it has one.
-- A `Gap` reports lost entries and unknown ids; nothing is skipped silently.
+- Lost entries and unknown ids are reported as a `Gap`, never skipped silently.
 - The hub's lock guards all state.
 """
 
@@ -22,7 +24,7 @@ from ..events import Delta, End, Event, EventLog, Position, RunStart, User
 class Entry:
     """One event of a run and its position.
 
-    `texts`: framing -> the encoded canonical event, shared by all subscribers.
+    `texts`: framing -> the event encoded for it, made once for all subscribers.
     """
 
     __slots__ = ("epoch", "event", "n", "seq", "texts")
@@ -36,7 +38,7 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """The id: `seq`, or `seq.epoch.n` for a delta."""
+        """The id for resuming; see the rules of the file."""
         return f"{self.seq}.{self.epoch}.{self.n}" if self.n else str(self.seq)
 
     @property
@@ -113,11 +115,11 @@ class Channel:
         self._started = 0.0
 
     def join(self, conversation: str, earlier: int) -> None:
-        """Make the run the next one of a conversation that had `earlier` runs before."""
+        """Put the run into a conversation that had `earlier` runs before it."""
         self.conversation, self.earlier = conversation, earlier
 
     def control(self, cancel: Callable[[], Any] | None, approve: Callable[..., Any] | None) -> None:
-        """Set the functions that cancel the run and answer approvals; None keeps the old one."""
+        """Set the functions that cancel the run and answer approvals; None changes nothing."""
         self.cancel, self.approve = cancel or self.cancel, approve or self.approve
 
     @property
@@ -143,17 +145,14 @@ class Channel:
         Raises ValueError if the run has ended.
         """
         with self._shared.lock:
-            for missed in self._missed(event):
+            for missed in self._read_missed(event):
                 self._append(missed)
             if type(event) is Delta or not event.seq or event.seq > self.seq:
                 self._append(event)
         self._shared.wake(self)
 
-    def _missed(self, event: Event) -> list[Event]:
-        """Return the logged events before `event` that this channel lacks.
-
-        They were logged while the hub was subscribing to the log.
-        """
+    def _read_missed(self, event: Event) -> list[Event]:
+        """Return the events before `event` that were logged while the hub was subscribing."""
         if self.log is None or event.seq <= self.seq + 1:
             return []
         return self.log[self.seq : event.seq - 1]
@@ -174,7 +173,7 @@ class Channel:
         )
 
     def _append(self, event: Event) -> None:
-        """Number an event and add it. Raises ValueError if the run has ended."""
+        """Number an event and add it to the buffer. Raises ValueError if the run has ended."""
         if self.ended:
             raise ValueError(f"run {self.run} has ended")
         if type(event) is Delta:
@@ -182,18 +181,19 @@ class Channel:
         else:
             self.seq, self._n = self.seq + 1, 0
             event = event if event.seq == self.seq else msgspec.structs.replace(event, seq=self.seq)
-            self._note(event)
-        self._hold(Entry(event, self.seq, epoch=self.epoch, n=self._n))
+            self._update_info(event)
+        self._add_entry(Entry(event, self.seq, epoch=self.epoch, n=self._n))
 
-    def _hold(self, entry: Entry) -> None:
-        """Add an entry to the buffer, which is cut only once it is a quarter too long."""
+    def _add_entry(self, entry: Entry) -> None:
+        """Add an entry to the buffer; evict the oldest ones if it is too long."""
         self._entries.append(entry)
+        # a quarter at once, because each cut moves the whole list
         if len(self._entries) > self._shared.keep * 5 // 4:
             cut = len(self._entries) - self._shared.keep
             del self._entries[:cut]
 
-    def _note(self, event: Event) -> None:
-        """Keep what the list of runs shows of a stored event: agent, prompt, status, start."""
+    def _update_info(self, event: Event) -> None:
+        """Take agent, prompt, status and start from a stored event, for the list of runs."""
         self._started = self._started or event.ts
         if isinstance(event, RunStart) and not event.span:
             self._agent = event.agent
@@ -205,7 +205,7 @@ class Channel:
     # Reading; the hub's lock is held.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
-        """Return the position of an id; for an unknown id the start, and a Gap."""
+        """Return the position of the id `after`; for an unknown id the start, and a Gap."""
         if not after:
             return Position(), None
         position = Position.parse(after)
@@ -218,32 +218,32 @@ class Channel:
         if not self._entries:
             return [], None
         first = self._entries[0]
-        if position < first.position and self._lost(position, first):
-            return self._before(position, first, limit)
-        start = self._index(position)
+        if position < first.position and self._count_lost(position, first):
+            return self._read_evicted(position, first, limit)
+        start = self._index_after(position)
         return self._entries[start : start + limit], None
 
     def behind(self, position: Position) -> int:
         """Return the number of entries after `position`."""
-        return len(self._entries) - self._index(position)
+        return len(self._entries) - self._index_after(position)
 
-    def _lost(self, position: Position, first: Entry) -> int:
+    def _count_lost(self, position: Position, first: Entry) -> int:
         """Return the number of stored events after `position` that were evicted."""
         newest_lost = first.seq if first.n else first.seq - 1
         return max(newest_lost - position[0], 0)
 
-    def _before(
+    def _read_evicted(
         self, position: Position, first: Entry, limit: int
     ) -> tuple[list[Entry], Gap | None]:
-        """Return entries after a position that the buffer no longer has: from the log, or a Gap."""
-        lost = self._lost(position, first)
+        """Return evicted entries after `position` from the log, or else a Gap and the buffer."""
+        lost = self._count_lost(position, first)
         if self.log is not None:
             older = self.log[position[0] : position[0] + min(lost, limit)]
             return [Entry(event, event.seq) for event in older], None
         gap = Gap(self.run, "evicted", str(position[0]), lost)
         return self._entries[:limit], gap
 
-    def _index(self, position: Position) -> int:
+    def _index_after(self, position: Position) -> int:
         """Return the index in the buffer of the first entry after `position`."""
         low, high = 0, len(self._entries)
         while low < high:

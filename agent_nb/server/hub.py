@@ -6,7 +6,7 @@ Rules
 - A run executes once, however many subscribers it has. Publishing never waits for a subscriber and
   never raises because of one.
 - Ids of runs and entries are never reused (see `channel`).
-- Thread-safe: runs publish from their threads, subscribers read from theirs.
+- Every method may be called from any thread: a run publishes from its own, as a subscriber reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Hub:
 
     keep: entries in each run's buffer.
     runs: ended runs that stay published; the oldest is dropped first, unless it is being read.
-    epoch: tells this hub's deltas from those of an earlier hub (default: the time in milliseconds).
+    epoch: a part of the ids of deltas that no earlier hub used (default: the time in milliseconds).
     where: the store through which other processes share its runs (`redis.hub`), "" for none.
     """
 
@@ -53,10 +53,10 @@ class Hub:
     ) -> Channel:
         """Publish a run: the events in its log and all that follow.
 
-        Attaching a log again sets a missing conversation, and replaces the functions that are
-        passed. `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers an
-        approval and returns whether one was waiting. Raises UsageError if another run with this id
-        is published.
+        `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers an approval
+        and returns whether one was waiting. A log may be attached again, to set a missing
+        conversation or to replace these functions. Raises UsageError if another run with this id is
+        published.
         """
         with self.shared.lock:
             new = log.run not in self._channels
@@ -70,8 +70,8 @@ class Hub:
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
         """Return the channel of a run; make one if the run is new.
 
-        A channel that has no conversation yet joins `conversation`, as its next run. Raises
-        UsageError if the id belongs to another log.
+        A channel without a conversation becomes the next run of `conversation`. Raises UsageError
+        if the id belongs to another log.
         """
         with self.shared.lock:
             channel = self._channels.get(run)
@@ -131,12 +131,12 @@ class Hub:
         overflow: Overflow = "gap",
         lag: int = 0,
     ) -> Subscription:
-        """Subscribe to a run from its start, or after the id `after`; a closed hub ends it at once.
+        """Subscribe to a run from its start, or after the id `after`.
 
         wanted: the filter (default: all but internal events).
-        lag: how many entries the reader may be behind (0: up to the buffer's size).
+        lag: how many entries the reader may be behind (0: as many as the buffer has).
         overflow: a reader further behind receives a Gap (`gap`) or is disconnected (`disconnect`).
-        Raises UsageError if the run is unknown.
+        Raises UsageError if the run is unknown. In a closed hub the subscription is closed.
         """
         with self.shared.lock:
             channel = self.channel(run)
@@ -176,7 +176,7 @@ class Hub:
             subscription.finish()
 
     def stop(self) -> None:
-        """Free the connections that a subclass publishes over; called after `close`."""
+        """Close the connections to the shared store, if there is one; called after `close`."""
 
     def _register(self, subscription: Subscription) -> Subscription:
         """Add a subscription; a closed hub closes it at once."""

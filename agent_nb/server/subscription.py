@@ -1,12 +1,13 @@
 """Subscriptions: each has a position in a run's buffer and reads on from there at its own speed.
 
-Why pull, not push: a slow or dead reader costs only its position and cannot delay another reader or
-the run.
+Why readers pull: a slow or dead reader holds no more than its position, and delays neither the run
+nor other readers.
 
 Rules
 - The filter applies to replayed and live events alike.
 - If a filter or waker raises, only its own subscription closes, with `fault` set.
-- The publishing thread calls the waker once, when the reader has taken everything before.
+- The waker is a function of the reader. The publishing thread calls it at the first entry after the
+  reader has taken all, and not again until it has taken all again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Source(Protocol):
     shared: Shared
 
     def forget(self, subscription: Subscription) -> None:
-        """Drop a subscription."""
+        """Remove a closed subscription."""
 
 
 class Subscription:
@@ -60,7 +61,7 @@ class Subscription:
         self._until: Position | None = None  # the subscription closes at this position
 
     def wake_with(self, waker: Callable[[], Any]) -> None:
-        """Set the waker, which tells the reader that there are entries to take; see the module."""
+        """Set the waker, called when there are entries to take; see the rules of the file."""
         self._wake = waker
 
     @property
@@ -73,13 +74,13 @@ class Subscription:
         out: list[Entry | Gap] = []
         while not out and not self.closed:
             with self._hub.shared.lock:
-                entries, gap = self._next(limit)
+                entries, gap = self._read_next(limit)
             out += [each for each in (self._gap, gap) if each is not None]
             self._gap = None
             if gap is not None and self._overflow == "disconnect":
                 self.close(gap.reason)
             elif entries:
-                out += self._filtered(entries)
+                out += self._filter_entries(entries)
             else:
                 break
         if self._until is not None and (not out or self._position >= self._until):
@@ -92,13 +93,13 @@ class Subscription:
         self._hub.forget(self)
 
     def finish(self) -> None:
-        """Close once all current entries have been taken, and wake the reader."""
+        """Let the reader take the current entries, then close; wake it for that."""
         self._until = self._channel.newest
         with suppress(Exception):  # the reader may be gone
             self._wake()
 
     def signal(self) -> None:
-        """Wake the reader, unless it has been woken since it last took everything."""
+        """Wake the reader, unless it has been woken since it last took all entries."""
         if not self._idle or self.closed:
             return
         self._idle = False
@@ -109,8 +110,8 @@ class Subscription:
             self.fault = fault
             self.close("fault")
 
-    def _filtered(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries that pass the filter, and move the position behind all entries."""
+    def _filter_entries(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries that pass the filter; the position moves past the others too."""
         try:
             passed = [e for e in entries if self._wanted(e.event)]
         except Exception as fault:  # a faulty filter closes only its own subscription
@@ -120,8 +121,11 @@ class Subscription:
         self._advance(entries)
         return passed
 
-    def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
-        """Return the next entries and the gap before them; a reader beyond `lag` skips ahead."""
+    def _read_next(self, limit: int) -> tuple[list[Entry], Gap | None]:
+        """Return the next entries and the gap before them.
+
+        A reader that is further behind than `lag` skips to the newest `lag` entries.
+        """
         channel = self._channel
         behind = channel.behind(self._position) if self._lag else 0
         if behind > self._lag:
@@ -133,6 +137,7 @@ class Subscription:
         return entries, gap
 
     def _advance(self, entries: list[Entry]) -> None:
+        """Move past the entries; close after the end of the run."""
         self._position = entries[-1].position
         last = entries[-1].event
         if isinstance(last, End) and not last.span:

@@ -1,6 +1,6 @@
-"""How the cards write a status, a duration, a count, a price, a tool, a value, a long text.
+"""How all cards write statuses, durations, counts, prices, tools, values and long texts.
 
-Rule: a number from a record may be huge, infinite or NaN; it is written all the same.
+Rule: nothing raises, since a number from a record may be huge, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .nodes import T, Tone
 MINUTE = 60
 LARGEST = 1e15  # larger numbers are written as this one
 
-# status of a call or a node: (mark, tone, word)
+# status of a call or a node -> (mark, tone, word)
 STATUS: dict[str, tuple[str, Tone, str]] = {
     "writing": ("○", "muted", "writing"),
     "queued": ("○", "muted", "queued"),
@@ -29,7 +29,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "unfinished": ("○", "muted", "no result"),
     "left": ("○", "muted", "not finished"),
 }
-# words for error codes that are not plain English
+# error code -> words that follow a number (`describe_failure`); other codes are plain English
 FAILURES = {
     "provider": "failed at the provider",
     "connect": "without connection",
@@ -40,9 +40,9 @@ FAILURES = {
     "no_key": "without key",
     "scoring": "failed in scoring",
 }
-# statuses that cannot hold when the kernel has died
+# statuses that end with the kernel: the live view hides them when it is gone
 MOVING = frozenset({"writing", "queued", "waiting", "running"})
-# name of a tool, or a word in it: glyph
+# name of a tool, or a word in it -> glyph
 ICONS = {
     "python": "»",
     "shell": "$",
@@ -110,9 +110,10 @@ def clock(seconds: float) -> str:
 def format_count(n: float) -> str:
     """Return a short count: `212`, `1.9k`, `18k`, `1.2M`."""
     n = min(n, LARGEST)
-    for limit, unit in ((999_500, "M"), (999.5, "k")):
+    # each limit is the smallest number that the unit before it would round to 1000
+    for limit, size, unit in ((999_500, 1e6, "M"), (999.5, 1e3, "k")):
         if n >= limit:
-            value = n / (1e6 if unit == "M" else 1e3)
+            value = n / size
             return f"{value:.1f}{unit}" if value < 10 else f"{value:.0f}{unit}"
     return f"{n:.0f}"
 
@@ -126,7 +127,7 @@ def format_money(dollars: float) -> str:
 
 
 def describe_failure(kind: str) -> str:
-    """Return a kind of failure in words that follow a number: `4 broken off`, `2 with HTTP 429`."""
+    """Return a code of an error, or an HTTP status, as in `4 broken off`, `2 with HTTP 429`."""
     if kind.isdecimal():  # a status of HTTP
         return f"with HTTP {clip_text(kind, 3)}"
     return FAILURES.get(kind, clip_text(kind.replace("_", " "), 40))

@@ -1,11 +1,11 @@
-"""The neutral nodes: a card before it becomes HTML, widgets, markdown or plain text.
+"""The neutral nodes: what a card shows, before it is drawn as HTML, widgets, markdown or text.
 
 Why: the live widgets, the static page, the terminal and the markdown must show the same. Each
-drawer has one table from node type to function.
+drawer has a table: type of node -> function.
 
 Rules
 - Text is raw; the drawer escapes it.
-- Nodes have tones, which say what a text means (`ok`, `bad`), and no styles.
+- A node has no style, but a tone that says what its text means (`ok`, `bad`).
 - `Button`, `Editor` and `Field` are drawn in the live view only.
 - Buttons, editors, bars, accordions and prose with a key are widgets of their own in the live view;
   all other nodes are static HTML there.
@@ -24,7 +24,7 @@ Tone = Literal["", "muted", "ok", "run", "wait", "bad"]
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """Base of all nodes, compared by identity: an unchanged card returns the same node again."""
+    """Base of all nodes. Compared by identity: an unchanged card returns the same node again."""
 
 
 class T(Node, frozen=True, eq=False):
@@ -33,7 +33,7 @@ class T(Node, frozen=True, eq=False):
     - `mono`: the text is code, coloured as `language` (a Pygments name) if that is set.
     - `label`: what screen readers say in place of the text; `hint`: the tooltip.
     - `now`: true only while the kernel lives, so the live view hides it when the kernel is gone.
-    - `cut`: it comes first on the right side of a row, and is cut where there is no room.
+    - `cut`: on the right side of a row, this text comes first and gives way where room is short.
     """
 
     text: str
@@ -51,8 +51,8 @@ class T(Node, frozen=True, eq=False):
 class Row(Node, frozen=True, eq=False):
     """One line with two sides.
 
-    When there is no room, `left` is cut with an ellipsis, of `right` only a `T.cut`. `wrap`: `left`
-    breaks instead of being cut. `live`: screen readers announce its changes (`aria-live`).
+    Where room is short, `left` is cut with an ellipsis, and on the right only a `T` with `cut`.
+    `wrap`: `left` breaks instead. `live`: screen readers announce its changes (`aria-live`).
     """
 
     left: tuple[T, ...]
@@ -102,10 +102,7 @@ class Box(Node, frozen=True, eq=False):
 
 
 class Step(Node, frozen=True, eq=False):
-    """One row of a panel, with the key by which a redraw finds its widgets.
-
-    `tone` tints the row of a step that runs or waits for the user.
-    """
+    """One row of a panel; a redraw finds its widgets by `key`, and `tone` tints it."""
 
     key: str
     child: Node
@@ -290,12 +287,12 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def key(self) -> str:
-        """Identifies the button: its action and the question that it answers."""
+        """An id of the button: its action, and the question that it answers."""
         return f"{self.action}:{self.about}"
 
     @property
     def about(self) -> str:
-        """Identifies the question: the id of the call, then that of the question if it has one."""
+        """An id of the question: that of the call, then the question's own if it has one."""
         payload = self.payload if isinstance(self.payload, dict) else {}
         return ":".join(str(payload[name]) for name in ("call_id", "question") if name in payload)
 
@@ -334,7 +331,7 @@ class Editor(Node, frozen=True, eq=False):
 
 
 class Form(Node, frozen=True, eq=False):
-    """A question: what it asks about, and its controls, which keys press too (`widgets.keys`)."""
+    """A question and its controls, which can also be pressed by keys (`widgets.keys`)."""
 
     children: tuple[Node, ...]
 
@@ -342,8 +339,8 @@ class Form(Node, frozen=True, eq=False):
 def unfit(value: Any, kind: Any = Node) -> str:
     """Return why a value, or a field inside it, is not of its type; "" if all types are right.
 
-    Checks nodes from other packages, because msgspec does not validate the arguments of a
-    constructor. `kind` is the expected type: one that some field of a node has.
+    Why: msgspec does not check what a constructor gets, and nodes may come from other packages.
+    `kind`: the expected type, of those that fields of nodes have.
     """
     origin, options = get_origin(kind), get_args(kind)
     if kind is Any:

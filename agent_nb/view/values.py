@@ -20,7 +20,7 @@ from .format import clip_text, count_noun, join_parts
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
-# without SVG, which is never drawn for a tool, and as an <img> for a cell (`display_nodes`)
+# SVG is missing: a tool's is never drawn, a cell's only as an <img> (`display_nodes`)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
 # an output of a cell is shown beside its run if it has one of these types
@@ -29,11 +29,11 @@ OPEN_PICTURES = 6  # more are in a fold
 LARGEST_IMAGE = 6_000_000  # base64 characters
 ROWS, COLUMNS = 20, 10  # rows of a table that are shown; a value with more columns becomes a tree
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
-# a traceback of plain Python, or of IPython: a line of dashes with the error below it
+# a traceback of Python, or of IPython, which begins with dashes and the error below them
 _TRACE = re.compile(
     r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE
 )
-# the bytes that an image of the type begins with
+# media type -> the bytes with which such an image begins
 _MAGIC = {
     "image/png": b"\x89PNG",
     "image/jpeg": b"\xff\xd8\xff",
@@ -43,7 +43,7 @@ _MAGIC = {
 
 
 def display_nodes(data: Mapping[str, Any]) -> tuple[Node, ...]:
-    """Return the mime bundle that a cell displayed as nodes; an SVG drawing becomes an image."""
+    """Return the nodes of a mime bundle that a cell displayed; an SVG drawing becomes an image."""
     svg = data.get(SVG)
     if (
         isinstance(svg, str)
@@ -138,7 +138,7 @@ def is_long(text: str) -> bool:
 
 
 def newest_text(value: Any) -> str:
-    """Return the last text in a value that grows at its end, "" if it ends with something else."""
+    """Return the text at the end of a JSON value that is being written; "" if it has none."""
     while isinstance(value, dict | list) and value:
         value = list(value.values())[-1] if isinstance(value, dict) else value[-1]
     return value if isinstance(value, str) else ""
@@ -221,7 +221,7 @@ def _text(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     return text_nodes(value) if isinstance(value, str) else ()
 
 
-# the order is the choice: the richest form first
+# MIME type -> function; the richest form comes first, and the first that can be drawn is taken
 _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
     **dict.fromkeys(IMAGES, _image),
     "text/html": _html,
@@ -235,8 +235,8 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[Node, ...]:
     """Return attachments as images, charts and tables; images after `OPEN_PICTURES` in a fold.
 
-    `of`: the tool that they come from. An attachment that cannot be drawn becomes a line that says
-    its type.
+    `of`: the name of the tool that made them. An attachment that cannot be drawn becomes a line
+    with its type.
     """
     nodes = [node for n, a in Shown.number_all(attachments) for node in _draw_attachment(n, a, of)]
     images = [node for node in nodes if isinstance(node, Image)]
@@ -264,7 +264,7 @@ def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...
         return (Interactive({Shown.WIDGET: view}, still),)
     if not kind:
         return picture or value_nodes(None, attachment.display)
-    if Shown.explain_refusal(kind, chart):  # only in a forged record
+    if Shown.explain_refusal(kind, chart):  # a forged record: ours refused it before
         return picture or (_draw_picture(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
     described = f"{caption}; {notes[0].left[0].text}" if notes else caption
@@ -296,7 +296,7 @@ def gist(
 ) -> str:
     """Return a result in a few words: its only line, the names of its fields, or its size.
 
-    `pictures`: the number of figures that belong to it; if it has any, they are the gist.
+    `pictures`: the number of its figures; if there are any, the result is just `2 figures`.
     """
     if pictures:
         return count_noun(pictures, "figure")
@@ -318,6 +318,6 @@ def _text_gist(text: str, limit: int) -> str:
     first = next((line for line in text[:4000].splitlines() if line.strip()), "")
     if lines <= 1:
         return clip_text(first, limit)
-    # the inspection of a variable begins so; its first line has the shape
+    # the tool `variables` begins with the class and the shape, which say more than a size
     data_line = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
     return clip_text(first, limit) if data_line else count_noun(lines - text.endswith("\n"), "line")

@@ -1,6 +1,6 @@
-"""Attachments of a result that are more than pictures: charts as JSON, tables as HTML, widgets.
+"""Attachments of a tool's result: pictures, charts as JSON, tables as HTML, widgets.
 
-An attachment is a picture (`media`), a display, or both:
+An attachment has a picture (`media`), a display (a MIME bundle), or both:
 
     {"media_type": "image/png", "data": "<base64>", "display": {MIME type: content}}
 
@@ -8,7 +8,8 @@ Why JSON: a front end draws a chart from it without running code. The HTML of ch
 script, which needs a network and does nothing in an untrusted notebook.
 
 Rules
-- A chart is kept under one of the `CHARTS` types, the newest of Vega that JupyterLab draws.
+- A chart is kept under one of the `CHARTS` types: any version of Vega becomes the newest that
+  JupyterLab draws.
 - A chart that loads anything from an address is refused: a forged result would contact a stranger
   when the notebook is opened. That holds too for what a button, a frame, a cursor or a tooltip
   of the chart would load later, and for paths of the page's own server.
@@ -39,10 +40,10 @@ CHARTS = {PLOTLY: "a Plotly chart", VEGA_LITE: "an Altair chart", VEGA: "a Vega 
 LARGEST = 2_000_000  # characters of the JSON of a chart, or of a text
 _VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d[\d.]*[.+]json")
 _STILL = ("text/html", "image/svg+xml", "text/markdown", "text/latex", "application/json")
-# what draws something only as a script or in a frame; a sanitised page would be empty
+# elements that show nothing once the HTML is sanitised
 _ACTIVE = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas)\b", re.IGNORECASE)
 _MODEL_ID = re.compile(r"[\w-]{1,64}").fullmatch
-# keys of a Plotly figure whose values may be addresses; what is an address, and what inline data
+# keys of a Plotly figure whose values may be addresses
 _LOADING = frozenset(
     {
         "source",
@@ -66,7 +67,7 @@ _INLINE = re.compile(r"data:image/", re.IGNORECASE)
 # the parts of a key of Plotly, which may be a path: images[0].source
 _KEY_PARTS = re.compile(r"[^.\[\]\s]*[^.\[\]\s\d][^.\[\]\s]*")
 _POLLUTING = ("__proto__", "constructor.prototype")
-_CURSOR = re.compile(r"[\w-]+").fullmatch  # not a picture: url(…)
+_CURSOR = re.compile(r"[\w-]+").fullmatch  # a word; a picture would be url(…)
 # how a tooltip of Vega gets a member `image`, whose address it shows as a picture: as a key of data
 # or of an expression, as a field or title, in a text of rows, or by escapes in an expression
 _TOOLTIP_PICTURE = re.compile(

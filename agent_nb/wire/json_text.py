@@ -30,7 +30,7 @@ loads = msgspec.json.Decoder().decode
 
 
 def dumps(value: Any) -> str:
-    """Return a JSON value as compact text; a lone surrogate, which has no UTF-8, is replaced."""
+    """Return a JSON value as compact text. A lone surrogate, which UTF-8 lacks, is replaced."""
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:
@@ -53,7 +53,10 @@ def lenient_loads(text: str | bytes) -> Any:
 
 
 def encode_canonical(value: Any) -> str:
-    """Return the canonical text of a JSON value. Raises ValueError for any other value."""
+    """Return the text that all equal JSON values share, for digests: sorted keys, no spaces.
+
+    Raises ValueError for any other value.
+    """
     return _canonical_text(_canonical_numbers(value, _DEEPEST))
 
 
@@ -85,6 +88,7 @@ def _canonical_numbers(value: Any, depth: int) -> Any:
 
 
 def _double(value: int) -> float:
+    """Return the float nearest to a large integer, as JavaScript reads it."""
     try:
         return float(value)
     except OverflowError:
@@ -115,6 +119,7 @@ def _round_trip(value: Any) -> tuple[Any, bool]:
 
 
 def _nearest(value: Any) -> Any:
+    """Return the nearest JSON value: of other objects their JSON, else their text."""
     if isinstance(value, Mapping):
         return {_nearest(str(k)): _nearest(v) for k, v in value.items()}
     if isinstance(value, list | tuple | Set):
@@ -133,10 +138,10 @@ def _nearest(value: Any) -> Any:
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """Return `value` if it is a dict, else an empty one: for JSON whose shape is not certain."""
+    """Return `value` if it is a dict, else {}: for JSON of uncertain shape."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return `value` if it is a list, else an empty one: for JSON whose shape is not certain."""
+    """Return `value` if it is a list, else []: for JSON of uncertain shape."""
     return value if isinstance(value, list) else []

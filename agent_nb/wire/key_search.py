@@ -1,11 +1,11 @@
 """Find keys in text: known secret values, and text in the form of a provider's key.
 
 Rules
-- A form (`key_forms`) begins with a fixed start that no letter or digit precedes, and extends over
-  the characters that such a key may have.
-- Of two keys that begin at one place, the longer one is taken.
-- A key longer than `LONGEST` is decided at once: a stream does not wait for its end.
-- While more text may come (`final` is False), a key that the text's end may cut is undecided.
+- A form (`key_forms`) begins with a fixed start, such as `sk-`, that no letter or digit precedes,
+  and extends over the characters that such a key may have.
+- Of two keys that begin at one position, the longer one is taken.
+- While more text may come (`final` is False), a key at the end of the text is undecided, unless it
+  is longer than `LONGEST`: a stream does not wait for the end of that.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _cut_escape = re.compile(_CUT_ESCAPE).match
 class KeyMatch(msgspec.Struct, frozen=True):
     """A key up to `end`, to be replaced by `label`.
 
-    If `end` is -1, it is the start of a possible key, which later text decides. `chars` matches the
-    characters with which the key may go on; None if it has a fixed end.
+    `end` is -1 while only later text can decide whether it is a key. `chars` matches the characters
+    with which the key may go on; None if it has a fixed end.
     """
 
     end: int
@@ -50,13 +50,13 @@ class KeySearch:
     """
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        values: dict[str, str] = {}  # name by value, in each form in which a text may hold it
+        values: dict[str, str] = {}  # each written form of a value -> its name
         for name, value in secrets:
             if len(value) >= SHORTEST:
                 values |= dict.fromkeys(list_written_forms(value), name)
         self._values = sorted(values.items(), key=lambda item: -len(item[0]))
         starts = {start for pattern in PATTERNS for start in pattern.starts}
-        # the forms by the first character of their starts
+        # first character of a form's start -> (start, form, match of the characters after it)
         self._forms: dict[str, list[tuple[str, Pattern, Callable[[str, int], Any]]]] = {}
         for pattern in PATTERNS:
             for start in pattern.starts:
@@ -149,7 +149,8 @@ def _fits(pattern: Pattern, body: str) -> bool:
     )
 
 
-# the key in the tree that marks the end of a word; longer words need no branch
+# the key in the tree that marks the end of a word: the search ends there, so a longer word with
+# this beginning needs no branch
 _WORD_END = ""
 
 

@@ -1,13 +1,13 @@
-"""The secret filter: its output holds no key, however the key is cut into pieces.
+"""The secret filter: its output has no key (of an API, a password), however the text is chunked.
 
-Why a stream filter before all else: model, tools, view, log and record must see the same text.
+Why before all else: model, tools, view, log and record must see the same text.
 
 Rules
-- Secret are the given values, in every form in which they are written, and text in the form of a
-  provider's key (`key_search`, `key_forms`). A whole key becomes `[redacted NAME]`.
+- A key is one of the `secrets`, in every form in which it is written, or text in the form of a
+  provider's key (`key_search`, `key_forms`). It becomes `[redacted NAME]`.
 - Only text that may begin a key is held back, up to `LONGEST` characters.
 - The result does not depend on the chunking.
-- Media keep every byte, wherever a whole string is their base64.
+- A string that is, as a whole, the base64 of media stays unchanged.
 - Signatures and encrypted reasoning keep every byte only in a provider's own objects (`OPAQUE`
   names the fields), not in fields that a model or a tool names so.
 """
@@ -40,7 +40,7 @@ _media = re.compile(
 
 
 class Redactor(Unpicklable):
-    """Filters one stream of text. `secrets` are values by name (`models.collect_secrets`)."""
+    """Filters one stream of text. `secrets`: name -> value (`models.collect_secrets`)."""
 
     LONGEST_KEY = LONGEST  # characters of a key that is held back
 
@@ -49,9 +49,9 @@ class Redactor(Unpicklable):
         self._alert = self._search.alert
         self._held: list[str] = []
         self._size = 0
-        # matches the characters with which a key that is held back may go on
+        # matches characters that would continue the key that is held back
         self._grows: Callable[[str, int], Any] | None = None
-        # matches the rest of a key that is redacted already; this rest is dropped
+        # matches characters that would continue the key that was just redacted: they are dropped
         self._swallows: Callable[[str, int], Any] | None = None
         self._last = ""  # the latest decided text: the context of the next one
 
@@ -69,7 +69,7 @@ class Redactor(Unpicklable):
         return self._filter("", final=True)
 
     def _decide(self, text: str) -> str:
-        """Return the text that may pass, of text that may hold, continue or begin a key."""
+        """Return what may pass of text that may contain, continue or begin a key."""
         if self._swallows is not None:
             end = self._swallows(text, 0).end()
             if end == len(text):

@@ -2,8 +2,8 @@
 
 The standard is WHATWG HTML, "Server-sent events", interpretation of an event stream.
 
-Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
-U+2028, or copy their buffer once per chunk.
+Why our own: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
+U+2028, or copy their buffer at each chunk.
 
 Rules
 - Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
@@ -44,8 +44,8 @@ class SSEDecoder:
     """Decodes one event stream.
 
     `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are the
-    stream's latest. `errors`: a field `error`, which llama.cpp writes instead of `data`, counts as
-    the data of an event named `error`.
+    latest values in the stream. `errors`: a field `error`, which llama.cpp writes instead of
+    `data`, counts as the data of an event named `error`.
     """
 
     FRAME_LIMIT = 64 * 1024 * 1024  # bytes
@@ -59,7 +59,7 @@ class SSEDecoder:
         self._size = 0
         self._newline = False  # the pieces end with a line break
         self._after_cr = False  # the last chunk ended with CR: a following LF belongs to it
-        self._begun = False  # whether the BOM, if any, was skipped
+        self._begun = False  # past the BOM, or past where it would be
         self._fault: WireError | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -91,8 +91,7 @@ class SSEDecoder:
         """
         if self._fault is not None:
             raise self._take_fault()
-        if not self._begun:
-            self._begun = True
+        self._begun = True
         block, self._pieces, self._size, self._newline = b"".join(self._pieces), [], 0, False
         frame = self._frame(block.strip(b"\n")) if lenient else None
         return [frame] if frame is not None else []

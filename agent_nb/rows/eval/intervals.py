@@ -1,7 +1,7 @@
 """Confidence intervals of means, of shares and of paired differences.
 
-Why without SciPy: the quantile of one distribution is too little for such a large dependency. Tests
-compare every value with SciPy's, and measure the coverage by simulation.
+Why without SciPy: only the quantile of Student's t is needed, too little for so large a dependency.
+Tests compare every value with SciPy's, and measure the coverage by simulation.
 
 Rules
 - Pure functions of the rows' scores: the same scores give the same numbers.
@@ -26,14 +26,17 @@ from ...errors import UsageError
 
 FEWEST = 10  # rows
 LEVEL = 0.95
-_ROUNDING = 1e-12  # values closer than this share of the numbers they come from count as equal
-# the degrees of freedom up to which t is computed by summing (`t_inside`); beyond, the four terms
-# of `_expand_t` are exact to 1e-12
+_ROUNDING = 1e-12  # values that differ less than this, relative to their operands, count as equal
+# up to so many degrees of freedom t is computed by a sum (`t_inside`), and beyond by `_expand_t`,
+# whose four terms are exact to 1e-12 there
 _MOST_SUMMED = 1000
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """From `low` to `high`, covering the true value in a share `level` of samples."""
+    """An interval from `low` to `high` that covers the true value in a share `level` of samples.
+
+    `method` names the formula: t, Wilson or Newcombe.
+    """
 
     low: float
     high: float
@@ -71,8 +74,8 @@ def mean_interval(
 ) -> Interval | None:
     """Return the t interval of a mean; None for few values, or if all are equal up to rounding.
 
-    `operands`: the numbers of which `values` are differences. Their size bounds the rounding: 0.7 -
-    0.5 and 0.3 - 0.1 differ in the last digit.
+    `operands`: the numbers that were subtracted to get `values`. Their size bounds the rounding:
+    0.7 - 0.5 and 0.3 - 0.1 differ in the last digit.
     """
     if len(values) < FEWEST:
         return None
@@ -93,9 +96,10 @@ def wilson_interval(yes: int, total: int, level: float = LEVEL) -> Interval | No
 def newcombe_interval(
     both: int, only_a: int, only_b: int, neither: int, level: float = LEVEL
 ) -> Interval | None:
-    """Return Newcombe's interval of the share of b minus that of a over the same rows.
+    """Return Newcombe's interval of a difference, share of b minus share of a, over the same rows.
 
-    The arguments count the rows that score 1 on both sides, on one, on neither. None for few rows.
+    The arguments count the rows that score 1 in both a and b, in one of them, in neither. None for
+    few rows.
     Source: R. G. Newcombe, Statistics in Medicine 17 (1998), 2635-2650, method 10.
     """
     rows = both + only_a + only_b + neither
@@ -114,6 +118,7 @@ def newcombe_interval(
 
 
 def _wilson_bounds(yes: int, total: int, z: float) -> tuple[float, float]:
+    """Return (low, high); `z`: see `_normal_quantile`."""
     share, square = yes / total, z * z
     middle = (share + square / (2 * total)) / (1 + square / total)
     half = (
@@ -123,7 +128,7 @@ def _wilson_bounds(yes: int, total: int, z: float) -> tuple[float, float]:
 
 
 def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
-    """Return the correlation of the pairs, corrected for continuity where it is positive."""
+    """Return the phi coefficient of the pairs, corrected for continuity where it is positive."""
     spread = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
     if not spread:
         return 0.0
@@ -134,12 +139,15 @@ def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
 
 
 def _join_distances(first: float, second: float, phi: float) -> float:
-    """Return the distance from a difference to its limit, joined from those of both shares."""
+    """Return how far the limit lies from the difference.
+
+    `first`, `second`: the distances of the two shares from their own limits.
+    """
     return sqrt(max(first * first - 2 * phi * first * second + second * second, 0.0))
 
 
 def _normal_quantile(level: float) -> float:
-    """Return how many standard deviations a share `level` of a normal distribution spans."""
+    """Return the z for which a share `level` of the normal distribution lies in -z to z."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 

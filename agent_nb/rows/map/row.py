@@ -20,8 +20,8 @@ _STATUS = re.compile(r"\((\d{3})\)")  # as messages of `models.http.errors` name
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt of a map.
 
-    `position` counts from 0 in the order of the data, `repeat` from 0. `key` names the row over all
-    executions (see `keys`).
+    `position` counts from 0 in the order of the data; `repeat` counts from 0 when each row is asked
+    several times. `key` is a digest of the row's inputs, the same in every execution (see `keys`).
     """
 
     position: int
@@ -31,17 +31,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 0
 
     def result(self, status: Status = "pending", **fields: Any) -> RowResult:
-        """Return a result of this row that comes from no run; `fields`: see `RowResult`."""
+        """Return a result without a run, for a row not asked yet; `fields`: see `RowResult`."""
         return RowResult(position=self.position, key=self.key, status=status, **fields)
 
 
 class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of one row.
 
-    `answer` is the text, `output` the JSON of a typed answer. `kind` is the code of the error,
-    `error` its message. `input` and `written` count tokens, `cost` is in dollars (None: unknown).
-    `seconds`: the time of the run without waits for its turn. `attempts`: how often the row was
-    asked. `origin`: asked now (`live`), or read from the store or the notebook's record.
+    `answer` is the text, `output` the JSON of a typed answer. `kind` is the code of the error (such
+    as `provider`), `error` its message. `input` and `written` count the tokens of the prompt and of
+    the answer, `cost` is in dollars (None: unknown). `seconds`: the time of the run, without the
+    wait in the queue. `run`: the id of the run. `attempts`: how often the row was asked. `origin`:
+    asked now (`live`), or read from the store or the notebook's record.
     """
 
     position: int

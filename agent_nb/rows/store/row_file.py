@@ -4,18 +4,19 @@ Why apart from `row_store`: this file alone handles hostile, foreign, damaged, r
 files, and turns every error of SQLite into a message with advice.
 
 Rules
-- A new file is complete when it appears: it is written under another name with mode 0600, then
-  linked to its path. An existing file is never overwritten.
-- Until the first transaction a file is only read, and a missing file reads as an empty one.
+- A new file is written under another name with mode 0600, then linked to its path: no process sees
+  half a file, and an existing file is never overwritten.
+- Until the first transaction the file is only read, and a missing file reads as an empty one.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view.
-- Symbolic links are refused, and so is a rollback journal that names another file, because SQLite
-  may delete that.
-- A file of another user is only read, since its owner could read what is written. A journal or log
-  beside it that yet another user made is refused: it changes rows when the file is opened.
-- Each transaction and each reading compares the path with the open file. If another file is there,
-  it is opened and `generation` grows; the former one stays readable (`former`) until `drop_former`.
-- For writing, the file is opened under a hard link (`row_link`), with a rollback journal. A
+- Symbolic links are refused. So is a rollback journal that names another file, because SQLite may
+  delete that file.
+- A file of another user is only read, since its owner could read what is written. A third user's
+  journal or log beside the file is refused: SQLite would apply it to the rows.
+- Each transaction and each reading checks that the path still leads to the open file. If the file
+  was replaced, the new one is opened and `generation` grows; the old one stays readable (`former`)
+  until `drop_former`.
+- For writing, the file is opened under a hard link (`row_link`), with a rollback journal: a
   write-ahead log would hold rows that are not in the file, and could belong to another file.
 - Committed rows survive `kill -9` of any process. A power cut may lose the last commits
   (`synchronous=NORMAL`), but never damages the file.
@@ -50,7 +51,7 @@ LARGEST = 16 << 20  # bytes of one value
 MOST = 500  # values of one statement
 TRIES = 5  # how often a file may be replaced while one transaction or reading begins
 _T = TypeVar("_T")
-# Claims stand apart from records, so that renewing them reads no record.
+# Statements that make the tables. Claims have their own, so that renewing them reads no record.
 SCHEMA = (
     "CREATE TABLE maps(map TEXT PRIMARY KEY, said TEXT)",
     "CREATE TABLE rows(key TEXT PRIMARY KEY, map TEXT, run TEXT, record BLOB)",
@@ -64,7 +65,7 @@ SCHEMA = (
 
 
 class _Handle:
-    """A connection, the `name` under which its file is open, and the file's `state` at that time.
+    """An open file: its connection, the `name` it was opened under, and its `state` at that time.
 
     `state` is None for the empty store in memory that stands for a file that does not exist yet.
     """
@@ -76,7 +77,7 @@ class _Handle:
         self._stamp = None if state is None else state.stamp
 
     def is_of(self, state: FileState | None) -> bool:
-        """Return whether `state` is the state of the same file (None: no file)."""
+        """Return whether `state` was read from the handle's own file (None: no file)."""
         identity = None if self.state is None else self.state.identity
         return identity == (None if state is None else state.identity)
 
@@ -92,16 +93,16 @@ class _Handle:
         return True
 
     def keep_stamp(self, state: FileState | None) -> None:
-        """Note that this connection made the last change, so that its cache is valid."""
+        """After a change by this connection, note the file's new state: the cache stays valid."""
         if state is not None and self.is_of(state):
             self._stamp = state.stamp
 
 
 class RowFile:
-    """The file at one path, opened at once for reading; one transaction at a time, from any thread.
+    """The file at one path, opened at once for reading; threads take turns at transactions.
 
-    The constructor, transactions and readings raise UsageError, which says what is wrong and what
-    to do. `generation` counts how often a file was opened at the path, also to write after reading.
+    Every method raises UsageError with advice if the file cannot be used. `generation` counts how
+    often a file was opened at the path: at first, when it was replaced, and to write after reading.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -119,7 +120,7 @@ class RowFile:
 
     @property
     def writes(self) -> bool:
-        """Whether it is open for writing."""
+        """Whether the file is open for writing; before the first transaction it is only read."""
         return self._handle is not None and self._handle.writes
 
     @property
@@ -128,23 +129,22 @@ class RowFile:
         return [handle.connection for handle in self._former]
 
     def _refuse_unwritable(self) -> None:
-        """Raise OSError if the file could not be written, before the first row is asked."""
-        above = self.path.parent
-        while not os.path.lexists(above) and above != above.parent:
-            above = above.parent
-        if not above.is_dir():
+        """Raise OSError if the file could not be written, before a row costs money."""
+        folder = self.path.parent
+        while not os.path.lexists(folder) and folder != folder.parent:
+            folder = folder.parent
+        if not folder.is_dir():
             raise NotADirectoryError(20, "Not a directory")
-        existing = [above, *([self.path] if self.path.is_file() else [])]
+        existing = [folder, *([self.path] if self.path.is_file() else [])]
         if not all(os.access(each, os.W_OK) for each in existing):
             raise PermissionError(13, "Permission denied")
 
     def _current_handle(self, *, writes: bool) -> _Handle:
-        """Return a handle of the file that is at the path now, opened if it has none."""
+        """Return a handle of the file that is at the path now; open that file if needed."""
         if self._closed:
             raise UsageError(f"The store {shorten_path(self.path)} is closed.")
         for _ in range(TRIES):
-            state = read_file_state(self.path)
-            handle = self._handle
+            state, handle = read_file_state(self.path), self._handle
             if handle is not None and self._can_serve(handle, state, writes=writes):
                 if handle.refresh(state):
                     self._check(handle.connection)
@@ -158,12 +158,12 @@ class RowFile:
             return handle.writes and handle.is_of(state)
         if state is None:  # a deleted file can still be read through its handle
             return not self.read_only or handle.state is not None
-        # if a writer has made the link since, only under the link the reader sees its journal
+        # a reader sees the journal of a writer only under the same name, so under the link if any
         right_name = handle.writes or handle.name == row_link.reading_name(self.path, state)
         return handle.is_of(state) and right_name
 
     def _switch_to(self, state: FileState | None, *, writes: bool) -> None:
-        """Open the file at the path; the file before it stays open (`former`) if it was another."""
+        """Open the file at the path; a file that it replaced stays open, as `former`."""
         before = self._handle
         if before is not None and before.state is not None and not before.is_of(state):
             self._handle, self._former = None, [*self._former, before]
@@ -217,13 +217,14 @@ class RowFile:
         return row_link.is_hot(link) or row_link.is_logged(self.path)
 
     def _make_store(self) -> None:
+        """Make the missing file, but no folder in place of one that was removed during the map."""
         if self._former and not self.path.parent.is_dir():
             raise self._fault("its folder is gone", "Run the cell again where the folder is now.")
         make_private_folder(self.path.parent)
         _make_store(self.path)
 
     def _for_writing(self, state: FileState) -> _Handle:
-        """Return a handle for writing, under the link; make the file private and whole before."""
+        """Make the file private, merge a log into it, and open it for writing under the link."""
         if os.stat(self.path).st_mode & 0o077:
             with suppress(OSError):  # a file system without modes
                 self.path.chmod(0o600)
@@ -255,7 +256,7 @@ class RowFile:
                 self._former.append(_Handle(connection, link, stray, writes=True))
 
     def _connection(self, name: Path, *, writes: bool) -> Connection:
-        """Return a checked connection; wait while others hold the file, as SQLite does not."""
+        """Return a checked connection; retry while others lock the file, as SQLite does not."""
         import sqlite3
 
         until = time.monotonic() + BUSY
@@ -302,7 +303,7 @@ class RowFile:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Hold the write lock of the file; commit at the end, roll back on an error."""
+        """Yield the connection under the file's write lock; commit at the end, or roll back."""
         with self._lock, self._translate_errors():
             handle = self._begin()
             connection = handle.connection
@@ -322,7 +323,7 @@ class RowFile:
         for _ in range(TRIES):
             handle = self._current_handle(writes=True)
             handle.connection.execute("BEGIN IMMEDIATE")
-            # check under the lock: before, another process could remove the link or the file
+            # only the lock keeps other processes from removing the file or its link: check now
             state = read_file_state(self.path)
             if state is not None and handle.is_of(state):
                 linked = handle.name != self.path
@@ -355,9 +356,9 @@ class RowFile:
             self._close_handle(handle, used=False)
 
     def close(self) -> None:
-        """Close the file; unless others write it, its journal and link are removed.
+        """Close the file, and remove its journal and link unless other processes write it.
 
-        A former file whose rows were not taken over keeps its link: the next kernel finds it there.
+        A former file whose rows were not taken over keeps its link, where the next kernel finds it.
         """
         with self._lock:
             handle, self._handle = self._handle, None
@@ -381,7 +382,7 @@ class RowFile:
                 if removable:
                     handle.connection.execute("PRAGMA busy_timeout=0")
                     handle.connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as fault:  # a file overwritten with something else loses nothing
+            except sqlite3.Error as fault:  # a file that is no database any more has no rows
                 removable = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
             if removable:
                 row_link.remove_link(handle.name, self.path)
@@ -389,7 +390,7 @@ class RowFile:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Raise errors of SQLite and of the system as UsageError."""
+        """Raise errors of SQLite and of the system as UsageError with advice."""
         import sqlite3
 
         try:
@@ -402,7 +403,7 @@ class RowFile:
             raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
 
     def _fault(self, why: str, advice: str) -> UsageError:
-        """Return the error that the store cannot be used, and where rows of a former file are."""
+        """Return the error: why the store cannot be used, what to do, where former rows are."""
         message = f"The store {shorten_path(self.path)} cannot be used: {why}. {advice}"
         former = [handle.name for handle in self._former if handle.name != self.path]
         if former and os.path.lexists(former[-1]):
@@ -411,12 +412,12 @@ class RowFile:
 
 
 def fill_statement(values: Collection[object], text: str) -> str:
-    """Return the statement `text` with `(?,?,…)`, a parameter for each value, for each `(*)`."""
+    """Return `text` with each `(*)` replaced by `(?,?,…)`, one parameter for each value."""
     return text.replace("(*)", f"({','.join('?' * len(values))})")
 
 
 def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
-    """Yield the values in lists of up to MOST, as many as one statement takes."""
+    """Yield the values in lists of up to MOST, the limit of one statement."""
     source = iter(values)
     while batch := list(islice(source, MOST)):
         yield batch
@@ -429,7 +430,7 @@ _LOCKED = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
 _UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
 _NO_DATABASE = 26  # SQLITE_NOTADB
 _HALF_WRITTEN = 776  # SQLITE_READONLY_ROLLBACK
-_ADVICE = {  # by primary result code
+_ADVICE = {  # primary result code -> what the user can do
     **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
     **dict.fromkeys((*_UNWRITABLE, 10, 13), _WRITABLE),  # SQLITE_IOERR, SQLITE_FULL
     _NO_DATABASE: "It is not a store: name another file.",
@@ -453,16 +454,14 @@ def _connect(path: Path, mode: str) -> Connection:
     connection.text_factory = lambda content: content.decode("utf-8", "replace")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
     # what SQLite advises for files of strangers: https://sqlite.org/security.html
-    for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+    strict = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
+    for pragma in (*strict, "synchronous=NORMAL", "secure_delete=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute("PRAGMA secure_delete=ON")
-    connection.execute("PRAGMA temp_store=MEMORY")
     return connection
 
 
 def _empty_store() -> Connection:
-    """Return a connection to an empty store in memory."""
+    """Return an empty store in memory, which stands for a missing file."""
     import sqlite3
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)

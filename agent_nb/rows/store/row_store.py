@@ -3,14 +3,14 @@
 Rules
 - A row is stored under its key (`rows.map.keys`) as the signed record of its run. The record
   contains the key, so that the signature of one row is not valid for another.
-- A row is final if this user signed it and its run ended `ok`. Others are returned too, and may be
-  claimed again; the caller decides whether to trust what a stranger signed.
-- A claim is a lease in wall-clock time (`row_claims`): one owner asks a row.
+- A row is final if this user signed it and its run ended `ok`. Other rows are returned too, and may
+  be claimed again; the caller decides whether to trust a stranger's signature.
+- A claim is a lease in wall-clock time (`row_claims`): until it expires, no other owner asks the
+  row.
 - A file may hold the rows of several maps; keys are unique over all of them.
-- If the file is deleted or replaced while the store is open, the new file gets the rows of the
-  former one (`row_carry`).
-- If the file is written over in place, these rows are lost, and the store raises an error instead
-  of storing more.
+- If the file is deleted or replaced while the store is open, its rows are copied to the new file
+  (`row_carry`). If it is written over in place, its rows are lost, and the next write raises an
+  error.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ OVERWRITTEN = "The store {} was written over while the map ran: what it stored t
 class RowStore:
     """The store of one map, for one execution of it; calls may come from any thread.
 
-    Every call is one short transaction for each 500 keys, or part of a `visit`. `owner`: see
-    `open`; `now` returns epoch seconds. Every method raises UsageError if the file cannot be used.
+    Every call is one short transaction for each 500 keys, or part of a `visit`. An `owner` is one
+    execution of a map; `now` returns epoch seconds. Every method raises UsageError if the file
+    cannot be used.
     """
 
     def __init__(
@@ -87,22 +88,23 @@ class RowStore:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._file.path
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing can be claimed or stored."""
+        """Whether the store refuses to claim and to put rows."""
         return self._file.read_only
 
     @contextmanager
     def visit(self) -> Iterator[None]:
-        """Do everything inside in one transaction: all of it is stored, or nothing."""
+        """Join the calls in the `with` block to one transaction: all are stored, or none."""
         with self._transaction():
             yield
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        """Yield the connection in a transaction; a nested one joins the outer one."""
         with self._lock:
             if self._open is not None:
                 yield self._open
@@ -170,11 +172,10 @@ class RowStore:
                 row_claims.give_up(connection, batch, self._owner, attempted=attempted)
 
     def put(self, rows: Sequence[tuple[str, Record, int]]) -> dict[str, int]:
-        """Store rows as (key, record, how often it was asked since it was claimed).
+        """Sign and store rows, and end the claims on them; return key -> attempts of all owners.
 
-        `put` signs them and ends the claims on them. Once it returns, they survive the end of the
-        process. A row that another owner made final meanwhile stays as it is. Return the attempts
-        of all owners at each row.
+        `rows`: (key, record, how often it was asked since it was claimed). A stored row survives
+        the end of the process. A row that another owner made final meanwhile stays as it is.
         """
         attempts: dict[str, int] = {}
         ready = [
@@ -201,7 +202,7 @@ class RowStore:
             more = last_id > 0
 
     def maps(self) -> dict[str, tuple[str, int]]:
-        """Return the maps of the file: their words and how many rows they have, by id."""
+        """Return the maps of the file: id -> (title, number of rows)."""
         with self._file.reading() as connection:
             rows = connection.execute(
                 "SELECT map, substr(said, 1, 200), (SELECT count(*) FROM rows WHERE rows.map = maps.map) FROM maps"
@@ -238,7 +239,7 @@ class RowStore:
 
     @property
     def idle(self) -> bool:
-        """Whether it holds neither rows nor claims of others."""
+        """Whether the file holds no rows, and no claims of others."""
         with self._file.reading() as connection:
             busy = row_claims.has_other_claims(connection, self._now(), self._owner)
         return not busy and not len(self)

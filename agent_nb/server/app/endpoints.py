@@ -1,4 +1,4 @@
-"""The route handlers: list, show, start, stream, stop and approve runs.
+"""The handlers of the HTTP routes: list, show, start, stream, stop and approve runs.
 
 Rules: a faulty request gets a 4xx answer that says what to do; no answer reveals the server's
 internals.
@@ -42,7 +42,8 @@ class Launched(Protocol):
 
 
 T = TypeVar("T")
-Start = Callable[[str, str], Launched | Awaitable[Launched]]  # (message, conversation)
+#: starts a run: (message, conversation id) -> the run
+Start = Callable[[str, str], Launched | Awaitable[Launched]]
 
 
 class NewRun(msgspec.Struct, forbid_unknown_fields=False):
@@ -55,7 +56,7 @@ class NewRun(msgspec.Struct, forbid_unknown_fields=False):
 
 
 class Answer(msgspec.Struct):
-    """The body of an approval."""
+    """The body of an approval: `decision` allow or deny; `args` replace those of the call."""
 
     decision: str
     args: dict[str, Any] | None = None
@@ -70,7 +71,7 @@ def port_of(scope: Mapping[str, Any]) -> int | None:
 
 
 class Endpoints:
-    """The handlers and their shared state."""
+    """The handlers, one for each route. Without `start` the runs are only shown."""
 
     def __init__(self, hub: Hub, start: Start | None, access: Access, settings: Settings) -> None:
         self.hub = hub
@@ -84,7 +85,7 @@ class Endpoints:
         return JSONResponse({"status": "ok"})
 
     async def login(self, request: Request) -> Response:
-        """Exchange the token, which the guard has checked, for a cookie."""
+        """Return a cookie in exchange for the token, which the guard has checked before."""
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
         name = cookie_name(port_of(request.scope))
@@ -94,17 +95,17 @@ class Endpoints:
         return response
 
     async def list_runs(self, _request: Request) -> Response:
-        """List the runs, the newest last."""
+        """Answer with the list of runs, the newest last."""
         return JSONResponse(
             {"runs": [msgspec.to_builtins(info) for info in await _look_up(self.hub.listed())]}
         )
 
     async def show_run(self, request: Request) -> Response:
-        """Show one run."""
+        """Answer with a run's entry in the list."""
         return JSONResponse(msgspec.to_builtins((await self._channel(request)).info()))
 
     async def new_run(self, request: Request) -> Response:
-        """Start a run."""
+        """Start a run; answer with its id, or with its stream if the client asks for one."""
         body = await self._body(request, NewRun)
         if self.start is None:
             raise HTTPException(405, "This server only shows runs; it starts none.")
@@ -131,7 +132,7 @@ class Endpoints:
         return JSONResponse(reply, 201, headers={"Location": at})
 
     async def events(self, request: Request) -> Response:
-        """Stream a run."""
+        """Stream a run from its start, or after the last id that the client received."""
         channel = await self._channel(request)
         after = (
             request.headers.get("last-event-id") or request.query_params.get("lastEventId") or ""
@@ -184,14 +185,18 @@ class Endpoints:
                 approve=launched.approve,
             )
         except UsageError as fault:
-            await _call(launched.cancel)  # a run that nobody can follow or stop
+            await _call(launched.cancel)  # unpublished, it could be neither followed nor stopped
             raise HTTPException(409, f"{fault} Start the run with a new id.") from fault
 
     async def _channel(self, request: Request) -> Channel:
+        """Return the channel of the run in the path. Raises HTTPException."""
         return await _look_up(self.hub.find(request.path_params["run"]))
 
     async def _body(self, request: Request, kind: type[Any]) -> Any:
-        """Return the body of a request as a value of `kind`. Raises HTTPException."""
+        """Return the JSON body of a request as a value of `kind`.
+
+        Raises HTTPException for a body that is too slow, too large or wrong.
+        """
         data = b""
         try:
             with anyio.fail_after(self.settings.head):
@@ -211,7 +216,7 @@ class Endpoints:
 
 
 async def _look_up(lookup: Awaitable[T]) -> T:
-    """Return the result of a hub's lookup; an unknown run is a 404, an unreachable store a 503."""
+    """Return the result of a hub's lookup; an unknown run becomes a 404, a lost store a 503."""
     try:
         return await lookup
     except UsageError as fault:

@@ -1,8 +1,10 @@
-"""The connection of a hub to Redis. Only this file imports the package `redis` (extra `redis`).
+"""The connection of a hub to Redis, through which processes share their runs.
+
+Only this file imports the package `redis` (extra `redis`).
 
 Rules
-- There are two kinds of fault: Redis is unavailable (`HubAway` is raised), or it refuses a command
-  (a `Refusal` is returned). Neither text contains user or password.
+- If Redis is unavailable, `HubAway` is raised; if it refuses a command, a `Refusal` is returned in
+  place of the reply. Neither text contains user or password.
 - Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
 - The beginning and the end of an outage are logged once. The waits between attempts grow from
   `FIRST` to `MOST` seconds.
@@ -23,17 +25,17 @@ from ...errors import HubAway, MissingExtra
 from .address import RedisAddress
 
 LOG = logging.getLogger("agent_nb.hub")
-FIRST, MOST = 0.05, 5.0  # s
-_ANSWER = 10.0  # s for the answer to a command
-_QUIET = 60.0  # s between warnings
-# beginnings of the errors by which Redis shows that it cannot serve for now
+FIRST, MOST = 0.05, 5.0  # seconds between attempts
+_ANSWER = 10.0  # seconds to wait for the answer to a command
+_QUIET = 60.0  # seconds between warnings
+# beginnings of the error texts with which Redis answers while it cannot serve
 _NOT_NOW = ("OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "CLUSTERDOWN")
 
 Command = Sequence[str | bytes | int]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The answer to a command that Redis refuses; `text`: its reason."""
+    """Stands for the reply to a command that Redis refuses; `text`: its reason."""
 
     text: str
 
@@ -45,7 +47,7 @@ class Link:
         self.address = address
         self.away = ""
         self._quiet_until = 0.0
-        self._met = False  # Redis has answered once; a failure before that is raised, not logged
+        self._was_reached = False  # an outage before the first answer is raised, but not logged
         self._redis = _library()
         self._commands = self._client(_ANSWER)
         self._reading: Any = None
@@ -63,9 +65,9 @@ class Link:
                 pipeline.execute_command(*command)
             replies = await pipeline.execute(raise_on_error=False)
         except (self._redis.RedisError, OSError, TimeoutError) as fault:
-            raise self._gone(fault) from None
+            raise self._note_outage(fault) from None
         answers = [self._reply(reply) for reply in replies]
-        self._met = True
+        self._was_reached = True
         if self.away:
             self.away = ""
             LOG.info("%s answers again", self.address.shown)
@@ -88,7 +90,7 @@ class Link:
         try:
             streams = await self._reading.execute_command(*command, *places, *places.values())
         except (self._redis.RedisError, OSError, TimeoutError) as fault:
-            raise self._gone(fault) from None
+            raise self._note_outage(fault) from None
         return [(key.decode("utf-8", "replace"), entries) for key, entries in streams or ()]
 
     async def returned(self) -> None:
@@ -133,18 +135,18 @@ class Link:
         return client
 
     def _reply(self, reply: Any) -> Any:
-        """Return a reply or Refusal. Raises HubAway for a temporary error."""
+        """Return a reply, or a Refusal for an error. Raises HubAway for a temporary error."""
         if not isinstance(reply, Exception):
             return reply
         if isinstance(reply, self._redis.busy) or str(reply).startswith(_NOT_NOW):
-            raise self._gone(reply)
+            raise self._note_outage(reply)
         return Refusal(self.address.scrub(str(reply)))
 
-    def _gone(self, fault: BaseException) -> HubAway:
+    def _note_outage(self, fault: BaseException) -> HubAway:
         """Record an outage, log it if it is new, and return the HubAway to raise."""
         reason = self.address.scrub(str(fault)) or type(fault).__name__
         now = time.monotonic()
-        if self._met and not self.away and now > self._quiet_until:
+        if self._was_reached and not self.away and now > self._quiet_until:
             self._quiet_until = now + _QUIET
             LOG.warning(
                 "The hub's store %s does not answer (%s). Runs go on, and are published when it is back.",

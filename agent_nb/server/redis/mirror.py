@@ -57,11 +57,11 @@ class Mirror(Channel):
         if entry.n:
             self.epoch = entry.epoch
         else:
-            self._note(entry.event)
+            self._update_info(entry.event)
             self._stored.append(entry)
             if len(self._stored) > MOST * 5 // 4:
                 del self._stored[:-MOST]
-        self._hold(entry)
+        self._add_entry(entry)
 
     @property
     def cursor(self) -> str:
@@ -81,11 +81,11 @@ class Mirror(Channel):
             return msgspec.structs.replace(info, **changes, status=self.status, controls=())
         return msgspec.structs.replace(info, **changes)
 
-    def _before(
+    def _read_evicted(
         self, position: Position, first: Entry, limit: int
     ) -> tuple[list[Entry], Gap | None]:
         if not self._stored or self._stored[-1].seq <= position[0]:
-            return super()._before(position, first, limit)
+            return super()._read_evicted(position, first, limit)
         begin = self._stored[0].seq
         start = max(position[0] + 1 - begin, 0)
         older = [e for e in self._stored[start : start + limit] if e.position < first.position]

@@ -20,8 +20,7 @@ the built-in card.
 
 Rules
 - A card is pure: the same state and context yield equal nodes. It returns None to show nothing.
-- If a card of another package raises, or returns something that is not a node, the fault is shown
-  in its place.
+- If a card of another package raises or returns no node, the view shows that fault in its place.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
 from ..state.text import Text
 
-# characters of a text that a saved page shows: no front end opens a page of several megabytes
+# characters of one text in a saved page: no front end opens a page of several megabytes
 LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
-#: What an installed card draws of a call: its result, its progress, or all of it.
+#: The part of a call that an installed card draws: its result, its progress, or all of it.
 CallPart = Literal["tool", "progress", "call"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """How the cards are drawn.
+    """What a card may depend on besides its state: the reader's choices, and where it is drawn.
 
     - `now`: epoch seconds, None for a page that is not drawn again or whose run has ended.
     - `live`: the page has widgets, so that buttons can be drawn.
@@ -94,8 +93,8 @@ def prose(
 ) -> tuple[Node, ...]:
     """Return a text as markdown: one node, or three if it is too long for a saved page.
 
-    Such a page shows the head, the size of what is left out, and the tail. The parameters are
-    fields of `Prose`.
+    Such a page shows the head, the size of what is left out, and the tail. `growing` is
+    `Prose.open`; `dim`, `key`: see `Prose`.
     """
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
@@ -129,7 +128,7 @@ def custom(part: CallPart, state: CallCard, context: Context) -> Node | None:
     Returns None if there is no such card, or if it leaves the part to the built-in card.
     """
     name = f"{part}-{state.name}"
-    # a file of ours (`call_add_cell.py`) has hyphens in its name as a plug-in
+    # our own files are plug-ins with hyphens: `call_add_cell.py` is `call-add-cell`
     if (built_in := name.replace("_", "-")) in list_builtin("view.cards"):
         name = built_in
     if name not in _names_of_parts():

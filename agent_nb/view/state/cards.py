@@ -60,7 +60,7 @@ class UserCard(Card):
 
 
 class ThinkCard(Card):
-    """A thought; `seconds`: how long the model took over it."""
+    """A thought; `seconds`: how long the model wrote it."""
 
     kind = "think"
 
@@ -79,7 +79,7 @@ class ThinkCard(Card):
 
 
 class RespondCard(Card):
-    """A text of one block or several (see `agent_nb.events.text`).
+    """A text of the answer, of one block or several (see `agent_nb.events.text`).
 
     - `block_start`: the length of the text before its newest block
     - `writing`: whether that block is still being written
@@ -111,21 +111,21 @@ class RespondCard(Card):
 
 
 class _ArgumentReader:
-    """The arguments of a call as far as they have been written."""
+    """Reads the arguments of a call while they are written."""
 
     def __init__(self) -> None:
         self._object = GrowingObject()
         self._size = 0  # characters that were read
 
     def read(self, raw: Text) -> dict[str, Any]:
-        """Return the members of the object that `raw`, the same growing text each time, holds."""
+        """Return the members that `raw` has so far; `raw` is the same growing text each time."""
         self._object.feed(raw.tail(len(raw) - self._size))
         self._size = len(raw)
         return self._object.value
 
 
 class Mark(NamedTuple):
-    """The bar of a call when its output was `output_length` characters long."""
+    """The progress of a call at the time when its output had `output_length` characters."""
 
     output_length: int
     fraction: float
@@ -174,7 +174,7 @@ class CallCard(Card):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The arguments; while they are written or if they were cut off, those that can be read."""
+        """The arguments; of unfinished ones, those that can be read already."""
         partial = self.incomplete or self.status in {"writing", "unfinished"}
         return (
             self.raw.memo(_ArgumentReader).read(self.raw)
@@ -203,13 +203,13 @@ class ErrorCard(Card):
 
 
 class RetryCard(Card):
-    """A request that failed and is made again: one card, however many times.
+    """All tries of one request that failed and was made again.
 
     - `done`: it succeeded or was given up
     - `failures`: why each request failed, in a few words, and the announced seconds until the next
       request (0: unknown)
     - `raw`: the server's last reply
-    - `since`: when the current wait began (0: the request is on its way)
+    - `since`: when the current wait began (0: none, a request is on its way)
     - `waited`: the seconds of all waits before
     - `tries`: the number of requests, once the card is done
     """
@@ -231,7 +231,7 @@ class RetryCard(Card):
 
 
 class InterruptCard(Card):
-    """A stop of the run; `mapped`: of a map, which a rerun of the cell continues."""
+    """A stop of the run; `mapped`: it stopped a map, which a rerun of the cell continues."""
 
     kind = "interrupt"
 

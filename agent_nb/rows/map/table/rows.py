@@ -3,11 +3,11 @@
     rows = rows_of(frame)
     rows.names, len(rows), rows.values(0)["text"]
 
-Why: prompts, attachments and the frame of the answers read every kind of data alike.
+Why: prompts, attachments and the table of answers then need no case for each library.
 
 Rules
-- The data is never changed, and values are not copied: a row is a view that reads a value when it
-  is used. Columns or rows that the user adds to the frame during the map do not count.
+- The data is never changed, and values are not copied: a row reads a value when it is used. Columns
+  or rows that the user adds to the frame during the map do not count.
 - Dicts with different keys have the columns of all of them, in the order of first appearance; a
   key that a row lacks is None. A generator is read once, up to the limit.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
@@ -32,20 +32,20 @@ ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/inter
 Kind = Literal["pandas", "polars", "dicts", "texts"]
 TEXT = "text"  # the column of texts
 NAMED = 30  # columns that a message names
-_MISSING = frozenset({"NAType", "NaTType"})
+_MISSING = frozenset({"NAType", "NaTType"})  # classes of pandas.NA and pandas.NaT
 _ACCEPTED = "Give a pandas or polars frame, a list of dicts or a list of strings."
 
 
 class Rows:
     """The rows of one map.
 
-    `data` is the frame or the list of items, `labels` are its columns and `names` the same as text.
+    `data` is the frame or the list of items. `labels` are its columns, `names` the labels as text.
     """
 
     def __init__(
         self, kind: Kind, data: Any, labels: Sequence[Any], column: Callable[[int], Any]
     ) -> None:
-        """`column` returns the values of the column at a position, to be indexed by row."""
+        """`column` maps a column's position to its values, which are indexed by the row's."""
         self.kind = kind
         self.data = data
         self.labels = tuple(labels)
@@ -70,7 +70,10 @@ class Rows:
         return RowValues(self, position)
 
     def value(self, name: Any, position: int) -> Any:
-        """Return one value. Raises KeyError, and LookupError for a name of several columns."""
+        """Return the value of a column in one row.
+
+        Raises KeyError for an unknown name, LookupError for one that several columns have.
+        """
         if name in self._ambiguous:
             raise LookupError(f"{self._ambiguous[name]} columns are named {name!r}; rename one")
         index = self._column_of[name]
@@ -84,7 +87,7 @@ class Rows:
         return (name for name in self.names if name not in self._ambiguous)
 
     def hint(self, name: str = "") -> str:
-        """Return the names of the columns in words, and the one that `name` may mean."""
+        """Return advice for a message: the columns, and which of them `name` may be a typo of."""
         names = ", ".join(self.names[:NAMED]) or "none"
         more = f" and {len(self.names) - NAMED} more" if len(self.names) > NAMED else ""
         return f"Columns: {names}{more}.{did_you_mean(name, self.names) if name else ''}"
@@ -115,7 +118,7 @@ class RowValues(Mapping[Any, Any]):
         return repr(dict(self))
 
     def hint(self, name: str = "") -> str:
-        """Return what `Rows.hint` does."""
+        """Return the advice of `Rows.hint`."""
         return self._rows.hint(name)
 
 
@@ -136,12 +139,12 @@ def rows_of(data: Any, limit: int | None = None) -> Rows:
     Raises UsageError for data without rows, and for items that are not all dicts or all texts.
     """
     classes = class_names(data)
-    make = next((make for name, make in _FRAMES.items() if name in classes), _items)
+    make = next((make for name, make in _FRAMES.items() if name in classes), _read_items)
     return make(data, limit)
 
 
 def cell_value(value: Any) -> Any:
-    """Return a value of a column as a built-in one if possible; None for a missing value."""
+    """Return a value as str, int, float, bool if possible (see `plain_scalar`); missing: None."""
     kind = type(value)
     if kind is str:
         return value
@@ -176,7 +179,7 @@ def _refuse_lazy(frame: Any, limit: int | None) -> Rows:
 
 
 class _PolarsColumn:
-    """The values of a polars column; lists are Python's."""
+    """The values of a polars column; a nested Series is read as a list."""
 
     def __init__(self, series: Any) -> None:
         self._series = series
@@ -186,7 +189,7 @@ class _PolarsColumn:
         return value.to_list() if "polars.Series" in class_names(value) else value
 
 
-def _items(data: Any, limit: int | None) -> Rows:
+def _read_items(data: Any, limit: int | None) -> Rows:
     if problem := _why_no_rows(data):
         raise UsageError(f"{problem} {_ACCEPTED}")
     items = list(islice(data, limit))
@@ -208,22 +211,23 @@ def _why_no_rows(data: Any) -> str:
     if isinstance(data, Mapping):
         return f"A {name} is one row, or columns: write [data], or pandas.DataFrame(data)."
     columns = getattr(type(data), "columns", None)
-    if columns is not None and not callable(columns):  # iterating it would give names
+    # the frame of another library: iterating it would yield the names of its columns
+    if columns is not None and not callable(columns):
         return f"A {name} of {type(data).__module__.partition('.')[0]} is not read here: convert it to pandas or polars."
     if not isinstance(data, Iterable):
         return f"A {name} has no rows."
     return ""
 
 
-def _describe_mixed(position: int, item: Any, wanted: type) -> str:
-    others = "a string" if wanted is str else "a dict"
+def _describe_mixed(position: int, item: Any, item_type: type) -> str:
+    others = "a string" if item_type is str else "a dict"
     subject = f"Item {position} of the data is a {type(item).__name__}"
     return (
         f"{subject}. {_ACCEPTED}" if not position else f"{subject}, item 0 is {others}. {_ACCEPTED}"
     )
 
 
-#: Readers by the name of a class or base class of the data; other data is read as a list of items.
+#: Name of a class or base class of the data -> its reader; other data is read as a list of items.
 _FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {
     "pandas.DataFrame": _read_pandas,
     "pandas.Series": _pandas_series,
