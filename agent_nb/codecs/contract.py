@@ -27,9 +27,9 @@ class Decoder(Protocol):
         """Return the events of one parsed object, such as a dict from an async iterator."""
 
     def tick(self, now: float) -> list[Event]:
-        """Return the events held back long enough at `now` (s, of a monotonic clock).
+        """Return the events that were held back long enough; called while a live stream goes on.
 
-        Called while a live stream is watched.
+        `now`: seconds of a monotonic clock.
         """
 
     def close(self) -> list[Event]:

@@ -1,7 +1,8 @@
 """Keep the difference between a foreign object and ours, so that a run is written back unchanged.
 
-The note, `extra[codec]`, keeps what an event's fields do not hold: unknown fields, an envelope,
-null for absent. Its form is `{"fields": {...}, "absent": [...]}`, both optional.
+The difference is the note of an event, `extra[codec]`: unknown fields, an envelope, null for
+absent. Its form is `{"fields": {...}, "absent": [...]}`, both optional. "Drawn" is the line that we
+would write for the event.
 
 Rules
 - `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects.
@@ -22,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def is_same_json(left: Any, right: Any) -> bool:
-    """Return whether two JSON values are written alike."""
+    """Return whether two JSON values have the same text; Python holds 1, 1.0 and True for equal."""
     if type(left) is not type(right) or left != right:
         return False
     return not isinstance(left, dict | list) or _encode(left) == _encode(right)

@@ -5,9 +5,8 @@ Why: an encoder must report a foreign field that it drops, but not one whose val
 Rules
 - A note is `extra[codec]`: the parts of a line that the event's fields do not hold (`passthrough`),
   and how the line was read.
-- Dropping a foreign field loses nothing if the event's fields, or other events of the run, hold the
-  same fact.
-- The printed output of a tool (`PRINTED`) is not lost: progress events hold it.
+- Dropping a foreign field loses nothing if fields of ours hold the same fact, in this event or in
+  another of the run. The printed output of a tool (`PRINTED`) is in its progress events.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ KNOWN_FIELDS = frozenset(
     }
 )
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
-#: Kind of event -> more such fields, and fields that repeat other events of the run: the user's
-#: message, the arguments of the call, the answer.
+#: Kind of event -> foreign fields known in it alone: ids, and what other events of the run hold
+#: (the user's message, the arguments of the call, the answer).
 KNOWN_IN_KIND = {
     "run_start": frozenset({"message", "initiator"}),
     "end": frozenset({"content", "reply", "reasoning_content", "usage", "total_usage"}),

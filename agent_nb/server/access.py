@@ -7,8 +7,8 @@ Rules
 - The Host header must name this server.
 - A request that changes something must not come from a page of another origin.
 - `POST /login` exchanges the token for a cookie, because an EventSource cannot send the token.
-- The cookie holds a digest, never the token.
-- Secrets are compared in constant time. A refusal says what to do, not which part was right.
+- The cookie contains a digest of the token, never the token.
+- Secrets are compared in constant time, and a refusal does not say which part was right.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_PORTS = {"http": 80, "https": 443}
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_PORTS = {"http": 80, "https": 443}  # scheme -> default port
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
 
 
 class Denied(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The access rules of one server.
+    """The access rules of one server, whose secret is `token`.
 
     `hosts`: the host names that the server answers to (`*`: any). `origins`: other origins whose
     pages may use the server.
@@ -113,14 +113,6 @@ def _origin(address: str) -> tuple[str, str, int] | None:
 
 def host_name(host: str) -> str:
     """Return the name in a Host header, without port and brackets."""
-    name = (
-        host.rsplit(":", 1)[0]
-        if not host.endswith("]") and host.count(":") != 0 and not _bare_ipv6(host)
-        else host
-    )
+    is_bare_ipv6 = host.count(":") > 1 and not host.startswith("[")  # so without a port
+    name = host if host.endswith("]") or is_bare_ipv6 else host.rsplit(":", 1)[0]
     return name.strip("[]").lower().rstrip(".")
-
-
-def _bare_ipv6(host: str) -> bool:
-    """Return whether a text is an IPv6 address without brackets, which has no port."""
-    return host.count(":") > 1 and not host.startswith("[")

@@ -23,8 +23,8 @@ Predicate = Callable[[Event], bool]
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """The events to pass.
 
-    kinds: their types, empty for all. exclude: types to leave out. path: a path pattern.
-    internal, deltas: these events, too. custom: an additional predicate.
+    kinds: types to pass, empty for all. exclude: types to leave out. path: a path pattern.
+    internal, deltas: whether these events pass. custom: a function that must accept an event too.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -36,26 +36,17 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, event: Event) -> bool:
         """True if the subscriber receives `event`."""
-        if type(event) is Delta:
-            return (
-                self.deltas
-                and self._wants_kind(event.of)
-                and self._is_inside(event)
-                and (self.custom is None or self.custom(event))
-            )
-        if not self.internal and is_internal(event):
-            return False
+        if isinstance(event, Delta):
+            kind, passes = event.of, self.deltas
+        else:
+            kind, passes = event.type, self.internal or not is_internal(event)
         return (
-            self._wants_kind(event.type)
-            and self._is_inside(event)
+            passes
+            and (not self.kinds or kind in self.kinds)
+            and kind not in self.exclude
+            and (not self.path or bool(pattern(self.path).fullmatch(event_path(event))))
             and (self.custom is None or self.custom(event))
         )
-
-    def _wants_kind(self, kind: str) -> bool:
-        return (not self.kinds or kind in self.kinds) and kind not in self.exclude
-
-    def _is_inside(self, event: Event) -> bool:
-        return not self.path or bool(pattern(self.path).fullmatch(event_path(event)))
 
 
 def is_internal(event: Event) -> bool:

@@ -1,4 +1,4 @@
-"""The arguments of a call as one line: code by its first telling line, others by their values.
+"""The arguments of a call as one line: the line of code that says most, or the values.
 
 Why: the line is all that people see of most calls.
 
@@ -22,11 +22,11 @@ from .format import clip_text, count_noun
 LONGEST = 200  # characters of a line
 VALUE = 80  # characters of one value among others
 FEW = 6  # items of a list that are named
-# arguments that are code whatever their length: the language, a Pygments name
+# name of an argument that is code, whatever its length -> its language, a Pygments name
 CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": "", "source": ""}
-# tools that take code in one language, whatever the argument is called
+# name of a tool -> the language of its code, whatever the argument is called
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
-# arguments that name a file, whose ending is the language of the text beside them
+# arguments that name a file; its ending is the language of the other arguments' text
 FILES = ("file", "path", "file_path", "filename")
 
 _OPENS = re.compile(r"[^#'\"]*\([^)#]*(#.*)?\Z")  # an import goes on until the bracket closes
@@ -98,7 +98,7 @@ def describe_fields(fields: Mapping[str, Any], limit: int = LONGEST) -> str:
 
 
 def _describe_values(args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Yield each argument in words, and whether they say all of it; long texts come last."""
+    """Yield (text, whether it is the whole value) of each argument; long texts come last."""
     order = sorted(args, key=lambda k: isinstance(args[k], str) and _is_long(args[k]))
     for number, key in enumerate(order):
         value = args[key]
@@ -112,7 +112,7 @@ def _is_long(text: str) -> bool:
 
 
 def _describe_value(value: Any, limit: int = VALUE) -> tuple[str, bool]:
-    """Return a JSON value in words, and whether they say all of it."""
+    """Return a JSON value as text, and whether that is the whole value."""
     if isinstance(value, dict) and value:
         return f"{{{count_noun(len(value), 'field')}}}", False
     if isinstance(value, list) and value:
@@ -132,6 +132,5 @@ def _describe_list(items: list[Any], limit: int) -> str:
         return ""
     described = [_describe_value(item, limit) for item in items]
     list_text = f"[{', '.join(text for text, _ in described)}]"
-    return (
-        list_text if len(list_text) <= limit and all(complete for _, complete in described) else ""
-    )
+    whole = len(list_text) <= limit and all(complete for _, complete in described)
+    return list_text if whole else ""

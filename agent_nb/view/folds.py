@@ -1,13 +1,13 @@
 """Which cards of a page are open, and how much of them is shown.
 
-Why: a thought or a call is read while it grows, and is in the way afterwards. If it folded when it
-ends, all that follows would jump up.
+Why: a thought or a call is read while it grows, and is in the way afterwards. If it closed at once
+when it ends, everything below would jump up.
 
 Rules
-- A card that has ended stays open until what follows it has filled its height. Then it folds line
-  by line, one card at a time.
-- Cards that are open when the run ends stay open. A card that is folding then keeps its height: no
-  line may move at the end. A card that a reader opened or closed stays so.
+- A card that has ended stays open until the cards below it are as high as it is. Then it folds
+  line by line, one card at a time.
+- When the run ends no line may move: open cards stay open, and a folding one keeps its height.
+- A card that a reader opened or closed stays so.
 - Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
   ends at `MOST`, so that the height of a long answer costs nothing.
 """
@@ -28,7 +28,7 @@ PAUSE = 0.09  # seconds between two such steps, at least
 SETTLED = 0.55  # seconds until a page has shown a step, which `live.css` animates
 MOST = 16  # lines of an open body that are shown
 FEW = 3  # a body of at most so many lines gets half that room
-LETTERS = 100  # of a line, in a page of the usual width
+LETTERS = 100  # characters of a line, in a page of the usual width
 SCROLLS = 13  # lines of a box that scrolls
 
 #: Whether a card is open, and how many lines of its body are shown (0: all).
@@ -47,7 +47,7 @@ class Folds:
         self.moving = False
         self._folding: set[str] = set()  # keys of cards that are folding or have folded
         self._last_step = 0.0  # when a card last became lower
-        # key of a card: its node as it was drawn, its state, and the node with that state
+        # key of a card -> its node as the card drew it, its state, and the node in that state
         self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
 
     def apply(
@@ -58,17 +58,17 @@ class Folds:
     ) -> list[tuple[Card, Node]]:
         """Return the cards with their nodes, open or folded.
 
-        `chosen`: states that a reader or an earlier view decided; `now`: seconds, None if nothing
-        folds any more. Cards are visited from the last, to know the height below each.
+        `chosen`: states that a reader or an earlier view decided; `now`: seconds of any clock, None
+        if nothing folds any more.
         """
         lines_below, folding = 0, ""
-        for card, node in reversed(cards):
+        for card, node in reversed(cards):  # from the last, to know the height below each
             if (fold := fold_of(node)) is not None:
                 filled = card.done and lines_below >= count_lines(fold.body)
                 state = chosen.get(card.key) or self._choose_state(card.key, fold, filled=filled)
                 self.states[card.key] = state
                 gives_way = filled or card.key in self._folding
-                # the topmost of these cards folds next: it is the last to be set
+                # the topmost of these cards folds next: the loop comes to it last
                 folding = card.key if state[0] and state[1] and gives_way else folding
             lines_below = (
                 min(MOST, lines_below + count_lines((node,))) if lines_below < MOST else MOST
@@ -107,13 +107,13 @@ class Folds:
 
 
 def fold_of(node: Node) -> Fold | None:
-    """Return the fold that a card is or begins with, None if it has none with a body."""
+    """Return the fold that a node is or begins with, None if there is none with a body."""
     first = node.children[0] if isinstance(node, Stack) and node.children else node
     return first if isinstance(first, Fold) and first.body else None
 
 
 def room(fold: Fold) -> float:
-    """Return the lines that an open body may take: more than counted, for narrow pages."""
+    """Return the lines that an open body may take; generous, as narrow pages need more lines."""
     return MOST if count_lines(fold.body) > FEW else MOST / 2
 
 
@@ -152,7 +152,7 @@ def _count_json(node: nodes.Json) -> int:
     return len(node.value) if isinstance(node.value, dict | list) else 1
 
 
-# type of a node: the function that counts its lines; others take one
+# type of a node -> the function that counts its lines; other nodes take one line
 _COUNT: dict[type[Node], Callable[[Any], int]] = {
     Fold: _count_fold,
     Stack: lambda node: count_lines(node.children),

@@ -1,7 +1,7 @@
 """The figures of an evaluation: how well a prompt did over the rows of a table.
 
-Why apart from `evaluation`: frames, pages and plots read these figures, and an `Evaluation` in turn
-makes frames, pages and plots.
+Why apart from `evaluation`: an `Evaluation` makes frames, pages and plots, which read these
+figures; in one file the imports would form a circle.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .statistic import StatisticResult, summarize_rows
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """Tokens, and dollars (None: unknown)."""
+    """The use of model calls: tokens, and dollars (None: unknown)."""
 
     tokens: int = 0
     cost: float | None = None

@@ -5,8 +5,8 @@ interval too narrow.
 
 Rules
 - An answer has a score or an error, never both. The error comes from its run or from the scoring.
-- The score of a row is the mean score of its answers. Answers without a score are left out and
-  counted, or score `failed` if the user set it.
+- The score of a row is the mean score of its answers. An answer without a score is left out and
+  counted, or scores `failed` if the user set that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import msgspec
 from ..map.row import RowResult
 from .intervals import exact_mean
 
-SCORE = "scoring"  # the kind of error of an answer that could not be scored
-UNSCORED = " could not be scored: "  # in such an error, between the row and the reason
+SCORE = "scoring"  # the `kind` of a Score whose answer could not be scored
+UNSCORED = " could not be scored: "  # stands in its `error`, between the row and the reason
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """The score of one answer, or why it has none; a judge gives a `reason`."""
+    """The score (`value`) of one answer, or the code (`kind`) and message of its error.
+
+    `reason`: why a judge chose this score.
+    """
 
     value: float | None = None
     kind: str = ""
@@ -62,7 +65,10 @@ class Scores(msgspec.Struct, frozen=True):
 
 
 class ScoredRow(msgspec.Struct, frozen=True):
-    """One row: its position in the data, the digest of its values, its answers and their scores."""
+    """One row: its position in the data, the digest of its values, its answers and their scores.
+
+    `failed`: the score of an answer that has none (None: left out).
+    """
 
     position: int
     key: str
@@ -73,7 +79,7 @@ class ScoredRow(msgspec.Struct, frozen=True):
 
     @property
     def score(self) -> float | None:
-        """The score of the row; None if it has none."""
+        """The mean score of the answers; None if none counts."""
         scores_or_failed = [self.failed if s.value is None else s.value for s in self.scores]
         values = [v for v in scores_or_failed if v is not None]
         return exact_mean(values) if values else None

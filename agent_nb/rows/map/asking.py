@@ -1,11 +1,11 @@
-"""Askers: they ask the rows of a map in this process, or through the workers of a cluster.
+"""Askers: each asks rows of a map, in this process (`LocalRows`) or on a cluster (`cluster`).
 
 Why apart from the driver: it schedules and stores rows alike, wherever they are asked.
 
 Rules
-- An asker returns a result for every row, failed ones included; it raises a cancellation only.
-- A row whose answer broke off in the middle is asked again, in a new run: nobody has read its
-  answer yet. After a tool call it is not, because a tool may not be safe to run twice.
+- An asker returns a result for every row, failed ones included; only a cancellation is raised.
+- If an answer broke off in the middle, the row is asked again in a new run, since nobody has read
+  the answer yet; but not after a tool call, which may not be safe to run twice.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .row_clock import RowClock
 from .row_result import Overhead, failed_result, result_of
 
 STOPPED = "stopped with its map"
-BROKEN = ("cut", "timeout")  # codes of faults that end an answer in the middle
-AGAIN = (1.0, 4.0)  # seconds before each further attempt, after an answer that broke off
+BROKEN = ("cut", "timeout")  # codes of errors that end an answer in the middle
+AGAIN = (1.0, 4.0)  # seconds before the second and third attempt, after an answer that broke off
 
 
 class Answered(msgspec.Struct, frozen=True):

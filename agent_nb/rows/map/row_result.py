@@ -4,8 +4,8 @@ Why from events: they are what a record holds, so old and new rows are read by t
 
 Rules
 - A live run, its record in a store and its record in a notebook give the same result.
-- The record also holds the waits of the last run and the use of earlier runs (`Overhead`); how
-  often all kernels asked the row is passed as `attempts`.
+- The record also holds the waits of the last run and the use of earlier runs (`Overhead`). Only
+  the store knows how often all kernels asked a row, so the caller passes that as `attempts`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
     """The waits of a row's last run, and the use of its earlier runs; `beside` in a record.
 
-    `waited`: seconds in which the last run waited for its turn. `broken`: how many earlier runs
-    broke off; `input`, `written` (tokens) and `cost` (dollars, None: unknown) are their use.
+    `waited`: seconds in which the last run waited in a queue. `broken`: how many earlier runs broke
+    off; `input`, `written` (tokens) and `cost` (dollars, None: unknown) are their use.
     """
 
     waited: float = 0.0
@@ -115,13 +115,13 @@ class Finished(RowResult, frozen=True, kw_only=True):
 
 
 def finish_row(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
-    """Return a result as `Finished`; `kind`: the type of the answer, `values`: see there."""
+    """Return a result as `Finished`; `kind`: the type of the answer (None: text)."""
     fields = {**msgspec.structs.asdict(result), "output": typed_output(result, kind)}
     return Finished(**fields, values=values)
 
 
 def typed_output(result: RowResult, kind: OutputType | None) -> Any:
-    """Return the answer of a row as a value of the type `kind`; None without one or a failure."""
+    """Return the answer as a value of the type `kind`; None without a type, or of a failed row."""
     if kind is None or result.status != "ok":
         return None
     try:

@@ -1,12 +1,13 @@
-"""Stop runs and answer their questions through Redis. Each run has one stream of control messages,
-which only its kernel reads.
+"""Stop runs of other processes and answer their questions, through Redis.
+
+Each run has one stream of control messages, which only its kernel reads.
 
 Rules
-- A message can do no more than a local call: the channel's own `cancel` or `approve`, whose policy
+- A message can do no more than a local call of the channel's `cancel` or `approve`; the policy
   checks edited arguments again.
-- An answer must be to the question that is open.
+- An answer names the question that its sender saw, and counts only if that is still open.
 - A message that `messages` rejects changes nothing. Up to `SAID` rejections of a run are logged.
-- A run waits for answers only while a server with readers sends `listening` to its kernel.
+- A run waits for answers only while some server sends `listening`: that one has readers of the run.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from .messages import Gate, Message, Refused, new_message, question_hash, seal_m
 from .mirror import Mirror
 from .reader import KEPT, Reader
 
-PATIENCE = 8.0  # s to wait for the reply of a kernel
-HEARD = 25.0  # s for which a `listening` message counts
+PATIENCE = 8.0  # seconds to wait for the reply of a kernel
+HEARD = 25.0  # seconds for which a `listening` message counts
 SAID = 20  # logged rejections for each run, and for replies
-_UNREAD = 600  # s after which unread messages expire
+_UNREAD = 600  # seconds after which unread messages expire
 
 
 class Control:
@@ -64,7 +65,7 @@ class Control:
 
         def deliver(entries: list[Any]) -> None:
             for _, fields in entries:
-                self._open(channel.run, fields)
+                self._receive(channel.run, fields)
 
         await self._reader.follow(self._key(channel.run), "0-0", deliver)
 
@@ -77,8 +78,8 @@ class Control:
                 table.pop(run, None)
             await self._link.ask("UNLINK", self._key(run))
 
-    def _open(self, run: str, fields: list[bytes]) -> None:
-        """Check a message for a run, and act on it."""
+    def _receive(self, run: str, fields: list[bytes]) -> None:
+        """Check a message for a run of this process, and act on it."""
         if run not in self._attended:
             return
         channel, gate = self._attended[run]
@@ -104,10 +105,10 @@ class Control:
             LOG.warning("a control message for %s does not count: %s", whose, why)
 
     async def _obey(self, channel: Channel, request: Message) -> None:
-        """Carry out a message and send a reply, also after a failure."""
+        """Execute a message and send a reply, also after a failure."""
         done, failure = True, ""
         try:
-            done = await _act(channel, request)
+            done = await _execute(channel, request)
         except Refused as why:
             done, failure = False, str(why)
             self._refuse(channel.run, failure)
@@ -128,7 +129,7 @@ class Control:
 
     async def cancel(self, mirror: Mirror) -> None:
         """Ask the kernel to stop the run. Raises UsageError if it refuses, HubAway."""
-        await self._ask(new_message("cancel", mirror.run, back=self._reader.inbox))
+        await self._send_and_wait(new_message("cancel", mirror.run, back=self._reader.inbox))
 
     async def approve(
         self,
@@ -147,7 +148,7 @@ class Control:
         request = new_message(
             "approve", mirror.run, call=call_id, question=question, back=inbox, **answer
         )
-        return await self._ask(request)
+        return await self._send_and_wait(request)
 
     async def listen(self, run: str, *, here: bool) -> None:
         """Notify a run's kernel whether this server has readers (`here`). Raises HubAway."""
@@ -155,7 +156,7 @@ class Control:
             kind = "listening" if here else "gone"
             await self._send(new_message(kind, run, back=self._reader.inbox))
 
-    async def _ask(self, request: Message) -> bool:
+    async def _send_and_wait(self, request: Message) -> bool:
         """Send a message and return whether it had an effect. Raises UsageError, HubAway."""
         waiting = self._waiting[request.nonce] = asyncio.get_running_loop().create_future()
         try:
@@ -195,7 +196,7 @@ class Control:
         return self._link.address.key("run", run, "control")
 
 
-async def _act(channel: Channel, request: Message) -> bool:
+async def _execute(channel: Channel, request: Message) -> bool:
     """Cancel the run or answer its question; return whether that had an effect.
 
     Raises UsageError if the run offers no such control, Refused if the sender saw another question.

@@ -4,9 +4,9 @@ Why: a server can list the runs without reading their streams.
 
 Rules
 - A counter in Redis orders the ids, because the clocks of machines differ.
-- Beyond its limit the oldest ended runs are removed, never a running one.
+- Beyond a limit the oldest ended runs are removed, never a running one.
 - A running run whose publisher is silent for `HEARD` seconds is `away`, and cannot be controlled.
-- Other programs may write to Redis: garbage hides only the run that it stands for.
+- Other programs may write to Redis: an info that cannot be read hides only its own run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .link import Command, Link
 from .mirror import Published
 
 AWAY = "away"  # the status of a run whose publisher is silent
-HEARD = 30  # s for which a sign of life counts
+HEARD = 30  # seconds for which a sign of life counts
 LARGEST = 64 << 10  # bytes of an info
 LONGEST = 500  # characters of a run's id
 MOST = 5_000  # runs that are read at once, even if another program adds more
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(Published)
 
 
 class Index:
-    """The index at one Redis."""
+    """The index in one Redis. Methods that return a Command leave it to the caller to send it."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -58,10 +58,10 @@ class Index:
         if await self._link.ask("ZSCORE", runs, run) is None:
             number = await self._link.ask("INCR", self._key("count"))
             await self._link.ask("ZADD", runs, "NX", number, run)
-            await self._trim(run, most)
+            await self._remove_oldest(run, most)
 
-    async def _trim(self, new: str, most: int) -> None:
-        known = await self._known(0, MOST - 1)
+    async def _remove_oldest(self, new: str, most: int) -> None:
+        known = await self._read_range(0, MOST - 1)
         ended = [
             r for r, entry in known if r != new and (not entry or entry.info.status != "running")
         ]
@@ -76,37 +76,37 @@ class Index:
         if removed:
             await self._link.pipe([("ZREM", self._key("runs"), *removed), *commands])
 
-    async def _known(self, first: int, last: int) -> list[tuple[str, Published | None]]:
+    async def _read_range(self, first: int, last: int) -> list[tuple[str, Published | None]]:
         """Return (run, its info or None) for a range of positions in the index."""
         reply = await self._link.ask("ZRANGE", self._key("runs"), first, last)
         ids = reply if isinstance(reply, list) else []
         names = [name.decode("utf-8", "replace") for name in ids]
-        infos = await self._link.pipe([self._about(name) for name in names])
+        infos = await self._link.pipe([self._read_command(name) for name in names])
         return [(n, _read(data)) for n, data in zip(names, infos, strict=True)]
 
-    def _about(self, run: str) -> Command:
-        """Return the command that reads a run's info, one byte more than allowed at most."""
+    def _read_command(self, run: str) -> Command:
+        """Return the command that reads a run's info, up to one byte more than allowed."""
         return ("GETRANGE", self._key("run", run, "info"), 0, LARGEST)
 
     async def listed(self) -> list[Published]:
         """Return the info of all runs, the newest last. Raises HubAway."""
-        entries = await self._known(-MOST, -1)
+        entries = await self._read_range(-MOST, -1)
         known = [run for name, run in entries if run is not None and run.info.run == name]
         beats = await self._link.pipe(
             [("EXISTS", self._key("run", run.info.run, "alive")) for run in known]
         )
-        return [_with_presence(run, beat) for run, beat in zip(known, beats, strict=True)]
+        return [_mark_if_away(run, beat) for run, beat in zip(known, beats, strict=True)]
 
     async def find(self, run: str) -> Published:
         """Return the info of a run. Raises UsageError if the index lacks it, HubAway."""
         if len(run) > LONGEST:
             raise UsageError(f"There is no run {run[:100]!r} here.")
         data, beat = await self._link.pipe(
-            [self._about(run), ("EXISTS", self._key("run", run, "alive"))]
+            [self._read_command(run), ("EXISTS", self._key("run", run, "alive"))]
         )
         if (published := _read(data)) is None or published.info.run != run:
             raise UsageError(f"There is no run {run[:100]!r} here.")
-        return _with_presence(published, beat)
+        return _mark_if_away(published, beat)
 
 
 def _read(data: Any) -> Published | None:
@@ -118,7 +118,7 @@ def _read(data: Any) -> Published | None:
         return None
 
 
-def _with_presence(published: Published, beat: Any) -> Published:
+def _mark_if_away(published: Published, beat: Any) -> Published:
     """Return the info of a run; a running run without a sign of life (`beat`) is `away`."""
     info: Info = published.info
     if info.status != "running" or beat == 1:

@@ -1,12 +1,12 @@
-"""The mirrors of other processes' runs: loaded when first requested, then followed.
+"""The mirrors of other processes' runs: loaded when first requested, then kept up to date.
 
 Why on request: there may be thousands of runs, of which clients read a few.
 
 Rules
 - Simultaneous requests for a run load it once.
 - A mirror without readers for `IDLE` seconds is dropped.
-- If the kernel of a run is gone, the streams of its readers end as if a server had died: clients
-  reconnect, and later give up.
+- If the kernel of a run is gone, its readers' streams break off, as if the server had died: clients
+  reconnect, and give up in the end.
 - A mirror has controls only if its publisher offers them and this process has a key.
 """
 
@@ -33,7 +33,7 @@ Run = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
 
 
 class Mirrors:
-    """The mirrors of a hub, by run. `on_loop`: awaits work on the hub's loop from another loop."""
+    """The mirrors of a hub, by run. `on_loop`: runs work on the hub's loop for another loop."""
 
     def __init__(
         self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: Run
@@ -57,7 +57,7 @@ class Mirrors:
     async def find(self, run: str) -> Mirror:
         """Return the mirror of a run, up to date with Redis. Raises UsageError, HubAway.
 
-        A client that comes from another server may have seen entries that were not read here yet.
+        Why up to date: a client may have read newer entries from another server.
         """
         mirror = self._known.get(run)
         if mirror is None:
@@ -75,8 +75,8 @@ class Mirrors:
     async def tend(self, listeners: Callable[[str], int], end: Callable[[str], None]) -> None:
         """Notify kernels that their runs have readers, and drop runs that have none.
 
-        `listeners` counts a run's readers; `end` ends their subscriptions, once the run's kernel
-        has been away in two calls in a row. Raises HubAway.
+        `listeners` counts a run's readers. `end` ends their subscriptions; it is called if the
+        run's kernel was away in two calls of `tend` in a row. Raises HubAway.
         """
         away, self._away = self._away, set()
         for run, mirror in list(self._known.items()):
@@ -105,7 +105,7 @@ class Mirrors:
         await self._catch_up(mirror)
         if not mirror.ended:
             await self._reader.follow(
-                self._stream(run), mirror.cursor, lambda entries: self._take(mirror, entries)
+                self._stream(run), mirror.cursor, lambda entries: self._pass_on(mirror, entries)
             )
         with self._shared.lock:
             self.touch(run)
@@ -120,11 +120,11 @@ class Mirrors:
             page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
             if isinstance(page, Refusal):
                 raise UsageError(f"The run {mirror.run[:100]!r} cannot be read: {page.text}")
-            self._take(mirror, page)
+            self._pass_on(mirror, page)
             after, full = page[-1][0].decode() if page else after, len(page) == PAGE
 
     def _update_controls(self, mirror: Mirror, about: Published) -> None:
-        """Keep the newest info of a run, and set the controls that it offers."""
+        """Set the newest info of a run, and the controls that its publisher offers."""
         mirror.about = about
         offered = about.info.controls if self._control.key else ()
         control, on_loop = self._control, self._on_loop
@@ -135,7 +135,7 @@ class Mirrors:
         mirror.cancel = functions["cancel"] if "cancel" in offered else None
         mirror.approve = functions["approve"] if "approve" in offered else None
 
-    def _take(self, mirror: Mirror, entries: list[Any]) -> None:
+    def _pass_on(self, mirror: Mirror, entries: list[Any]) -> None:
         """Pass entries of Redis on to a mirror; stop following a run that has ended."""
         decoded = [entry_of(number, fields or [], mirror.run) for number, fields in entries]
         mirror.take_in([entry for entry in decoded if entry is not None])

@@ -1,14 +1,13 @@
-"""The part of the fold that handles trees and graphs of thought (seed 002 § 4.2).
+"""Fold the events of a tree or graph of thought (seed 002 § 4.2) into one card: a plan.
 
-Why one card a plan: a list of notes would not show which branch was taken and which was given up.
+Why one card: a list of notes would not show which branch was taken and which was given up.
 
 Rules
 - A tree has a path: the root and the candidates chosen so far. Candidates hang below its end.
 - An evaluation scores the newest candidates and extends the path.
-- A backtrack to depth k keeps k chosen ones (the root has depth 0) and marks the others as given
-  up.
-- A graph has nodes by id. If an expansion says only how many nodes it adds, nodes that no plan
-  named hang there in order of appearance, below the latest expansion first.
+- A backtrack to depth k keeps the first k chosen candidates and marks the others as given up.
+- A graph has nodes by id. If an expansion says only how many nodes it adds, then so many new nodes
+  are put below it as they appear; the latest expansion is filled first.
 - Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
 - A score that is not a number counts as unknown; an index out of range becomes a remark.
 """
@@ -22,8 +21,8 @@ from ...events import Extension
 from ..format import short
 from .cards import Card, CardList
 
-NAMESPACE = "loom"  # of the events
-LARGEST = 1e15  # of a number; a larger one is ignored
+NAMESPACE = "loom"  # of the extension events
+LARGEST = 1e15  # larger numbers are ignored
 Obj = dict[str, Any]  # the payload of an event
 #: A candidate is open, passed, chosen or left; a node of a graph planned, running, ok or error.
 ThoughtStatus = Literal["open", "passed", "chosen", "left", "planned", "running", "ok", "error"]
@@ -301,7 +300,7 @@ def _count(value: Any) -> int:
     return int(count) if count is not None and count >= 0 else 0
 
 
-# name of an event: its handler
+# name of an extension event -> its handler
 HANDLERS: dict[str, Callable[[PlanCard, Obj, float], bool]] = {
     "tot_expand": _expand,
     "tot_evaluate": _evaluate,

@@ -18,7 +18,7 @@ from ..format import count_noun
 
 T = TypeVar("T")
 
-# so many pieces are joined into one: an object for each token would take far more memory
+# so many pieces are joined into one, since an object for each token would take far more memory
 MERGE = 256
 
 
@@ -50,7 +50,7 @@ class Text:
         return self._pieces[0] if self._pieces else ""
 
     def memo(self, make: Callable[[], T]) -> T:
-        """Return what `make` returned on the first call, such as what was drawn of the text."""
+        """Return the result of the first `make`, which derives something from the text."""
         if self._memo is None:
             self._memo = make()
         memo: T = self._memo
@@ -172,7 +172,7 @@ class Output:
 
 
 def between_paragraphs(text: Text) -> bool:
-    """Return whether a markdown text ends between paragraphs: blank line last, no open fence."""
+    """Return whether a markdown text ends with a blank line outside code fences."""
     return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(
         str(text)
     )

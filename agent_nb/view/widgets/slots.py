@@ -1,9 +1,9 @@
 """Slots: each holds the widgets of one node, and changes them when a new node takes its place.
 
 Rules
-- A *moving* node, whose widgets change or take input, has a slot of its own; its static neighbours
-  share one HTML widget.
-- The board's table says which slot shows which node, so that slots need not import each other.
+- A *moving* node is one whose widgets change or take input. It has a slot of its own; its static
+  neighbours share one HTML widget.
+- `Kit.slots` maps types of nodes to classes of slots, so that slots need not import each other.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Several(Slot):
         self.kit.set(self.widgets[0], "children", tuple(children))
 
     def below(self, node: Any) -> list[Any]:
-        """Show the parts of `node` in slots, close other slots, and return the widgets in order."""
+        """Show each part of `node` in its slot, close the other slots, return the widgets."""
         slots: dict[object, Slot] = {}
         for key, part in self.parts(node):
             slot = self._slots.get(key) or (
