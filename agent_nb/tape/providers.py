@@ -49,6 +49,7 @@ BY_NAME = {provider.name: provider for provider in PROVIDERS}
 # types of errors by their status, as OpenAI, Anthropic and Google name them
 _INVALID = ("invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT")
 _ERROR_TYPES = {
+    413: ("invalid_request_error", "request_too_large", "INVALID_ARGUMENT"),
     429: ("insufficient_quota", "rate_limit_error", "RESOURCE_EXHAUSTED"),
     502: ("server_error", "api_error", "UNAVAILABLE"),
 }

@@ -12,6 +12,7 @@ Rules
 - What the relay writes names the address of the server, and so does the `Location` of an answer. An
   SDK still has ours: in its `base_url`, and in the request of an error of its HTTP library, which
   `notebook.cell.hidden_texts` keeps out of the notebook.
+- Of a request beyond `_LARGEST_REQUEST` nothing is kept or sent: the answer is an error (413).
 - It reaches the servers that it was started with and those that the notebook names (`address_of`),
   never one that a request or a record names.
 - In a test it is the proxy of child processes, and `refuse` says why they get nothing.
@@ -44,6 +45,10 @@ from .providers import BY_NAME, Provider, make_error
 from .spending import Charge, Spending
 
 _LARGEST_REQUEST = 1 << 28  # bytes of a request's body
+_TOO_LARGE = (
+    f"The tape passes requests of up to {_LARGEST_REQUEST >> 20} MB on, and this one is larger."
+    " Nothing was sent. Send it from a client that is not on the tape."
+)
 _PIECE = 1 << 16
 _HOP = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
@@ -255,7 +260,7 @@ class _Connection:
     async def serve(self) -> None:
         """Answer requests until the client or a fault ends the connection."""
         while (head := await self._next_event()) is not None and isinstance(head, h11.Request):
-            body = await self._read_body()
+            body = await self._read_body(head)
             exchange = asyncio.ensure_future(self._handle(head, body))
             gone = asyncio.ensure_future(self._wait_gone())
             try:
@@ -286,13 +291,21 @@ class _Connection:
             self._http.receive_data(await self._reader.read(_PIECE))
         return None if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED else event
 
-    async def _read_body(self) -> bytes:
-        body = bytearray()
+    async def _read_body(self, head: h11.Request) -> bytes | None:
+        """Return the body of a request, None if it is too large; all of it is read in any case,
+        since a client that still writes would not read the answer.
+        """
+        length = dict(head.headers).get(b"content-length", b"0")
+        size, pieces = int(length) if int(length) > _LARGEST_REQUEST else 0, bytearray()
+        if size and self._http.they_are_waiting_for_100_continue:
+            return None
         while isinstance(event := await self._next_event(), h11.Data):
-            body += event.data
-            if len(body) > _LARGEST_REQUEST:
-                raise UsageError("A request is too large for the tape.")
-        return bytes(body)
+            size += len(event.data)
+            if size <= _LARGEST_REQUEST:
+                pieces += event.data
+            else:
+                pieces.clear()
+        return bytes(pieces) if size <= _LARGEST_REQUEST else None
 
     async def _send(self, event: Any) -> None:
         data = self._http.send(event)
@@ -300,7 +313,7 @@ class _Connection:
             self._writer.write(data)
             await self._writer.drain()
 
-    async def _handle(self, head: h11.Request, body: bytes) -> None:
+    async def _handle(self, head: h11.Request, body: bytes | None) -> None:
         target = head.target.decode("latin-1")
         if self._relay.refuse is not None and (head.method == b"CONNECT" or "://" in target):
             why = self._relay.refuse(target)
@@ -311,6 +324,9 @@ class _Connection:
             await self._reply(404, {"content-type": "text/plain"}, b"not found\n")
             return
         provider, upstream, path, query = route
+        if body is None:
+            await self._refuse(provider, path, Refusal(_TOO_LARGE, 413))
+            return
         headers = _join_headers(head.headers)
         request = Request(
             method=head.method.decode("latin-1"),
@@ -334,12 +350,15 @@ class _Connection:
             finally:
                 finish(sent[0] if sent else None)
         if isinstance(decision, Refusal):
-            text = json.dumps(make_error(provider.name, path, decision.status, decision.message))
-            again = str(decision.passing).lower()
-            named = {"content-type": "application/json", "x-should-retry": again}
-            await self._reply(decision.status, named, text.encode())
+            await self._refuse(provider, path, decision)
         else:
             await self._reply(decision.status, decision.headers, *decision.body.pieces())
+
+    async def _refuse(self, provider: Provider, path: str, refusal: Refusal) -> None:
+        text = json.dumps(make_error(provider.name, path, refusal.status, refusal.message))
+        again = str(refusal.passing).lower()
+        named = {"content-type": "application/json", "x-should-retry": again}
+        await self._reply(refusal.status, named, text.encode())
 
     async def _reply(
         self, status: int, headers: Mapping[str, str], *pieces: bytes, reason: str = ""

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+import tracemalloc
 from urllib.parse import urlsplit
 
 import pytest
@@ -346,6 +347,48 @@ def test_a_very_large_answer_passes_and_is_known_by_its_digest(taped, monkeypatc
     assert one.over.wait(10)
     body = one.sent[0].exchange.response.body
     assert (body.kind, body.value["bytes"]) == ("digest", 5000)
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["of a known length", "in chunks"])
+def test_a_too_large_request_is_refused_and_never_kept(taped, monkeypatch, chunked):
+    monkeypatch.setattr("agent_nb.tape.relay._LARGEST_REQUEST", 1 << 20)
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    piece = b"x" * (1 << 16)
+    body = (piece for _ in range(1000))
+    length = {} if chunked else {"content-length": str(1000 * len(piece))}
+    connection = one.connect()
+    tracemalloc.start()
+    try:
+        connection.request("POST", one.url.path + "/files", body, length, encode_chunked=chunked)
+        answer = connection.getresponse()
+        message = json.loads(answer.read())["error"]["message"]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (answer.status, answer.getheader("x-should-retry")) == (413, "false")
+    assert "requests of up to 256 MB" in message
+    assert one.server.asked == []
+    assert peak < 20 << 20
+
+
+def test_a_client_that_waits_to_send_a_too_large_request_need_not(taped):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    head = f"POST {one.url.path}/files HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: {2 << 30}\r\n\r\n"
+    with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
+        raw.sendall(head.encode())
+        assert raw.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("user", ["", "user:password@"], ids=["our transport", "httpx"])
+def test_headers_pass_with_their_bytes(taped, user):
+    one = taped(lambda peer: peer.reply(200, b"{}"))
+    one.url = urlsplit(one.relay.address_of(f"http://{user}{one.server.host}/v1"))
+    with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
+        raw.sendall(
+            f"POST {one.url.path}/x HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\nx-title: café\r\n\r\n{{}}".encode()
+        )
+        assert raw.recv(100).startswith(b"HTTP/1.1 200")
+    assert one.server.asked[0].headers["x-title"].encode("latin-1").decode() == "café"
 
 
 def test_a_malformed_request_ends_only_its_connection(taped):

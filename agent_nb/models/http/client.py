@@ -110,9 +110,8 @@ class Http:
         connections = await self._open()
         with connections.lend() as transport:
             try:
-                response = await transport.send(
-                    method, httpx.URL(self.base_url + path), headers, body
-                )
+                raw = {name: value.encode("latin-1") for name, value in headers.items()}
+                response = await transport.send(method, httpx.URL(self.base_url + path), raw, body)
             except Exception as error:
                 raise fault_of(error, self.host, self.timeouts.connect) from None
             try:

@@ -36,7 +36,7 @@ class Direct:
         self._closings = 0  # calls of `aclose`: one may come while the connection is being opened
 
     async def send(
-        self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes
+        self, method: str, url: httpx.URL, headers: Mapping[str, str | bytes], body: bytes
     ) -> Answer:
         """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
         import httpcore

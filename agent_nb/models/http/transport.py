@@ -46,7 +46,7 @@ class Transport(Protocol):
     """Sends requests to one server, one at a time."""
 
     async def send(
-        self, method: str, url: Any, headers: Mapping[str, str], body: bytes
+        self, method: str, url: Any, headers: Mapping[str, str | bytes], body: bytes
     ) -> Response:
         """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
 
@@ -80,12 +80,13 @@ class Proxied:
             ) from None
 
     async def send(
-        self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes
+        self, method: str, url: httpx.URL, headers: Mapping[str, str | bytes], body: bytes
     ) -> Response:
         """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
         import httpx
 
-        request = httpx.Request(method, url, headers=dict(headers), content=body)
+        named: Any = headers  # texts and bytes, which httpx takes, too
+        request = httpx.Request(method, url, headers=named, content=body)
         return await self._client.send(request, stream=True)
 
     async def aclose(self) -> None:
