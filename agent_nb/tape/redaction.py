@@ -85,18 +85,12 @@ def _redact_chunks(
 ) -> list[Any]:
     """Return chunks without secrets; a text without one keeps its pieces as they are."""
     out = [msgspec.to_builtins(chunk) for chunk in chunks]  # a copy, which is changed below
-    places: dict[str, list[tuple[Any, Any]]] = {}  # place -> holder and key of each of its texts
+    # (path, indexes of the chunk) -> holder and key of each text there
+    places: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
     for chunk in out:
-        indexes = repr(list(_find_indexes(chunk)))
-        pending: list[tuple[Any, Any, str]] = [(chunk, name, str(name)) for name in chunk]
-        while pending:
-            holder, key, path = pending.pop()
-            value = holder[key]
-            if isinstance(value, dict | list):
-                keys = value.keys() if isinstance(value, dict) else range(len(value))
-                pending.extend((value, inner, f"{path}/{inner}") for inner in keys)
-            elif isinstance(value, str) and key not in OPAQUE:
-                places.setdefault(f"{path} {indexes}", []).append((holder, key))
+        found, indexes = _list_texts(chunk)
+        for path, holder, key in found:
+            places.setdefault((path, indexes), []).append((holder, key))
     for texts in places.values():
         joined = "".join(holder[key] for holder, key in texts)
         if redact_text(joined, secrets) != joined:
@@ -110,14 +104,18 @@ def _redact_chunks(
     return cleaned
 
 
-def _find_indexes(chunk: Any) -> Any:
-    pending = [chunk]
+def _list_texts(chunk: Any) -> tuple[list[tuple[str, Any, Any]], str]:
+    """Return path, holder and key of each text of a chunk, and its indexes in one text."""
+    texts, indexes = [], []
+    pending: list[tuple[str, Any]] = [("", chunk)]
     while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            yield from (
-                (k, v) for k, v in value.items() if k in INDEXES and not isinstance(v, dict | list)
-            )
-            pending.extend(v for v in value.values() if isinstance(v, dict | list))
-        elif isinstance(value, list):
-            pending.extend(v for v in value if isinstance(v, dict | list))
+        above, holder = pending.pop()
+        for key, value in holder.items() if isinstance(holder, dict) else enumerate(holder):
+            if isinstance(value, dict | list):
+                pending.append((f"{above}/{key}", value))
+                continue
+            if isinstance(value, str) and key not in OPAQUE:
+                texts.append((f"{above}/{key}", holder, key))
+            if key in INDEXES:
+                indexes.append((key, value))
+    return texts, repr(indexes) if indexes else ""

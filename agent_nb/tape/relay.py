@@ -58,18 +58,73 @@ _OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a r
 _SENT_AGAIN = ("content-type", "request-id", "x-request-id")  # headers that a replay sends too
 
 
+class _Received:
+    """What has come of an answer; a very large one is counted and digested only."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece."""
+        self._size += len(piece)
+        self._digest.update(piece)
+        if self._size <= LARGEST:
+            self._pieces.append(piece)
+        else:
+            self._pieces.clear()
+
+    def read(self, status: int, headers: Mapping[str, str]) -> Response:
+        """Return the answer, decompressed, as far as it came."""
+        body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
+        if self._size <= LARGEST:
+            with suppress(WireError):
+                body = Body.read(
+                    asyncio.run(self._decompress(headers.get("content-encoding", ""))),
+                    headers.get("content-type", ""),
+                )
+        kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
+        # a client may go away as soon as it has all, before the server ends the answer
+        whole = self.complete or body.ended or headers.get("content-length") == str(self._size)
+        return Response(status=status, headers=kept, body=body, complete=whole)
+
+    async def _decompress(self, encoding: str) -> bytes:
+        data = bytearray()
+        async with aclosing(decompress_body(self._replay(), encoding)) as pieces:
+            async for piece in pieces:
+                data += piece
+                if len(data) > LARGEST:
+                    raise WireError("too large")
+        return bytes(data)
+
+    async def _replay(self) -> AsyncGenerator[bytes, None]:
+        for piece in self._pieces:
+            yield piece
+
+
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """An exchange with a server as it went, unredacted, with the headers of its request."""
 
-    exchange: Exchange
+    request: Request
     headers: Mapping[str, str]
+    status: int
+    answered: Mapping[str, str]  # headers of the answer
+    received: _Received
     began: float
     ended: float
+
+    def read(self) -> Exchange:
+        """Return the exchange; a long stream takes some tenths of a second."""
+        response = self.received.read(self.status, self.answered)
+        return Exchange(request=self.request, response=response)
 
 
 class Live(msgspec.Struct, frozen=True):
     """A request is sent to its provider. `receive` gets each piece of the answer, with its status
-    and headers, before the client does; `finish` the exchange, None if no answer began.
+    and headers, before the client does. `finish` gets the exchange, None if no answer began; it is
+    called in a thread of its own.
     """
 
     finish: Callable[[Sent | None], None]
@@ -348,7 +403,9 @@ class _Connection:
                 why = f"The tape has no answer of {upstream.address}{path}: {fault}"
                 decision = Refusal(why, 502, passing=fault.retryable)
             finally:
-                finish(sent[0] if sent else None)
+                # in a thread, as other streams need the loop, and also if the client goes away
+                ending = asyncio.to_thread(finish, sent[0] if sent else None)
+                await asyncio.shield(asyncio.ensure_future(ending))
         if isinstance(decision, Refusal):
             await self._refuse(provider, path, decision)
         else:
@@ -407,60 +464,21 @@ class _Connection:
                     receive(answer.status_code, answered, piece)
                     await self._send(h11.Data(piece))
                 received.complete = True
+                await self._send(h11.EndOfMessage())
             except Exception as fault:
                 raise ConnectionError(str(fault)) from None
             finally:
-                response = await received.read(answer.status_code, answered)
                 sent.append(
                     Sent(
-                        exchange=Exchange(request=request, response=response),
+                        request=request,
                         headers=headers,
+                        status=answer.status_code,
+                        answered=answered,
+                        received=received,
                         began=began,
                         ended=time.time(),
                     )
                 )
-        await self._send(h11.EndOfMessage())
-
-
-class _Received:
-    """What has come of an answer; a very large one is counted and digested only."""
-
-    def __init__(self) -> None:
-        self.complete = False
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._digest = hashlib.sha256()
-
-    def add(self, piece: bytes) -> None:
-        """Add a piece."""
-        self._size += len(piece)
-        self._digest.update(piece)
-        if self._size <= LARGEST:
-            self._pieces.append(piece)
-        else:
-            self._pieces.clear()
-
-    async def read(self, status: int, headers: Mapping[str, str]) -> Response:
-        """Return the answer, decompressed, as far as it came."""
-        body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
-        if self._size <= LARGEST:
-            with suppress(WireError):
-                data = bytearray()
-                encoding = headers.get("content-encoding", "")
-                async with aclosing(decompress_body(self._replay(), encoding)) as pieces:
-                    async for piece in pieces:
-                        data += piece
-                        if len(data) > LARGEST:
-                            raise WireError("too large")
-                body = Body.read(bytes(data), headers.get("content-type", ""))
-        kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
-        # a client may go away as soon as it has all, before the server ends the answer
-        whole = self.complete or body.ended or headers.get("content-length") == str(self._size)
-        return Response(status=status, headers=kept, body=body, complete=whole)
-
-    async def _replay(self) -> AsyncGenerator[bytes, None]:
-        for piece in self._pieces:
-            yield piece
 
 
 def _join_headers(headers: Any) -> dict[str, str]:

@@ -126,10 +126,12 @@ def redact_value(
     """
     if not isinstance(value, str | dict | list | tuple):
         return value
-    alert = search_for(secrets).alert
+    cleaned: dict[str, str] = {}  # names of fields and short texts repeat
 
     def clean(text: str) -> str:
-        return text if alert(text) is None else redact_text(text, secrets)
+        if (known := cleaned.get(text)) is None:
+            known = cleaned[text] = redact_text(text, secrets)
+        return known
 
     # no recursion: a value may be nested deeper than Python's stack
     root: list[Any] = [value]

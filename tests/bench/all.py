@@ -37,6 +37,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "redis_hub": ("--events", "5000"),
     "row_store": ("1000",),
     "serve": ("--events", "5000"),
+    "tape": ("--rounds", "10"),
     "view": ("--tokens", "5000", "--seconds", "6", "--rounds", "1"),
 }
 #: the packages of the peers that a plain environment lacks, by script
@@ -45,6 +46,7 @@ PEERS: dict[str, tuple[str, ...]] = {
     "parse": ("cogency",),
     "pipeline": ("openai",),
     "record": ("inspect_ai",),
+    "tape": ("openai",),
     "view": ("anywidget",),
 }
 

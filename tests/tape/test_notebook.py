@@ -195,6 +195,19 @@ def test_a_map_beside_taped_calls_has_its_own_records(provider, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.kernel
+def test_the_end_of_a_cell_waits_until_a_long_answer_is_read(provider, tmp_path):
+    slow = """
+import time
+from agent_nb.notebook.cell.taping import NotebookTape
+redact = NotebookTape._redact
+NotebookTape._redact = lambda *args: (time.sleep(0.6), redact(*args))[1]"""
+    path = write(tmp_path / "n.ipynb", TAPE + slow, LIBRARY, "print(ask('hi'))")
+    record(path)
+    assert len(taped(path)) == 1
+
+
+@pytest.mark.long
+@pytest.mark.kernel
 def test_calls_of_a_thread_that_outlives_its_cell_are_recorded(provider, tmp_path):
     cell = "import threading, time\ndef later():\n    time.sleep(0.5); ask('hi')\nthread = threading.Thread(target=later); thread.start()"
     path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, cell, "thread.join()\n1")

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = "agent-nb-replays-without-a-key"  # what a library that asks for a key gets
 _PATIENCE = 0.25  # seconds that the end of a cell waits for calls that go on
+_READING = 60.0  # seconds that it waits until the answers that have come are read
 _MOST_CARDS = 20  # calls of a cell whose cards are shown
 
 
@@ -109,6 +110,7 @@ class _Slot:
         self.misses: list[str] = []
         self.ordinal = 0  # of the last record
         self.open = 0  # calls that go on
+        self.ending = 0  # calls whose answer has come and is read
 
 
 class NotebookTape:
@@ -214,14 +216,17 @@ class NotebookTape:
     def _finish(self, slot: _Slot, journal: CallJournal, sent: Sent | None) -> None:
         """Keep an exchange with a server, without its secrets, until its cell ends."""
         call = None
+        with self._lock:
+            slot.open, slot.ending = slot.open - 1, slot.ending + 1
+            self._ended.notify_all()
         try:
             if sent is not None:
-                exchange = self._redact(sent.exchange, sent.headers)
+                exchange = self._redact(sent.read(), sent.headers)
                 call = _Call(exchange, sent.began, sent.ended, run=journal.run)
             journal.end(None if call is None else call.exchange)
         finally:
             with self._lock:
-                slot.open -= 1
+                slot.ending -= 1
                 slot.calls += [call] if call is not None else []
                 self._ended.notify_all()
 
@@ -283,9 +288,12 @@ class NotebookTape:
         with self._lock:
             # a library may return before the relay has seen the end of the answer
             self._ended.wait_for(lambda: not any(s.open for s in self._slots.values()), _PATIENCE)
+            self._ended.wait_for(lambda: not any(s.ending for s in self._slots.values()), _READING)
             slots = [s for s in self._slots.values() if s.calls or s.misses]
             self._slots = {
-                i: s for i, s in self._slots.items() if s.open or (latest and i == latest.id)
+                i: s
+                for i, s in self._slots.items()
+                if s.open or s.ending or (latest and i == latest.id)
             }
             ended = [(slot, slot.calls, slot.misses) for slot in slots]
             for slot in slots:
