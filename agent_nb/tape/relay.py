@@ -30,6 +30,8 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urljoin, urlsplit
 
@@ -104,7 +106,8 @@ class _Received:
             yield piece
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Sent:
     """An exchange with a server as it went, unredacted, with the headers of its request."""
 
     request: Request
@@ -115,8 +118,9 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     began: float
     ended: float
 
-    def read(self) -> Exchange:
-        """Return the exchange; a long stream takes some tenths of a second."""
+    @cached_property
+    def exchange(self) -> Exchange:
+        """The exchange; to read a long stream takes some tenths of a second."""
         response = self.received.read(self.status, self.answered)
         return Exchange(request=self.request, response=response)
 
@@ -295,9 +299,9 @@ class Relay:
 
         def finish(sent: Sent | None) -> None:
             try:
-                self._spending.end(charge, sent.exchange if sent else None)
-            finally:
                 decision.finish(sent)
+            finally:
+                self._spending.end(charge, sent.exchange if sent else None)
 
         return msgspec.structs.replace(decision, finish=finish)
 

@@ -85,7 +85,7 @@ def test_request_and_answer_pass_unaltered(taped):
     )
     assert peer.headers["host"] == one.server.host
     assert one.over.wait(10)
-    assert one.sent[0].read().response.headers == {
+    assert one.sent[0].exchange.response.headers == {
         "content-type": "application/json",
         "x-request-id": "r1",
     }
@@ -103,7 +103,7 @@ def test_each_provider_has_its_own_address_and_errors(taped, name, path):
     one.url = urlsplit(one.relay.address(BY_NAME[name]))
     assert one.ask(path)[1] == b"{}"
     assert one.over.wait(10)
-    assert (one.sent[0].read().request.provider, one.sent[0].read().request.path) == (
+    assert (one.sent[0].exchange.request.provider, one.sent[0].exchange.request.path) == (
         name,
         path,
     )
@@ -118,7 +118,7 @@ def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(taped):
     assert one.relay.address_of(named) == one.url.geturl() == one.relay.address_of(one.url.geturl())
     assert one.ask()[1] == b'"it"'
     assert one.over.wait(10)
-    request = one.sent[0].read().request
+    request = one.sent[0].exchange.request
     assert (request.provider, request.path) == (named, "/chat/completions")
     assert other.asked[0].path == "/api/v1/chat/completions"
     assert one.server.asked == []
@@ -181,7 +181,7 @@ def test_a_compressed_answer_passes_as_it_is_and_is_recorded_plain(taped):
     answer, body = one.ask()
     assert (body, answer.getheader("content-encoding")) == (data, "gzip")
     assert one.over.wait(10)
-    assert one.sent[0].read().response.body == Body("json", {"a": 1})
+    assert one.sent[0].exchange.response.body == Body("json", {"a": 1})
 
 
 @pytest.mark.parametrize("status", [302, 400, 429, 500])
@@ -230,7 +230,7 @@ def test_a_client_that_goes_away_ends_the_upstream_request(taped):
     connection.sock.shutdown(socket.SHUT_RDWR)
     assert gone.wait(10)
     assert one.over.wait(10)
-    assert not one.sent[0].read().replayable
+    assert not one.sent[0].exchange.replayable
 
 
 def test_an_answer_that_breaks_off_is_half_an_exchange(taped):
@@ -242,7 +242,7 @@ def test_an_answer_that_breaks_off_is_half_an_exchange(taped):
     with pytest.raises(http.client.IncompleteRead):
         one.ask()
     assert one.over.wait(10)
-    assert not one.sent[0].read().replayable
+    assert not one.sent[0].exchange.replayable
 
 
 def test_the_error_of_a_server_that_is_away_names_its_address(taped):
@@ -345,7 +345,7 @@ def test_a_very_large_answer_passes_and_is_known_by_its_digest(taped, monkeypatc
     one = taped(lambda peer: peer.reply(200, b"x" * 5000))
     assert one.ask()[1] == b"x" * 5000
     assert one.over.wait(10)
-    body = one.sent[0].read().response.body
+    body = one.sent[0].exchange.response.body
     assert (body.kind, body.value["bytes"]) == ("digest", 5000)
 
 

@@ -221,7 +221,7 @@ class NotebookTape:
             self._ended.notify_all()
         try:
             if sent is not None:
-                exchange = self._redact(sent.read(), sent.headers)
+                exchange = self._redact(sent.exchange, sent.headers)
                 call = _Call(exchange, sent.began, sent.ended, run=journal.run)
             journal.end(None if call is None else call.exchange)
         finally:
