@@ -62,17 +62,11 @@ PLAUSIBLE: dict[str, Any] = {
 
 # name of a call's first argument -> a plausible result of the tool, and the answer to the user
 OUTCOMES: dict[str, tuple[str, str]] = {
-    "path": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
-    "folder": (
-        "summer.txt  12 B\nwinter.txt  9 B",
-        "I found two files: summer.txt and winter.txt.",
+    **dict.fromkeys(
+        ("path", "folder", "directory"),
+        ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
     ),
-    "directory": (
-        "summer.txt  12 B\nwinter.txt  9 B",
-        "I found two files: summer.txt and winter.txt.",
-    ),
-    "file": ("Buy milk.", "The file says: Buy milk."),
-    "filename": ("Buy milk.", "The file says: Buy milk."),
+    **dict.fromkeys(("file", "filename"), ("Buy milk.", "The file says: Buy milk.")),
     "expression": ("12", "3 * 4 is 12."),
     "code": ("42", "The code prints 42."),
     "command": ("notes.txt", "The command shows notes.txt."),
@@ -146,7 +140,7 @@ def example_value(
 ) -> Any:
     """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
 
-    `root`: the schema that holds the definitions. `name`: the parameter's. `depth`: how many values
+    `root`: the schema with the definitions. `name`: that of the parameter. `depth`: how many values
     enclose this one.
     """
     schema = render.resolve(schema, root)

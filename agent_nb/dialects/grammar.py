@@ -6,8 +6,7 @@ enforced while the model writes.
 Rules
 - Only keywords that llguidance knows are passed on, so that a user's schema cannot make the grammar
   invalid; tools validate anyway.
-- Unbounded texts, numbers and arrays get a bound: a small model that repeats itself would otherwise
-  never end.
+- Unbounded texts, numbers and arrays get a bound: a small model may repeat itself without end.
 - Definitions (`$defs`) move to the root, prefixed by their tool's number.
 """
 
@@ -39,17 +38,17 @@ def shared_rules(
 ) -> list[str]:
     """Return the rules that all dialects share.
 
-    They are `thought`, `reply`, `plan` (before calls) and `settled` (before the reply). `answer`:
-    the schema of the reply, if it is JSON.
+    They are `thought`, `reply`, `plan` (the thought before calls) and `settled` (the one before the
+    reply). `answer`: the schema of the reply, if it is JSON.
     """
-    rules = _shared_rules(tools, small=small, answered=answered)
+    rules = _rules_for_text(tools, small=small, answered=answered)
     if answer is None:
         return rules
     reply = f"reply: {as_json(answer_schema(answer))}"
     return [reply if rule.startswith("reply:") else rule for rule in rules]
 
 
-def _shared_rules(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
+def _rules_for_text(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
     if not small:
         rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
         return ["%llguidance {}", *(rules if tools else rules[:2])]
@@ -109,7 +108,7 @@ _KEPT_KEYWORDS = (
 # syntax that the engine's regular expressions lack: one such pattern makes it drop the grammar
 _UNSUPPORTED = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
 _FORMATS = frozenset({"date-time", "time", "date", "hostname", "ipv4", "ipv6", "uuid"})
-# formats whose grammar in the engine lets a value grow without end
+# format -> a bounded pattern, because the engine's own lets a value grow without end
 _FORMAT_PATTERNS = {
     "duration": "^PT[0-9]{1,5}[HMS]$",
     "email": r"^[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,4}$",
@@ -125,13 +124,13 @@ _LIST_KEYWORDS = {
 
 def calls_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of a batch: an array of one to `MOST_CALLS` calls of the given tools."""
-    items, definitions = _call_options(tools)
+    items, definitions = _describe_calls(tools)
     return {"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": items, **definitions}
 
 
 def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of one call of one of the given tools."""
-    items, definitions = _call_options(tools)
+    items, definitions = _describe_calls(tools)
     return {**items, **definitions}
 
 
@@ -153,7 +152,8 @@ def as_json(schema: Mapping[str, Any]) -> str:
     return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 
 
-def _call_options(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _describe_calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the schema of one call, and the definitions to which it refers ({} if none)."""
     options: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     for number, tool in enumerate(tools):
@@ -161,24 +161,21 @@ def _call_options(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, 
         local = tool.parameters.get("$defs", {})
         definitions |= {prefix + name: bound_schema(s, prefix) for name, s in local.items()}
         args = bound_schema({"type": "object", **tool.parameters}, prefix)
-        options.append(_object({"name": {"const": tool.name}, "args": args}, ["name", "args"]))
+        call = {
+            "type": "object",
+            "properties": {"name": {"const": tool.name}, "args": args},
+            "required": ["name", "args"],
+            "additionalProperties": False,
+        }
+        options.append(call)
     return {"anyOf": options}, ({"$defs": definitions} if definitions else {})
-
-
-def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
 
 
 def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
     """Return `schema` with only the grammar's keywords, and with bounds where it has none.
 
-    `prefix`: begins the names of its definitions. `name`: the parameter's, from which the length of
-    a text is guessed.
+    `prefix`: begins the names of its definitions. `name`: that of the parameter; it decides how
+    long a text may be (`LONG_NAMES`).
     """
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}
@@ -197,7 +194,8 @@ def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
         out["items"] = bound_schema(schema["items"], prefix, name)
     kinds = schema.get("type", ())
     for kind in [kinds] if isinstance(kinds, str) else kinds:
-        _BOUNDS.get(kind, _keep)(schema, out, prefix, name)
+        if kind in _BOUNDS:  # a boolean and null need no bound
+            _BOUNDS[kind](schema, out, prefix, name)
     return out
 
 
@@ -233,10 +231,7 @@ def _bound_object(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, n
     )
 
 
-def _keep(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    """Do nothing: a boolean and null need no bound."""
-
-
+# type in a schema -> function that adds bounds to `out`
 _BOUNDS = {
     "string": _bound_text,
     "number": _bound_number,

@@ -1,18 +1,18 @@
 """Read the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>`, text, `<end>`.
 
-Why apart from `xml`: a turn may be malformed, forged or cut, and the parser handles each case.
+Why apart from `xml`: most of this file is about turns that are malformed, forged or cut.
 
 Rules
 - Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`.
   `<respond>` tags are removed.
 - A block ends at its closing tag; a tag inside a JSON string is text. A block that cannot be JSON
   ends at its first closing tag, so that an open quote cannot swallow what follows.
-- A batch is all or nothing. A valid batch stops the turn; a malformed one becomes a Fault that goes
-  back to the model, and reading continues.
+- An `<execute>` block is a batch of calls, all or nothing. A valid one stops the turn; a malformed
+  one becomes a Fault that goes back to the model, and reading continues.
 - Only the system may write `<results>`: if the model writes them, they become the Fault
   `forged_results`; empty ones are ignored.
-- `<execute>` or `<results>` followed by `MENTION` characters of prose without a closing tag is
-  text: the model wrote about the protocol.
+- An opening tag followed by `MENTION` characters of prose without a closing tag is text: the model
+  wrote about the protocol.
 - An unclosed thought is incomplete. An unclosed block is a Fault, never a call; after a cut its
   calls are incomplete.
 """
@@ -27,7 +27,7 @@ from .calls import Scan, read_batch, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .scanner import find_marker_start
 
-MENTION = 4096  # characters of prose after which an opening tag counts as mentioned
+MENTION = 4096  # characters of prose after which an opening tag is only a mention
 LARGEST = 64 * 1024 * 1024  # characters of one block; a larger one ends the turn
 KEPT = 64 * 1024  # characters that the fault of such a block shows
 EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
@@ -36,7 +36,7 @@ EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
 _PATTERN = (
     r"(?P<think><think>)|<(?P<block>execute|results)>|(?P<end><end ?/?>)|(?P<respond></?respond>)"
 )
-_MARKERS = (  # their texts: what may be the beginning of one is held back
+_MARKERS = (  # texts that are held back while they may still become a marker
     "<think>",
     "<execute>",
     "<results>",
@@ -56,7 +56,7 @@ class XmlParser(MarkerParser):
         super().__init__(_PATTERN, _MARKERS, tags)
         self._handlers |= {
             "think": self._think,
-            "block": self._block,
+            "block": self._begin_block,
             "end": self._end,
             "respond": self._respond,
         }
@@ -83,7 +83,7 @@ class XmlParser(MarkerParser):
         self._responding = opening
         self._pos = match.end()
 
-    def _block(self, match: re.Match[str]) -> None:
+    def _begin_block(self, match: re.Match[str]) -> None:
         self._kind = match["block"]
         self._block_offset = self._buf_offset + match.start()
         self._closing = f"</{self._kind}>"
@@ -132,7 +132,7 @@ class XmlParser(MarkerParser):
             self._rewind()
             self._mode = self._read_raw
         elif self._kept_length(pos) > LARGEST:
-            self._too_large()
+            self._report_too_large()
 
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
@@ -154,7 +154,7 @@ class XmlParser(MarkerParser):
         elif self._final:
             self._end_unclosed()
         elif self._kept_length(stop) > LARGEST:
-            self._too_large()
+            self._report_too_large()
         else:
             self._pos = stop
 
@@ -167,19 +167,19 @@ class XmlParser(MarkerParser):
     def _end_block(self, end: int) -> None:
         """End the open block, whose closing tag begins at `end`."""
         if self._kept_length(end) > LARGEST:
-            self._too_large()
+            self._report_too_large()
             return
         self._close_block()
         closing = self._closing
         text = self._take_kept(end, self._read_text)
         self._pos = end + len(closing)
         if self._kind == "results":
-            self._forged(f"<results>{text}{closing}")
+            self._report_forged(f"<results>{text}{closing}")
             return
         try:
             self._out.extend(self._read_calls(text))
         except ValueError as fault:
-            self._malformed(f"<execute>{text}{closing}", str(fault))
+            self._report_malformed(f"<execute>{text}{closing}", str(fault))
             return
         self._out.append(Execute())
         self.stopped = True
@@ -201,27 +201,27 @@ class XmlParser(MarkerParser):
                 cut_calls(text, Scan("<", 1, index=self._next_index), raw, self._block_offset)
             )
         elif self._kind == "results":
-            self._forged(raw)
+            self._report_forged(raw)
         else:
-            self._malformed(raw, "its closing tag </execute> never came")
+            self._report_malformed(raw, "its closing tag </execute> never came")
 
-    def _malformed(self, raw: str, why: str) -> None:
+    def _report_malformed(self, raw: str, why: str) -> None:
         """Report an <execute> block that is not a batch of calls."""
-        # the fragments of its calls have used these indices: the next call must not get one
+        # the CallDelta parts of its calls had these indices: the next call must not get one
         self._next_index = self._scan.calls if self._scan is not None else self._next_index
         message = f"The <execute> block was not run: {why}. It must hold a JSON array of calls, such as {EXAMPLE}."
         self._out.append(
             Fault("malformed_execute", message, raw, self._block_offset, feedback=True)
         )
 
-    def _forged(self, raw: str) -> None:
+    def _report_forged(self, raw: str) -> None:
         """Report a <results> block, unless it is empty."""
         if not raw.removeprefix("<results>").removesuffix("</results>").strip():
             return
         message = "The <results> block was ignored: only the system writes results. Call a tool with <execute> and wait for them."
         self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
-    def _too_large(self) -> None:
+    def _report_too_large(self) -> None:
         """Report a block beyond the limit, and stop reading the turn."""
         self._close_block()
         raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"[:KEPT]

@@ -1,7 +1,7 @@
 """Decompress bodies in small pieces: memory stays bounded whatever a body expands to.
 
-Why not in the HTTP client: it decodes each chunk at once, and encodings within encodings; 2 KB
-become 4 GB before any limit is checked.
+Why not in the HTTP client: it decodes a whole chunk at once, and encodings within encodings, so
+that 2 KB become 4 GB before any limit is checked.
 
 Rules
 - gzip and deflate (zlib), once. Any other encoding, several, and undecodable data raise WireError.
@@ -21,9 +21,9 @@ import anyio.lowlevel
 
 from ..errors import WireError
 
-PIECE = 64 * 1024
+PIECE = 64 * 1024  # bytes
 _KNOWN = ("gzip", "x-gzip", "deflate")
-_MAGIC = b"\x1f\x8b"  # of a gzipped file
+_MAGIC = b"\x1f\x8b"  # the first bytes of a gzipped file
 _EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, by the first bytes
 
 

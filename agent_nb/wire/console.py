@@ -4,10 +4,10 @@ Why: progress bars redraw one line a thousand times with carriage returns; a log
 read only its last state.
 
 Rules
-- A redrawn line leaves its last text. A tqdm bar leaves nothing; text printed after it is a line of
-  its own.
-- Of nested bars, `status` is the topmost that is not full.
-- The lines do not depend on how the text was cut into pieces.
+- A redrawn line leaves its last text. A bar of tqdm leaves nothing; text printed after it is a line
+  of its own.
+- Of nested bars, the topmost that is not full is the `status`.
+- The lines do not depend on how the text is cut into pieces.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Console:
         self._line = ""  # text since the line began or since the last carriage return
         self._before = ""  # the text that a bare carriage return still shows
         self._redrawn = False  # whether a carriage return has come
-        self._returned = ""  # what the caller had received when the first carriage return came
+        self._returned = ""  # what the caller had received before the first carriage return
         self._received = 0  # characters of `_line` that the caller has received
         self._length_before = 0  # characters of `_line` at the last call of `open`
 
@@ -58,9 +58,9 @@ class Console:
         return lines + self._write(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
-        """Return the new text of the open line, "" if it is being redrawn.
+        """Return text of the open line that the caller has not received; "" for a redrawn line.
 
-        `whole` false: only text that the line already had at the previous call.
+        `whole` false: only what was there at the previous call, as the rest may still be redrawn.
         """
         end = len(self._line) if whole else self._length_before
         self._length_before = len(self._line)
@@ -149,7 +149,7 @@ class Console:
         return (self._redrawn and is_bar(self._shown)) or (bool(self._bars) and not self._shown)
 
     def _final_text(self) -> str:
-        """Return the text that the open line leaves, without the part that the caller has."""
+        """Return the text that the open line leaves and that the caller has not received."""
         line = self._shown
         if self._is_over_bars:
             return "\n" if self._returned else ""

@@ -1,11 +1,11 @@
-"""What a key is: forms of providers' keys, variables with secret values, how values are written.
+"""What counts as a key: forms of providers' keys, secret variables, and how values are written.
 
 Rules
-- A variable is secret if the last word of its name is in `WORDS` and its value is long enough;
-  credentials that are a path are not.
+- A variable is secret if the last word of its name is in `WORDS` and its value is long enough,
+  except credentials that are a path.
 - The password in an address is secret in any variable.
-- A value is looked for as it is, in HTML, in Python's `repr` (error messages hold it), and as each
-  of these is written in a JSON string, and in JSON within JSON.
+- A value may be written as it is, in HTML, or in Python's `repr`, as in error messages; and each of
+  these also in a JSON string, or in JSON within JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WORDS = frozenset(
 class Pattern(msgspec.Struct, frozen=True):
     """The form of a key: one of `starts`, then at least `least` of `chars`.
 
-    `mixed`: what follows the start holds a capital or digit, or is twice as long.
+    `mixed`: what follows the start has a capital or digit, or is twice as long as `least`.
     """
 
     name: str
@@ -113,6 +113,7 @@ _AUTHORITY_END = re.compile(r"[/?#\s]")
 
 
 def _is_secret(name: str, value: str) -> bool:
+    """Return whether the name of a variable says that its value is secret."""
     word = _last_word(name)
     # GOOGLE_APPLICATION_CREDENTIALS and similar variables name a file
     return word in WORDS and not (

@@ -1,13 +1,12 @@
 """Find the media type of a picture from its bytes, and remove the text inside it.
 
-Why: programs write comments and paths into a picture, cameras the place and the time; whoever gets
-the notebook gets them, unseen, and so does a provider.
+Why: programs write comments and paths into pictures, cameras the place and the time. Readers of the
+notebook and providers would get that text unseen.
 
 Rules
 - The media type is read from the first bytes, not from a name.
 - A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
-  again. Data after its end is dropped.
-- JPEG, GIF and WebP likewise (`jpeg`, `gif`, `webp`).
+  again. Data after its end is dropped. The same holds for `jpeg`, `gif` and `webp`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import Any
 from . import gif, jpeg, webp
 
 PNG = b"\x89PNG\r\n\x1a\n"
-# first bytes by media type; a WebP has its signature in bytes 8 to 11 and is checked apart
+# (first bytes, media type); a WebP is checked apart, by its bytes 8 to 11
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-_IN_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # the beginnings of pictures
+_IN_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # how pictures begin in base64
 DRAWN = frozenset(
     # the last three: APNG
     b"IHDR PLTE IDAT IEND tRNS bKGD cHRM gAMA iCCP sRGB sBIT cICP mDCV cLLI pHYs hIST sPLT acTL fcTL fdAT".split()
@@ -37,10 +36,9 @@ def media_type(data: bytes) -> str:
 
 
 def clean_attachment(value: Any) -> dict[str, str] | None:
-    """Return the picture in `value` as an attachment, without its text.
+    """Return the picture in `value` as an attachment without text: `media_type`, base64 `data`.
 
-    `value` may come from anywhere; its `data` are bytes or base64. Returns None unless they are a
-    PNG, JPEG, GIF or WebP. An attachment has `media_type` and base64 `data`.
+    `value` may be anything; None unless its `data` (bytes or base64) are a PNG, JPEG, GIF or WebP.
     """
     data = value.get("data") if isinstance(value, Mapping) else None
     try:

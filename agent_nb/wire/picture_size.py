@@ -21,10 +21,9 @@ _CAPTIONS = re.compile(
     r"^\[figure \d+(?:: (?:\d+×\d+ pixels|an? \w+ chart))?\](?:\n|\Z)", re.MULTILINE
 )
 _JPEG = b"\xff\xd8\xff"
-_HEAD = 88  # base64 characters that hold the size of every kind but JPEG
-_NO_SIZE = frozenset(
-    {0xC4, 0xC8, 0xCC}
-)  # JPEG markers in the range of frame headers that begin no frame
+_HEAD = 88  # base64 characters in which all kinds but JPEG have their size
+# JPEG markers that are no frame headers, though in their range
+_NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
 
 
@@ -80,6 +79,7 @@ def _jpeg(data: bytes) -> Size | None:
     return None
 
 
+# first bytes -> function that reads the size
 _READERS: dict[bytes, Callable[[bytes], Size | None]] = {
     b"\x89PNG\r\n\x1a\n": _png,
     _JPEG: _jpeg,
