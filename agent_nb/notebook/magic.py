@@ -199,6 +199,10 @@ def load_magics(shell: Any) -> None:
     publish.guard_displays(shell)
     completion.install_matcher(shell, lambda: _find_magics(shell).session)
     magics = _find_magics(shell)
+    if read_launch().strict:
+        from .cell.refusing import guard_hosts
+
+        guard_hosts(shell)
     if magics.tape or read_launch().tapes:
         magics.start_tape()
     if hasattr(shell, "kernel"):

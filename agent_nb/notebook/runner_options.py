@@ -28,7 +28,7 @@ class RunnerOptions(TypedDict, total=False):
     headless: no user watches. unshown: the outputs are dropped, so nothing needs to be drawn.
     replies: the runner reads the numbers of a run in the reply (`publish.reply`).
     stream: the path of a file for the events. normalize: the masks of the notebook's project.
-    allowed_hosts: those that its project lets a test of a notebook with a tape ask.
+    allowed_hosts: those that its project lets a test ask (`cell.refusing`).
     runs: the records of the cell. signed: the hashes of those that a signer has signed.
     """
 

@@ -33,6 +33,8 @@ from .kernels import StartedKernel, use_own_launcher
 STARTS = 3  # attempts to start a kernel
 # not by `%load_ext`: a notebook that loads the extension itself would be shown a notice
 _LOAD = "__import__('agent_nb').load_ipython_extension(get_ipython())"
+# for a notebook that never loads the extension too; a kernel without this package refuses nothing
+_GUARD = "__import__('agent_nb')._guard_hosts(get_ipython())"
 OnCell = Callable[[int, int, str], None]  # receives index, number of cells, source
 
 
@@ -150,11 +152,18 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         client.iopub_channel.get_msg = get_msg
         if self._environment.get(Launch.TAPE):
             await self._load_extension(client)
+        elif self._environment.get(Launch.STRICT):
+            await self._execute_silently(client, _GUARD)
         return client
 
     async def _load_extension(self, client: Any) -> None:
         """Load the extension in a kernel before its first cell. Raises UsageError."""
-        request = client.execute(_LOAD, silent=True, store_history=False)
+        if why := await self._execute_silently(client, _LOAD):
+            raise UsageError(f"The tape cannot start in this kernel ({why}).")
+
+    async def _execute_silently(self, client: Any, code: str) -> str:
+        """Execute our own code before the first cell; return why that failed, or ""."""
+        request = client.execute(code, silent=True, store_history=False)
         content: dict[str, Any] = {"status": "error", "ename": "no answer", "evalue": ""}
         with suppress(TimeoutError):  # the kernel may have died meanwhile
             async with asyncio.timeout(self.startup_timeout):
@@ -163,9 +172,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                     if reply["parent_header"].get("msg_id") == request:
                         content = reply["content"]
                         break
-        if content["status"] == "error":
-            why = f"{content['ename']}: {content['evalue']}".rstrip(": ")
-            raise UsageError(f"The tape cannot start in this kernel ({why}).")
+        if content["status"] != "error":
+            return ""
+        return f"{content['ename']}: {content['evalue']}".rstrip(": ")
 
     def _add_late_record(self, message: Mapping[str, Any]) -> None:
         """Add a record that arrives after its cell ended to the outputs, as front ends do.

@@ -38,7 +38,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     #: Patterns that a strict replay does not compare.
     normalize: Sequence[Rule] = ()
-    #: Hosts that a strict replay of a notebook with a tape may ask.
+    #: Hosts that a strict replay may ask, of those that it refuses.
     allowed_hosts: Sequence[str] = ()
     #: The tape is on from the first cell; it is, too, for taped calls whose notebook starts none.
     tape: bool = False

@@ -1,7 +1,7 @@
 """Reads what `test` lets pass in a project, from its `pyproject.toml`.
 
     [tool.agent_nb]
-    allowed_hosts = ["data.example.org"]   # a test of a notebook with a tape asks no other host
+    allowed_hosts = ["data.example.org"]   # with a tape a test asks no other host, else no model
 
     [[tool.agent_nb.normalize]]
     pattern = 'build [0-9a-f]{7}'   # a regular expression; matches in results are not compared

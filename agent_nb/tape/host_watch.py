@@ -31,8 +31,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..models import Config, is_loopback
-from .providers import PROVIDERS
+from ..models import is_loopback
+from .providers import is_model_host, list_addresses
 
 _OURS = str(Path(__file__).parents[1]) + os.sep
 # who calls `socket.getaddrinfo` for an event loop, whose own look-up was seen before
@@ -45,11 +45,15 @@ _HERE = ("127.0.0.1", "localhost", "::1")
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """A host that the notebook asks; `line` is that of the running cell, 0 if it is not known."""
+    """A host that the notebook asks; `line` is that of the running cell, 0 if it is not known.
+
+    `taped`: a tape is on.
+    """
 
     host: str
     port: int = 0
     line: int = 0
+    taped: bool = True
 
     @property
     def notice(self) -> str:
@@ -62,10 +66,16 @@ class Contact(msgspec.Struct, frozen=True):
     @property
     def refusal(self) -> str:
         """Why a test does not reach the host, and what allows it."""
+        allow = f"allowed_hosts = [{json.dumps(self.host)}] below [tool.agent_nb] in pyproject.toml"
+        if not self.taped:
+            return (
+                f"{self._where} {self.host}: a test asks no model. Record its calls: write %agent tape"
+                " in a cell above, and run jupyter agent-nb run --live --inplace NOTEBOOK."
+                f" To let tests ask this host, write {allow}."
+            )
         return (
             f"{self._where} {self.host}: a test of a notebook with a tape reaches this machine only."
-            f" A model call needs {self._remedy}; for other data write"
-            f" allowed_hosts = [{json.dumps(self.host)}] below [tool.agent_nb] in pyproject.toml."
+            f" A model call needs {self._remedy}; for other data write {allow}."
         )
 
     @property
@@ -77,8 +87,7 @@ class Contact(msgspec.Struct, frozen=True):
         return f"base_url=tape.url({json.dumps(self._find_address())})"
 
     def _find_address(self) -> str:
-        known = [p.official for p in PROVIDERS] + list(Config.load(lenient=True).list_addresses())
-        for address in known:
+        for address in list_addresses():
             if urlsplit(address).hostname == self.host:
                 return address
         scheme = "https" if self.port in (0, 443, 8443) else "http"
@@ -91,10 +100,18 @@ class HostWatch:
     """Watches the look-ups of this process from `start` to `stop`.
 
     `list_allowed` returns the hosts that a test may ask; without it nothing is refused.
+    `models_only`: of the others, those are refused that serve models.
     """
 
-    def __init__(self, list_allowed: Callable[[], Collection[str]] | None = None) -> None:
+    def __init__(
+        self,
+        list_allowed: Callable[[], Collection[str]] | None = None,
+        *,
+        models_only: bool = False,
+    ) -> None:
+        self.models_only = models_only
         self._list_allowed = list_allowed
+        self._audits = False
         self._lock = threading.Lock()
         self._contacts: dict[str, Contact] = {}  # by host, those not taken yet
         self._reported: set[str] = set()
@@ -122,7 +139,8 @@ class HostWatch:
         self._originals, self._wrappers = (of_socket, of_loop), (getaddrinfo, loop_getaddrinfo)
         socket.getaddrinfo = getaddrinfo
         asyncio.BaseEventLoop.getaddrinfo = loop_getaddrinfo  # type: ignore[method-assign,assignment]
-        if self._list_allowed is not None:
+        if self._list_allowed is not None and not self._audits:
+            self._audits = True
             sys.addaudithook(self._audit)
 
     def stop(self) -> None:
@@ -180,7 +198,10 @@ class HostWatch:
             return
         if name in self._list_allowed() or name in self._addresses:
             return
-        contact = Contact(name, port if isinstance(port, int) else 0, line)
+        if self.models_only and not is_model_host(name):
+            return
+        number = port if isinstance(port, int) else 0
+        contact = Contact(name, number, line, taped=not self.models_only)
         self._report(contact)
         raise ConnectionRefusedError(ECONNREFUSED, contact.refusal)
 

@@ -6,13 +6,14 @@ Why addresses are names too: a server that the notebook names itself (`tape.url`
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ..errors import UsageError
-from ..models import Http
+from ..models import Config, Http
 
 
 class Provider(msgspec.Struct, frozen=True):
@@ -44,6 +45,10 @@ PROVIDERS = (
         "https://generativelanguage.googleapis.com",
     ),
 )
+# hosts of clouds that serve models to each customer under another name
+_of_cloud = re.compile(
+    r"(?:^|\.)(?:openai\.azure\.com|bedrock-runtime\.[\w-]+\.amazonaws\.com|(?:[\w-]+-)?aiplatform\.googleapis\.com)$"
+).search
 BY_NAME = {provider.name: provider for provider in PROVIDERS}
 
 # types of errors by their status, as OpenAI, Anthropic and Google name them
@@ -53,6 +58,17 @@ _ERROR_TYPES = {
     429: ("insufficient_quota", "rate_limit_error", "RESOURCE_EXHAUSTED"),
     502: ("server_error", "api_error", "UNAVAILABLE"),
 }
+
+
+def list_addresses() -> list[str]:
+    """Return the base URLs of the known servers of models, and of those that the user named."""
+    return [p.official for p in PROVIDERS] + list(Config.load(lenient=True).list_addresses())
+
+
+def is_model_host(host: str) -> bool:
+    """Return whether a host is known to serve models."""
+    hosts = (urlsplit(address).hostname for address in list_addresses())
+    return host in hosts or bool(_of_cloud(host))
 
 
 def make_error(provider: str, path: str, status: int, message: str) -> dict[str, Any]:

@@ -24,7 +24,8 @@ ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """
 import json, os
 from pathlib import Path
-seen = [os.getpid(), os.getcwd(), os.environ["JPY_SESSION_NAME"], os.environ["AGENT_NB_PROOF"]]
+from agent_nb.host.launch import LAUNCH
+seen = [os.getpid(), os.getcwd(), os.environ["JPY_SESSION_NAME"], LAUNCH._secret.decode()]
 Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".json").write_text(json.dumps(seen))
 """
 

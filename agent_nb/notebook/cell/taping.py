@@ -12,15 +12,13 @@ Rules
 - Only records that this user made or trusts are served.
 - What is served keeps its record. The line below the cell names all records that the execution
   used, and carries those once more that this kernel made: the notebook may not have been saved.
-- A host that is asked beside the tape is named once. A test refuses it, and the cell fails; hosts
-  that the project allows come with the options of our runner, so a notebook can allow none.
+- A host that is asked beside the tape is named once. A test refuses it (`refusing`).
 - Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
 - A call that goes on, or whose cell does, stands in a journal.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -33,7 +31,7 @@ import msgspec
 
 from ...agent import RecordedTurns, Rule, Run
 from ...errors import UsageError
-from ...events import EventLog, new_run_id
+from ...events import EventLog
 from ...host import DIVERTED, read_launch
 from ...models import collect_secrets
 from ...record import (
@@ -68,17 +66,16 @@ from ...tape import (
     read_exchange,
     redact_exchange,
 )
-from ...wire import as_list
 from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
 from .hidden_texts import hide_texts
 from .publish import publish_display
+from .refusing import guard_hosts, publish_errors
 from .rerun import recording_advice, rerun_mode, trusted_records
 from .summary import VERSION, summarize_run
 
 if TYPE_CHECKING:
-    from ..identity import Cell
     from ..session import Session
 
 _PLACEHOLDER = "agent-nb-replays-without-a-key"  # what a library that asks for a key gets
@@ -123,12 +120,11 @@ class NotebookTape:
         self._slots: dict[str, _Slot] = {}  # by the id of the execution
         self._home = Home.of_user()
         self._conversations = Conversations(self._home)
-        self._callbacks = (("pre_run_cell", self._begin_cell), ("post_run_cell", self._end_cell))
         self._exchanges: dict[str, Exchange | None] = {}  # those that were read, by their hashes
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
-        self._refuses = read_launch().strict
-        self._watch = HostWatch(self._list_allowed if self._refuses else None)
-        refuse = self._watch.refuse_target if self._refuses else None
+        self._guard = guard_hosts(session.shell) if read_launch().strict else None
+        self._watch = HostWatch()  # where nothing is refused
+        refuse = self._guard.watch.refuse_target if self._guard is not None else None
         self._relay = Relay(upstreams, self._answer, refuse)
 
     def start(self) -> None:
@@ -140,7 +136,7 @@ class NotebookTape:
         values = {p.variable: self._relay.address(p) for p in PROVIDERS}
         if read_launch().why_not_live:
             values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
-        if not self._refuses:
+        if self._guard is None:
             values |= _pass_by_proxies()
         address, _, secret = self._relay.base.rpartition("/")
         # a text that names our own address differs in each kernel
@@ -154,10 +150,11 @@ class NotebookTape:
                 secret: "[redacted]",
             },
         )
-        for event, callback in self._callbacks:
-            self._session.shell.events.register(event, callback)
-        self._begin_cell()
-        self._watch.start()
+        self._session.shell.events.register("post_run_cell", self._end_cell)
+        if self._guard is not None:
+            self._guard.refuse_all(self._relay.proxy)
+        else:
+            self._watch.start()
 
     def limit(self, rpm: float | None, concurrency: float | None, budget: float | None) -> None:
         """Limit the calls that are sent, as `Relay.limit` does."""
@@ -165,8 +162,7 @@ class NotebookTape:
 
     def stop(self) -> None:
         """End the calls that go on, record what is left, and give the variables what they held."""
-        for event, callback in self._callbacks:
-            self._session.shell.events.unregister(event, callback)
+        self._session.shell.events.unregister("post_run_cell", self._end_cell)
         self._watch.stop()
         with ExitStack() as stack:
             for last in (self._show_again, DIVERTED.restore, self._end_cell):
@@ -230,17 +226,6 @@ class NotebookTape:
                 slot.calls += [call] if call is not None else []
                 self._ended.notify_all()
 
-    def _list_allowed(self) -> frozenset[str]:
-        """Return the hosts that the project lets a test ask, as our runner sent them."""
-        latest = executions_of(self._session.shell).latest
-        hosts = latest.cell.runner_options.get("allowed_hosts") if latest else ()
-        return frozenset(map(str, as_list(hosts)))
-
-    def _begin_cell(self, _: Any = None) -> None:
-        """In a test, point child processes to the relay, for good; IPython's `pre_run_cell`."""
-        if self._refuses:
-            os.environ.update(self._watch.refusing_variables(self._relay.proxy))
-
     def _find_slot(self) -> _Slot:
         executions = executions_of(self._session.shell)
         execution = executions.latest or executions.current()
@@ -298,12 +283,7 @@ class NotebookTape:
             ended = [(slot, slot.calls, slot.misses) for slot in slots]
             for slot in slots:
                 slot.calls, slot.misses = [], []
-        contacts = self._watch.take_contacts()
-        if self._refuses and contacts:
-            executions = executions_of(self._session.shell)
-            cell = (executions.latest or executions.current()).cell
-            _publish_errors(cell, [contact.refusal for contact in contacts])
-        for contact in () if self._refuses else contacts:
+        for contact in self._watch.take_contacts():
             print_warning(contact.notice)
         for slot, calls, misses in ended:
             self._show(slot, _drop_retried(calls), misses)
@@ -331,7 +311,7 @@ class NotebookTape:
             bundle = make_folded_bundle(line, [run.log for run in runs[:_MOST_CARDS]], misses)
         publish_display(bundle, {METADATA_KEY: numbers}, {}, False)
         if rerun_mode("", cell) == "replay":
-            _publish_errors(cell, [f"a model call is not recorded: {why}" for why in misses])
+            publish_errors(cell, [f"a model call is not recorded: {why}" for why in misses])
 
     def _publish_records(self, slot: _Slot, calls: list[_Call], logs: list[EventLog]) -> None:
         """Record the calls that were sent; show again what this kernel recorded earlier."""
@@ -368,14 +348,6 @@ class NotebookTape:
 
     def _redact(self, exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
         return redact_exchange(exchange, collect_secrets(), headers)
-
-
-def _publish_errors(cell: Cell, errors: list[str]) -> None:
-    """Make a cell fail in a test, also where its code catches the errors."""
-    for number, error in enumerate(errors, 1):
-        numbers = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
-        numbers |= {"error": error, "cell_id": cell.id}
-        publish_display({"text/plain": ""}, {METADATA_KEY: numbers}, {}, False)
 
 
 def start_tape(session: Session) -> None:

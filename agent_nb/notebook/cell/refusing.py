@@ -1,0 +1,79 @@
+"""In a test, refuses the hosts that a notebook must not ask; the cell that asks one fails.
+
+Why: a test that asks a model costs money, and proves nothing.
+
+Rules
+- Hosts of models are refused in every notebook; every host but this machine where a tape is on,
+  from there on, and for child processes too.
+- A cell fails also where its code catches the refusal.
+- Hosts that the project allows come with the options of our runner, so a notebook can allow none.
+- It works without the extension, which a notebook need not load, and ends with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+from ...events import new_run_id
+from ...record import METADATA_KEY
+from ...tape import HostWatch
+from ...wire import as_list
+from ..identity import Cell, Cells
+
+
+class HostGuard:
+    """The guard of one shell; `watch` sees the look-ups."""
+
+    def __init__(self, shell: Any) -> None:
+        self.watch = HostWatch(self._list_allowed, models_only=True)
+        self._shell = weakref.ref(shell)
+        self._cells = Cells()
+        self._proxy = ""  # that refuses what child processes ask
+        self._begin_cell()
+        shell.events.register("pre_run_cell", self._begin_cell)
+        shell.events.register("post_run_cell", self._end_cell)
+        self.watch.start()
+
+    def refuse_all(self, proxy: str) -> None:
+        """Refuse every host but this machine, and point child processes to a proxy, for good."""
+        self.watch.models_only = False
+        self.watch.stop()  # to see what wrappers that other code has made meanwhile would hide
+        self.watch.start()
+        self._proxy = proxy
+        self._begin_cell()
+
+    def _list_allowed(self) -> frozenset[str]:
+        return frozenset(map(str, as_list(self._cell.runner_options.get("allowed_hosts"))))
+
+    def _begin_cell(self, _: Any = None) -> None:
+        self._cell = self._cells.current(self._shell(), "", "")
+        if self._proxy:
+            os.environ.update(self.watch.refusing_variables(self._proxy))
+
+    def _end_cell(self, _: Any = None) -> None:
+        publish_errors(self._cell, [c.refusal for c in self.watch.take_contacts()])
+
+
+_guards: weakref.WeakKeyDictionary[Any, HostGuard] = weakref.WeakKeyDictionary()
+
+
+def guard_hosts(shell: Any) -> HostGuard:
+    """Return the guard of a shell, which refuses from its first use on."""
+    if shell not in _guards:
+        _guards[shell] = HostGuard(shell)
+    return _guards[shell]
+
+
+def publish_errors(cell: Cell, errors: list[str]) -> None:
+    """Make a cell fail in a test, also where its code catches the errors."""
+    if not errors:
+        return
+    from .publish import publish_display  # most tests need neither
+    from .summary import VERSION
+
+    for number, error in enumerate(errors, 1):
+        numbers = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
+        numbers |= {"error": error, "cell_id": cell.id}
+        publish_display({"text/plain": ""}, {METADATA_KEY: numbers}, {}, False)

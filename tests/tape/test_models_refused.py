@@ -1,0 +1,92 @@
+"""Under test a notebook without a tape asks no host of models."""
+
+import pytest
+from helpers.notebooks import write
+from tape.test_bypassed import OPENED
+
+from agent_nb.runner.client import execute_notebook
+from agent_nb.runner.execution_options import ExecutionOptions
+from agent_nb.runner.notebook_check import check_notebook
+from agent_nb.tape.host_watch import Contact
+from agent_nb.tape.providers import is_model_host
+
+ASK = """\
+import socket
+def ask(host):
+    try:
+        socket.create_connection((host, 443), 1)
+    except OSError as fault:
+        print(fault)
+ask("data.invalid")
+ask("api.openai.com")
+"""
+AWAITED = """\
+import asyncio
+try:
+    await asyncio.open_connection("models.invalid", 443)
+except OSError:
+    pass
+"""
+SCRIPTED = """\
+from agent_nb import Agent, Scripted
+print((await Agent(Scripted(["Hello."]))("hi")).answer)
+"""
+CONFIG = '[endpoints.lab]\nbase_url = "https://models.invalid/v1"\n'
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("first", ["1", "%load_ext agent_nb"])
+def test_a_cell_that_asks_a_host_of_models_fails_with_its_line(first, tmp_path, monkeypatch):
+    config = tmp_path / "config.toml"
+    config.write_text(CONFIG)
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(config))
+    path = write(tmp_path / "n.ipynb", first, ASK, AWAITED, SCRIPTED)
+    texts = [problem.text for problem in check_notebook(path).problems]
+    assert len(texts) == 2, texts
+    assert texts[0].startswith("cell 2 ")
+    assert "line 4 asks api.openai.com: a test asks no model." in texts[0]
+    assert "%agent tape" in texts[0]
+    assert 'allowed_hosts = ["api.openai.com"]' in texts[0]
+    assert texts[1].startswith("cell 3 ")
+    assert "line 3 asks models.invalid" in texts[1]
+
+
+@pytest.mark.kernel
+def test_the_project_alone_allows_a_host_of_models(tmp_path):
+    path = write(tmp_path / "n.ipynb", "import os\n" + OPENED.split("\n")[0], ASK)
+    assert len(check_notebook(path).problems) == 1
+    allowed = '[tool.agent_nb]\nallowed_hosts = ["api.openai.com"]\n'
+    (tmp_path / "pyproject.toml").write_text(allowed)
+    assert not check_notebook(path).problems
+
+
+@pytest.mark.kernel
+def test_a_run_that_is_no_test_refuses_no_host(tmp_path):
+    path = write(tmp_path / "n.ipynb", "import socket\nprint(socket.getaddrinfo.__module__)")
+    outcome = execute_notebook(path, ExecutionOptions())
+    assert outcome.notebook["cells"][0]["outputs"][0]["text"] == "socket\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "serves"),
+    [
+        ("api.openai.com", True),
+        ("api.anthropic.com", True),
+        ("generativelanguage.googleapis.com", True),
+        ("openrouter.ai", True),
+        ("lab.openai.azure.com", True),
+        ("bedrock-runtime.us-east-1.amazonaws.com", True),
+        ("us-central1-aiplatform.googleapis.com", True),
+        ("s3.us-east-1.amazonaws.com", False),
+        ("storage.googleapis.com", False),
+        ("huggingface.co", False),
+        ("api.openai.com.example.org", False),
+    ],
+)
+def test_the_hosts_of_models_are_known(host, serves):
+    assert is_model_host(host) is serves
+
+
+def test_the_refusal_of_a_notebook_without_a_tape_says_how_to_record():
+    text = Contact("api.openai.com", 443, 3, taped=False).refusal
+    assert "jupyter agent-nb run --live --inplace" in text
