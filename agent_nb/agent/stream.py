@@ -183,14 +183,15 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, turns: RecordedTurns, strictness: ReplayStrictness | None) -> None:
-        """Replay a recorded run instead of this one, which has not begun.
+    # its parameters keep their names, since callers outside may use them
+    def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
+        """Replay a recorded run, `tape`, instead of this one, which has not begun.
 
-        `strictness`: how strictly a test compares (None: as in any replay).
+        `wish`: how strictly a test compares (None: as in any replay).
         """
         assert self.request is not None
-        self.log.run = turns.run
-        self._make_driver = self.request.make_player(turns, strictness)
+        self.log.run = tape.run
+        self._make_driver = self.request.make_player(tape, wish)
 
     def refuse(self, why: str) -> None:
         """Let this run, which has not begun, end with an error that says `why`."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..host.door import open_door
 from .types import COST_PLACES as COST_PLACES
+from .types import ENVELOPE as ENVELOPE
 from .types import PRINTED as PRINTED
 from .types import RESEND as RESEND
 from .types import TYPES as TYPES
@@ -33,6 +34,7 @@ from .types import Extension as Extension
 from .types import Interrupt as Interrupt
 from .types import Metric as Metric
 from .types import Node as Node
+from .types import Origin as Origin
 from .types import Progress as Progress
 from .types import Respond as Respond
 from .types import Result as Result

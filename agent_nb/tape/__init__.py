@@ -3,12 +3,13 @@
 Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
 exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
-library and its provider, `matching` finds the recorded answer to a request. Which cell a call
-belongs to is known to `notebook.cell.taping`. `taped_url` has the one name that notebooks import:
-`from agent_nb import tape`; `host_watch` sees calls that pass the tape by.
+library and its provider, `live_exchange` is what passes through it, and `matching` finds the
+recorded answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`.
+`taped_url` has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees
+calls that pass the tape by.
 
 Order: exchange, providers, references
-< columns, conversations, matching, spending
+< columns, conversations, live_exchange, matching, spending
 < host_watch, packed, redaction, relay, run_log
 < call_journal, taped_url
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .exchange import Request as Request
     from .exchange import Response as Response
     from .host_watch import HostWatch as HostWatch
+    from .live_exchange import Sent as Sent
     from .matching import Recording as Recording
     from .matching import TapeIndex as TapeIndex
     from .packed import pack_exchange as pack_exchange
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from .redaction import redact_exchange as redact_exchange
     from .relay import Live as Live
     from .relay import Relay as Relay
-    from .relay import Sent as Sent
     from .run_log import make_logs as make_logs
 
 _HOMES = {
@@ -49,7 +50,7 @@ _HOMES = {
     "Relay": "relay",
     "Request": "exchange",
     "Response": "exchange",
-    "Sent": "relay",
+    "Sent": "live_exchange",
     "TapeIndex": "matching",
     "make_logs": "run_log",
     "pack_exchange": "packed",

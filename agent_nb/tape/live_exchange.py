@@ -1,0 +1,87 @@
+"""An exchange with a server as it goes: what has come of the answer, which is read at its end.
+
+Why apart from the relay: to read a long stream takes some tenths of a second, in which the relay
+passes other streams on.
+
+Rule: an answer of more than `LARGEST` bytes is counted and digested only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import WireError
+from ..wire import decompress_body
+from .exchange import LARGEST, Body, Exchange, Request, Response
+
+_SENT_AGAIN = ("content-type", "request-id", "x-request-id")  # headers that a replay sends too
+
+
+class Received:
+    """What has come of an answer."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece."""
+        self._size += len(piece)
+        self._digest.update(piece)
+        if self._size <= LARGEST:
+            self._pieces.append(piece)
+        else:
+            self._pieces.clear()
+
+    def read(self, status: int, headers: Mapping[str, str]) -> Response:
+        """Return the answer, decompressed, as far as it came."""
+        body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
+        if self._size <= LARGEST:
+            with suppress(WireError):
+                body = Body.read(
+                    asyncio.run(self._decompress(headers.get("content-encoding", ""))),
+                    headers.get("content-type", ""),
+                )
+        kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
+        # a client may go away as soon as it has all, before the server ends the answer
+        whole = self.complete or body.ended or headers.get("content-length") == str(self._size)
+        return Response(status=status, headers=kept, body=body, complete=whole)
+
+    async def _decompress(self, encoding: str) -> bytes:
+        data = bytearray()
+        async with aclosing(decompress_body(self._replay(), encoding)) as pieces:
+            async for piece in pieces:
+                data += piece
+                if len(data) > LARGEST:
+                    raise WireError("too large")
+        return bytes(data)
+
+    async def _replay(self) -> AsyncGenerator[bytes, None]:
+        for piece in self._pieces:
+            yield piece
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """An exchange with a server as it went, unredacted, with the headers of its request."""
+
+    request: Request
+    headers: Mapping[str, str]
+    status: int
+    answered: Mapping[str, str]  # headers of the answer
+    received: Received
+    began: float
+    ended: float
+
+    @cached_property
+    def exchange(self) -> Exchange:
+        """The exchange; to read a long stream takes some tenths of a second."""
+        response = self.received.read(self.status, self.answered)
+        return Exchange(request=self.request, response=response)
