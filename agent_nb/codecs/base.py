@@ -10,13 +10,13 @@ decoder or encoder (`contract`).
 Rules
 - The events of a stream do not depend on how its bytes are chunked. Time counts only through
   `tick`, which a live watcher calls.
-- Live deltas are among the events. A caller may drop them: a complete event closes each block.
+- Deltas are among the events. A caller may drop them: a complete event closes each block.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
   `extra[codec]`; both come out unchanged.
-- A writer hides nothing in a foreign field. A value without a field in the format is lost: listed
-  in `lossy`, counted in `losses`, and refused with `strict` (WireError).
+- A value for which the format has no field is lost: listed in `lossy`, counted in `losses`, and
+  refused with `strict` (WireError). A writer hides it in no other field.
 - An encoder yields a JSON line without its newline, or an SSE frame with its blank line.
-- No exception but WireError (strict) escapes, whatever the bytes.
+- Only WireError (strict) is raised, whatever the bytes.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     envelope: frozenset[str] = frozenset()
     #: Its variants, which users write as `name:form`; the first is the default.
     forms: tuple[str, ...] = ("",)
-    #: It has a place for the events of sub-agents.
+    #: The format has a place for the events of sub-agents.
     nests: bool = False
     #: Runs of one stream may overlap.
     interleaves: bool = False
-    #: It uses the name and id of an SSE frame.
+    #: The name and id of an SSE frame have a meaning.
     framed: bool = False
-    #: It can send a whole text after the pieces, which then replaces them.
+    #: A whole text may follow the pieces of it, and then replaces them.
     replies: bool = False
     #: Its streams may stop without an end marker: a run with a complete answer then counts as done.
     #: In other formats a run without an end marker is interrupted.

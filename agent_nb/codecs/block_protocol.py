@@ -1,12 +1,12 @@
-"""Protocols whose blocks have start, delta and end lines that name the block's id.
+"""Read and write protocols whose blocks have start, delta and end lines with the block's id.
 
-AG-UI and the UI message stream are such protocols: they differ in names only.
+Why shared: AG-UI and the UI message stream differ in the names of these lines only (`BlockForm`).
 
 Rules
 - A start line becomes an empty delta, so that a stream translated live keeps its lines in order.
 - The end of the run closes open blocks as incomplete. A delta without a start opens its block.
 - A second start of an open block begins another block. A call that begins again gets another id.
-- An event holds the type and text of its lines; their ids, names and roles are in its note.
+- Type and text of the lines become fields of the event; their ids, names and roles are in its note.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ class BlockReader:
 
 
 def _wire_id(block: OpenBlock) -> str:
+    """Return the id that the stream gave a block; see `BlockForm.key`."""
     return block.key.partition(":")[2]
 
 

@@ -1,7 +1,7 @@
-"""Checks that writers share: count what is lost inside fields that a format does carry.
+"""Checks that writers share: count the values that a format cannot carry in fields that it has.
 
-Why apart from the encoder: only a writer knows, for example, that its format has two statuses of a
-result.
+Why apart from the encoder: that counts whole fields, and only a writer knows that its format has,
+for example, two statuses of a result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_question(losses: Losses, event: Approval, word: str) -> bool:
     """
     if event.stage == "requested":
         return True
-    if not event.decision:  # the encoder has counted one with a decision
+    if not event.decision:  # an answer with a decision was counted by the encoder
         losses.add("approval.decision", f"only the question has {word}")
     return False
 

@@ -35,7 +35,7 @@ class Launch:
 
 
 class Agents:
-    """Starts runs of one agent; `on_start` receives the log of each before its first event."""
+    """Starts runs of one agent; `on_start` receives each run's log before the first event."""
 
     def __init__(
         self, agent: Agent, *, on_start: Callable[[EventLog], Any] = lambda _: None

@@ -6,8 +6,9 @@
 Rules
 - Every announced run is published: `%%agent` cells and `await agent(…)`, also ended runs whose logs
   are still in memory.
-- A fault of the server reaches no run.
-- No output contains the token, not even that of the handle. `attach` finds it in a private file.
+- A fault of the server does not reach the runs.
+- No output contains the token, not even the display of the handle. `attach` finds it in a private
+  file.
 - A process has one server: `serve` with the same arguments returns it, other arguments replace it.
 """
 
@@ -46,7 +47,7 @@ class Serving:
 
     @property
     def url(self) -> str:
-        """The address."""
+        """The address of the server, without the token."""
         return self._server.url
 
     @property

@@ -1,9 +1,9 @@
 """A map in progress: await it for the frame, iterate it for the rows as they finish.
 
-Why a `Stream`: cells, cards, the journal, the hub and Stop treat a map as they treat a run.
+Why a map is a `Stream`: cells, cards, the journal, the hub and Stop then treat it as a run.
 
 Rules
-- `results` and `frame` hold the finished rows while the map runs, after Stop and after an error.
+- `results` and `frame` have the finished rows at any time: in the middle, after Stop or an error.
 - Awaiting returns the frame even if rows failed. With `on_error="raise"` it raises RunFailed for
   the first failed row.
 - A map goes on when a loop over it ends early; `cancel`, `stop`, `aclose` and an interrupt stop it.
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ...record import RunInputs
     from ..store.row_store import RowStore
 
-#: Computes the final state of a map whose rows are over.
+#: Computes the final state of a map whose rows have all ended.
 Finish = Callable[["MapStream"], Awaitable[FinalState]]
 
 UNKEPT = (

@@ -1,6 +1,7 @@
 """The columns of a typed answer, read from its JSON schema: names and shapes.
 
-Why: a frame has the same columns and types whatever the rows answered, even if all rows failed.
+Why the schema: the frame then has the same columns and types whatever the rows answered, even if
+all of them failed.
 
 Rules
 - An object with fields has a column for each field; a union of such objects has the fields of all.
@@ -22,6 +23,7 @@ from ....events import fields_of, order_fields
 
 ANSWER = "answer"
 Kind = Literal["int", "count", "float", "bool", "text", "list", "struct", "null", "any"]
+# type in a schema -> kind of shape
 _TYPES: dict[str, Kind] = {
     "integer": "int",
     "number": "float",
@@ -29,6 +31,7 @@ _TYPES: dict[str, Kind] = {
     "string": "text",
     "null": "null",
 }
+# type of a constant in a schema -> kind of shape
 _SCALARS: dict[type, Kind] = {
     int: "int",
     float: "float",
@@ -127,11 +130,8 @@ class _Reader:
         if not isinstance(members, Mapping) or not members or schema.get("additionalProperties"):
             return ANY
         shapes = tuple((str(name), self.shape(member)) for name, member in members.items())
-        return (
-            ANY
-            if any(shape.kind == "any" for _, shape in shapes)
-            else Shape("struct", None, shapes)
-        )
+        without_any = all(shape.kind != "any" for _, shape in shapes)
+        return Shape("struct", None, shapes) if without_any else ANY
 
     def _resolve(self, name: str) -> Shape:
         if name not in self._known:
