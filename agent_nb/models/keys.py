@@ -281,7 +281,7 @@ def _from_colab(name: str) -> str:
         return ""
     if name not in _colab:
         try:
-            from google.colab import userdata  # type: ignore[import-not-found, unused-ignore]  # only Colab has this package
+            from google.colab import userdata  # type: ignore[import-not-found, import-untyped, unused-ignore]  # only Colab has it
 
             _colab[name] = userdata.get(name) or ""
         except Exception:
