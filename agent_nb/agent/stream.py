@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from .replay_check import ReplayStrictness
 
 
-#: Takes recorded turns and how strictly a test compares (None: as in any replay). Returns a
-#: function that takes a cancel scope and makes the driver that replays them.
+#: (recorded turns, how strictly a test compares them or None) -> a function that makes, with a
+#: cancel scope, the driver that replays the turns.
 PlayerFactory = Callable[
     ["RecordedTurns", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
 ]
@@ -251,7 +251,7 @@ class Stream(InProgress):
         return AgentStopped(by, Run(log, output=self.run.type))
 
     def _stop_by_cell(self, by: str) -> None:
-        """Stop the run as the waiting cell was stopped ("": its code was cancelled)."""
+        """Stop the run because the cell that awaits it was stopped ("": its code was cancelled)."""
         self.cancel("user", by or "cancelled by the code that awaited it")
 
     @property

@@ -177,7 +177,7 @@ class SectionParser(MarkerParser):
         self._emit(self._take_kept(pos, self._read_text))
 
     def _note_fault(self, pos: int) -> None:
-        """Note the fault of the kept text up to `pos`: reading it raises the error."""
+        """Parse the kept text up to `pos`, only for the error that it raises, and note that."""
         if self._fault:
             return
         text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
@@ -208,6 +208,7 @@ class SectionParser(MarkerParser):
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
         markers = self._final_markers if self._final else self._markers
+        # the line began `_kept_size` characters before `_kept_from`; it has at most FORGED
         last = self._kept_from - self._kept_size + FORGED
         while match := _find_bracket(buf, pos, last):
             pos = match.end()

@@ -39,7 +39,8 @@ class TextDialect(Dialect):
 
     native = False
     markers: str  # a turn with calls and a turn with the answer
-    plain_markers: str  # a turn of an agent without tools, with the words that announce it
+    # without tools: completes "a program that knows", a phrase that leads in and a sample turn
+    plain_markers: str
     rules: str  # how calls are written, and results read
     answer: str  # how the answer is written
     last = ""  # what else ends a turn

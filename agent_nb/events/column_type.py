@@ -1,4 +1,7 @@
-"""The type of a DataFrame column: where its value comes from, for each type of row."""
+"""The type of a DataFrame column: where its value comes from, for each type of row.
+
+Why: one table of columns serves frames of events, calls, turns and runs, and their documentation.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ Table = Literal["events", "calls", "turns", "runs"]
 class Column(msgspec.Struct, frozen=True):
     """One column.
 
-    `of` maps a row type to an attribute name or a function of the row. A `derived` column is
-    computed by the frame under its name.
+    `of` maps a row type to an attribute name or a function of the row. `derived`: no row holds the
+    value; the frame computes it from other columns. `doc` describes the column to users.
     """
 
     name: str
@@ -38,5 +41,5 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def replace_half_characters(text: str) -> str:
-    """Return a text without halves of characters, which a record may hold and a column cannot."""
+    """Return a text without lone surrogates, which a record may hold and a column cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -2,7 +2,7 @@
 
     follower = Follower()
     events = follower.feed(frame)       # for each frame of a connection
-    follower.connected()                # on a new connection, after `follower.last_id`
+    follower.connected()                # when a new connection resumes from `follower.last_id`
     follower.over                       # the run has ended
 
 Why: connections break anywhere, a new one repeats earlier events, and proxies deliver old responses
@@ -117,7 +117,7 @@ class Follower:
             origin="imported",
         )
         self._seq += gap.missed
-        self._offset -= gap.missed - 1
+        self._offset -= gap.missed - 1  # one error stands for the missed events
         self._delta_place = (0, 0)
         self.last_id = str(self._seq)
         return [error]

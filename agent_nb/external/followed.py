@@ -1,9 +1,11 @@
 """The base of `watch` and `attach`: a run of another system or process that is followed here.
 
+Why: both await, show and stop such a run in the same way; only how its events arrive differs.
+
 Rules
 - A notebook cell that awaits such a run shows its cards. If the user stops that cell, awaiting
   raises AgentStopped.
-- The callback of `each_run` gets each log before its first event.
+- A followed source may hold several runs, each with a log of its own (`each_run`).
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from ..events import EventLog
 class Followed(InProgress):
     """A run of another system or process.
 
-    `again`: the advice in the error about awaiting it in another event loop. `show`: show the cards
-    when awaited (None: in a notebook).
+    `again`: what to do instead, for the error that it is awaited in another event loop. `show`:
+    show the cards when awaited (None: only in a notebook).
     """
 
     def __init__(self, again: str, *, show: bool | None) -> None:

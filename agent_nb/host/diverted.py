@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 
 class Diverted:
-    """The variables of this process that were set for other libraries; `secrets` are those in their
-    values, by name.
+    """The variables of this process that were set for other libraries.
+
+    `secrets`: name of a secret -> its text, which stands in a value that was set.
     """
 
     def __init__(self) -> None:
@@ -24,7 +25,7 @@ class Diverted:
     def divert(
         self, values: Mapping[str, str], secrets: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Set variables, and remember what they held; `secrets`: those in `values`, by name."""
+        """Set variables, and remember what they held; `secrets`: name -> text in these values."""
         self.secrets = secrets
         for name, value in values.items():
             self._before.setdefault(name, os.environ.get(name))
@@ -45,6 +46,7 @@ class Diverted:
     def read(self, name: str) -> str:
         """Return a variable as our own code sees it, "" if it is not set."""
         value = os.environ.get(name, "")
+        # what other code has set since is seen as it is
         return (self._before[name] or "") if value and value == self._values.get(name) else value
 
     def environment(self) -> dict[str, str]:

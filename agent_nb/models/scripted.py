@@ -7,7 +7,7 @@ A script is a list of turns, one per request. A turn is a text, or an object wit
 
     text: "…"             what the model writes, in the wire text of the dialect in use
     chunk: 4              size of the pieces of `text` in characters (default: one piece)
-    chunks: ["<thi", …]   pieces that are sent before `text`; use one of the two
+    chunks: ["<thi", …]   the text in pieces of your own, instead of `text` and `chunk`
     thought: "…"          reasoning before the text (text or list of pieces; also `reasoning`)
     calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or text as a
                           model writes it

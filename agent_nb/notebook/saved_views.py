@@ -46,6 +46,7 @@ def _make_forms(run: str, before: str) -> dict[str, str]:
 
     path = Journal.find(run)
     if path is None:
+        # the page of a run that went on may be wrong by now, and no journal says; others stay
         return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
     events: Sequence[Event] = (
         RecoverableRun.read_events(path) if path.stat().st_size <= MOST else ()

@@ -2,7 +2,7 @@
 
 Why: a client that follows a run should get the remaining events even if the server restarts.
 
-Rule: a run that was active when the process ended is read as interrupted, with an end.
+Rule: a run that was active when the process ended is read as interrupted, and an `end` is added.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Bytes and text below the level of events: framing, redaction, JSON, pictures. No I/O.
 
-Read `sse` first: the shape of every decoder here.
+Read `sse` first: every decoder here has its shape, a core with `feed` and `close`. `media` takes
+place, camera and comments out of pictures, with a file for each format; `redact` takes keys out of
+texts, which `key_forms` describes and `key_search` finds.
 
 Order: compression, console, exif, gif, hidden_characters, key_forms, picture_size,
   plain_values, sse, surrogates, text_limits, unpicklable

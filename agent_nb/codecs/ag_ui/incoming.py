@@ -1,4 +1,5 @@
-"""Normalise AG-UI's lines before they are read: names in snake case, messages of a snapshot.
+"""Normalise AG-UI's lines before they are read: write names in camel case, and take the last turn
+out of a snapshot of messages.
 
 Why: `model_dump()` of AG-UI's Python objects yields `message_id` for `messageId`, and some agents
 send their whole conversation in one event and stream nothing.
@@ -50,12 +51,13 @@ def use_wire_names(obj: Obj) -> Obj:
     """Return an object with wire names instead of snake case; if it has both names, both stay."""
     if not obj.keys() & _TO_WIRE.keys() and not obj.keys() & _NESTED:
         return obj
-    return {
-        _TO_WIRE.get(k, k) if _TO_WIRE.get(k) not in obj else k: _use_nested_names(v)
-        if k in _NESTED
-        else v
-        for k, v in obj.items()
-    }
+    renamed = {}
+    for name, value in obj.items():
+        wire_name = _TO_WIRE.get(name, name)
+        # a name that is already taken stays, so that no value is lost
+        key = name if wire_name in obj else wire_name
+        renamed[key] = _use_nested_names(value) if name in _NESTED else value
+    return renamed
 
 
 def _use_nested_names(value: Any) -> Any:

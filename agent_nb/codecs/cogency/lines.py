@@ -1,5 +1,7 @@
 """Draw events as lines of Cogency, and read the values in such lines (seed 000 § Event Schema).
 
+Why: a line that was read is written as it came, so reader and writer share what we would write.
+
 `DRAW` and `FORMS` hold the functions that return an event's fields as we would write them. Reader
 and writer handle the timestamp.
 """

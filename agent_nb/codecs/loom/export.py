@@ -6,9 +6,9 @@ Rules
 - `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
   listed here.
 - A frame's note `#export` holds the difference between the original single-key object and ours.
-- A frame names its node in `id`, the single-key form in `node_id`; only the latter has a
-  `namespace`.
-- Envelope fields next to the single key are kept, though the form has none.
+- `{"TaskStart": {"node_id": "a", "namespace": null}}` is the frame `{"type": "node_enter", "id":
+  "a"}`: the single-key form calls the node `node_id`, and always has a `namespace`.
+- The form has no envelope; if an object brings one all the same, it is kept.
 - `Messages` that hold the payload of a frame (`content`, `id`) are read too.
 """
 

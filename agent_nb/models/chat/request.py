@@ -129,7 +129,10 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
 
 
 def name_pictures(block: ResultBlock) -> list[Block]:
-    """Return the pictures of a result under its name; a `tool` message holds only text."""
+    """Return the pictures of a result after a text that names it.
+
+    They need a user message of their own, since a `tool` message holds only text.
+    """
     if not block.pictures:
         return []
     return [TextBlock(f"Pictures of {block.name} (call {block.call_id}):"), *block.pictures]

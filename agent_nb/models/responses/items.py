@@ -8,9 +8,10 @@ Rules
 - An item is known by every name seen for it: its index, its id, and a call's `call_id`.
 - A name that several items share decides only if no other name does.
 - A name never leads to an item of another kind.
-- A piece under an unknown name belongs to the newest open item of its kind. It begins a new item if
-  none is open, or if the open one was never announced and has another id.
-- An end under an unknown name ends the oldest open item of its kind.
+- A piece under an unknown name belongs to the newest open item of its kind. Without an open item,
+  or if that one was never announced and both have different ids, the piece begins a new item.
+- An end under an unknown name ends the oldest open item of its kind; a call of another tool is
+  passed over.
 """
 
 from __future__ import annotations

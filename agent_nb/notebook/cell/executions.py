@@ -90,7 +90,7 @@ class Executions:
         return Execution(self._cells.current(self._shell(), line, body))
 
 
-# shell -> what ends that new threads inherit its executions
+# shell -> the function after which new threads no longer inherit its executions
 _reach_threads: weakref.WeakKeyDictionary[Any, Callable[[], None]] = weakref.WeakKeyDictionary()
 _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 
@@ -102,7 +102,7 @@ def executions_of(shell: Any) -> Executions:
 
 
 def install_executions(shell: Any) -> None:
-    """Note every cell of a shell that runs; installing twice changes nothing."""
+    """Note each cell that the shell runs from now on; installing twice changes nothing."""
     executions = executions_of(shell)
     if executions.begin not in shell.events.callbacks.get(_EVENT, ()):
         _reach_threads[shell] = _current.reach_threads()

@@ -7,7 +7,7 @@ Rules
 - Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
   tokens and chunks do not count.
 - Turns are aligned in order; within a turn, items of the same kind and name.
-- The calls of rows that can run again come last, equal ones once.
+- Calls that the rows of a map made come last; equal ones are listed once.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 

@@ -1,5 +1,7 @@
 """An error: what went wrong, and what happens or can be done next.
 
+Why: a code and a server's message help nobody who reads a card; a title and a next step do.
+
 Rules
 - An error after which the run continues (`soft`) is a row of a panel, any other error a box.
 - The box of a failed run is not red: the header says so in red, and the front end draws the cell's
@@ -54,7 +56,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# in place of `KNOWN`, if the error is not soft: the run ends with it
+# code: the same, of an error that ends the run; for these `KNOWN` is for the soft ones
 LAST: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "No valid answer",

@@ -1,5 +1,7 @@
 """How the drawers of text and of markdown treat nodes that only hold other nodes.
 
+Why: both walk down such nodes in the same way, so the rules stand once.
+
 Both drawers return lists of pieces: lines of text, or blocks of markdown.
 """
 
@@ -21,9 +23,10 @@ def each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
 
 
 def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
-    """Return the part of a drawer's table that does not depend on its format.
+    """Return, by type of node, how nodes that only hold others are drawn, in any format.
 
-    `pieces` draws the children of a node; buttons and editors of the live view are left out.
+    `pieces` draws a child. Buttons and editors of the live view are left out, and an interactive
+    chart is drawn as its still picture.
     """
 
     def child(node: nodes.Step | nodes.Section) -> list[str]:
