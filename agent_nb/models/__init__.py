@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .strict_schema import recursive_names as recursive_names
     from .tariff import Tariff as Tariff
 
+# public name -> the file of this room that defines it
 _HOMES = {
     "list_known_models": "listing",
     "Answer": "parts",

@@ -1,6 +1,7 @@
 """The decoder of an answer, chosen by the path of its request.
 
-Why: a tape sees requests of other libraries, and knows no more of them than their URL.
+Why: a tape records requests that other libraries send. Only the URL of such a request shows which
+provider's format its answer has.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Rules
 - A turn that the server pauses (`pause_turn`) is continued at once, up to `CONTINUES` times, and
   appears as one answer with the usage of all requests.
 - A `Continued` part precedes each further request, so that the run can stop there.
-- What a model or server refuses (a thinking budget, breakpoints) is not sent to it again.
+- A field that a model or server refuses (a thinking budget, cache breakpoints) is not sent to it
+  again.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Anthropic(Remote):
         first_call = 0  # index of the first call of the next request
         for number in range(CONTINUES + 1):
             decoders: list[AnthropicDecoder] = []
+            # each request numbers its blocks from 0: a prefix keeps their ids apart in one answer
             prefix = f"{number}." if number else ""
             async with aclosing(
                 self._ask(request, paused, decoders, prefix, first_call)
@@ -115,6 +117,7 @@ class Anthropic(Remote):
         if not self._adaptive and "adaptive" in message:
             self._adaptive = True
             return True
+        # with breakpoints the system text is a list of blocks; some servers take only a string
         if self._breakpoints and re.search(
             r"cache_control|ephemeral|\bsystem\b.{0,80}(str\b|string|type)", message
         ):
@@ -125,7 +128,10 @@ class Anthropic(Remote):
 
 
 def _is_seam(part: Part, number: int, most: int) -> bool:
-    """Return whether a part only marks where a paused turn is continued, and is left out."""
+    """Return whether a part shows only that a paused turn took several requests.
+
+    Such parts, the end of a paused request and the head of a further one, are left out.
+    """
     if isinstance(part, Finish):
         return part.reason == "pause_turn" and number < most
     return isinstance(part, Head) and number > 0

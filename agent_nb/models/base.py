@@ -10,16 +10,16 @@ Rules
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
 
-Optional members; "else" says what a run does without one:
+Optional members of a model; "else" says what a run does if the member is missing:
 - `start()`: the model for one run; else the model itself.
-- `named()`, awaited: the full name, which only the server may know; else `name`.
+- `named()`, awaited: the full name, for which the server may have to be asked; else `name`.
 - `identity`: a name that changes with the model, as a script does; else `name`.
 - `vision`: whether it sees pictures; else they are sent until a ModelError says `no_images`.
 - `takes_output(output)`: whether an answer's schema may be sent; else a tool takes the answer.
-- `takes_tools`: whether a cell offers it tools that its user did not choose; else only if its
-  `dialect` is native.
+- `takes_tools`: whether a cell offers the model tools that the user did not choose; else only if
+  the model's `dialect` is native.
 - `tariff`: how requests are priced; else the price is unknown.
-- `loading`: the progress of loading weights. `limiter`: that of the endpoint (`http.limiter`).
+- `loading`: the progress of loading weights. `limiter`: its endpoint's limiter (`http.limiter`).
 - `check_dialect(native=…)`: raises UsageError for a dialect that the model cannot use.
 - `withheld()`: the offer of a key that the user has not allowed.
 - `models()`, awaited: the models of the server. `address`, `access`: where it is, where its key

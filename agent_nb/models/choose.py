@@ -29,8 +29,9 @@ from .http.remote import FIRST
 from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
+# what every model has
 _MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # see `base`
-# default models of providers; `config.KNOWN` has those of the well-known endpoints
+# provider -> its default model; `config.KNOWN` has the default models of well-known endpoints
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"  # the embedded model
 _NO_MODEL = """There is no model to run. Choose one of these ways:
@@ -98,6 +99,7 @@ def _choose_by_key() -> tuple[str, str] | None:
         # a key from the `.env` of the folder must not choose a model
         key = Key.find_own(provider) if name else None
         if key is not None:
+            # OpenAI's variables may describe another server, which does not have OpenAI's models
             other_server = _choose_openai_base_url() if provider == "openai" else None
             return other_server or (f"{provider}/{name}", f"because of the key from {key.source}")
     return None
@@ -210,6 +212,7 @@ def _example(head: str) -> str:
     if defaults.get(head):
         return f"{head}/{defaults[head]}"
     family = re.match("[a-z]*", head.lower())[0]  # type: ignore[index]  # it always matches
+    # not followed by a letter: `gpt` fits `gpt-5-mini`, but `g` does not
     provider = next(
         (p for p, model in defaults.items() if family and re.match(rf"{family}(?![a-z])", model)),
         "",

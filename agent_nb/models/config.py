@@ -95,7 +95,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
     def list_addresses(self) -> dict[str, str]:
-        """Return the names of the known endpoints by their base URLs."""
+        """Return base URL -> name, for the well-known endpoints and those of the file."""
         endpoints = {**KNOWN, **self.endpoints}
         return {each.base_url: name for name, each in endpoints.items() if each.base_url}
 
@@ -153,7 +153,7 @@ def _make_endpoint(base_url: str, model: str = "") -> Endpoint:
     return Endpoint(base_url=base_url, model=model)
 
 
-# well-known servers, with their default models
+# label before the slash of a model's name -> a well-known server, perhaps with a default model
 KNOWN: dict[str, Endpoint] = {
     "groq": _make_endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
     "openrouter": _make_endpoint("https://openrouter.ai/api/v1", "openrouter/auto"),
@@ -173,6 +173,7 @@ KNOWN: dict[str, Endpoint] = {
 }
 
 
+# the variables from which platformdirs finds the user's configuration folder
 _HOME_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 
 

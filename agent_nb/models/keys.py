@@ -7,7 +7,8 @@ it, up to the repository or the home folder).
 Rules
 - A `Key` never shows its value: not in repr, not in a message.
 - Only keys are read from `.env`: a cloned repository must not redirect them to another address.
-- The user allows the keys of a folder's `.env` (`host.trust`): their owner can read the prompts.
+- The keys of a folder's `.env` are used only once the user allows it (`host.trust`): the owner of
+  such a key can read the prompts.
 - The values in `.env` are redacted, whether they are used or not.
 - The keyring is written to only on request.
 """
@@ -229,8 +230,8 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
 
 def _environment() -> Mapping[str, str]:
     """Return the variables of this process; they are decoded again only when one has changed."""
-    # CPython keeps the raw bytes in `_data`, which compare in microseconds; without that attribute
-    # each call decodes all of them
+    # CPython keeps the raw bytes in `_data`, which compare in microseconds; an interpreter without
+    # that attribute decodes every variable at each call
     raw = getattr(os.environ, "_data", None)
     return dict(os.environ) if raw is None else _decoded(tuple(raw.items()))
 
@@ -270,7 +271,7 @@ def _from_keyring(provider: str) -> str:
         store = import_library("keyring")
         with without_project():  # it looks for plug-ins
             return (store.get_password(SERVICE, provider) or "") if store is not None else ""
-    except Exception:
+    except Exception:  # locked or without a backend: the other sources must still be asked
         return ""
 
 
@@ -284,6 +285,6 @@ def _from_colab(name: str) -> str:
             from google.colab import userdata  # type: ignore[import-not-found, import-untyped, unused-ignore]  # only Colab has it
 
             _colab[name] = userdata.get(name) or ""
-        except Exception:
+        except Exception:  # a missing secret, or one that this notebook may not read
             _colab[name] = ""
     return _colab[name]

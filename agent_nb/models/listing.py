@@ -19,7 +19,7 @@ from ..errors import AgentError, ModelError, UsageError
 from ..host import list_builtin, list_plugins
 from . import choose, config
 
-SECONDS = 15.0  # in which a server must list its models
+SECONDS = 15.0  # the time that a server has to list its models
 LONGEST = 200  # characters; longer names of models are left out
 MISSING = "missing"
 # the beginnings of `Remote.access`, in the order of the list
@@ -78,7 +78,10 @@ def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
 
 
 def _ask_model(name: str) -> tuple[str, str]:
-    """Return the same from a model object of the provider; a fault takes the server's place."""
+    """Return the server and the source of its key, as a model object of the provider states them.
+
+    A fault is returned in place of the server, so that it appears in the list.
+    """
     try:
         model = choose.make_model(f"{name}/?")
         return str(getattr(model, "address", "")), str(getattr(model, "access", ""))
@@ -87,7 +90,7 @@ def _ask_model(name: str) -> tuple[str, str]:
 
 
 def _rank_access(key: str) -> int:
-    """Return a sort key for where the key of a provider comes from."""
+    """Return the rank of a provider's `key` column: 0 for a key that was found comes first."""
     return next(
         (n for n, beginning in enumerate(_ACCESS) if key.startswith(beginning)), len(_ACCESS)
     )
@@ -114,7 +117,7 @@ async def list_models(provider: str) -> list[str]:
 
 
 def _is_usable(name: object) -> bool:
-    """Return whether `-m provider/name` can name it."""
+    """Return whether a user can write this model's name after `-m provider/`."""
     return (
         isinstance(name, str)
         and 0 < len(name) <= LONGEST

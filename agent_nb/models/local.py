@@ -154,6 +154,7 @@ class Server:
         with self.path.open("rb", buffering=0) as file:
             while block := len(file.read(BLOCK)):
                 bytes_read += block
+                # the last tenth stands for the start of the server, which reports nothing
                 self.loading.report(
                     "loading", 0.9 * bytes_read / max(size, 1), f"Reading {self.path.name}"
                 )

@@ -4,7 +4,8 @@ Why: `agent.history` builds messages from events, a dialect rewrites them, a mod
 its provider. These types are the form that all three share.
 
 Rules
-- `provider` names the API that alone understands an opaque value: the `PROVIDER` of its decoder.
+- An opaque value is understood only by the API that sent it. `provider` names this API: it is the
+  constant `PROVIDER` of the API's decoder.
 - This file imports no other file of the package.
 """
 
@@ -52,9 +53,9 @@ class CallBlock(Block, frozen=True, tag="call"):
 class ResultBlock(Block, frozen=True, tag="result"):
     """The result of a call.
 
-    `content` is the result as text, `value` the same as a JSON value for text dialects. `printed`
-    is what the tool printed, for text dialects; for native calls it is part of `content`.
-    `pictures` are named in `content`.
+    `content` is the result as text. Text dialects use `value`, the same result as a JSON value, and
+    `printed`, the output that the tool printed; for native calls that output is part of `content`.
+    The text of `content` names the `pictures`.
     """
 
     call_id: str
@@ -74,7 +75,7 @@ class ImageBlock(Block, frozen=True, tag="image"):
 
     @property
     def data_url(self) -> str:
-        """The image as a URL that holds it."""
+        """The image as a `data:` URL."""
         return f"data:{self.media_type};base64,{self.data}"
 
 

@@ -1,5 +1,7 @@
 """Which models may run where live runs are forbidden: only scripts, which never vary.
 
+Why: in CI a model that costs money, or answers differently each time, must not run by mistake.
+
 Rules
 - `Scripted` registers itself in `SCRIPTS`, so that this check imports no provider.
 - Subclasses do not count, because their code may call anything.
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SCRIPTS: list[type] = []
+SCRIPTS: list[type] = []  # the class `Scripted`, once its module is imported
 
 
 def is_script(model: Any) -> bool:

@@ -37,6 +37,7 @@ def base_url(host: str) -> str:
 def _read_host(host: str) -> str:
     host = host.strip().strip("\"'")
     url = urlsplit(host if "//" in host else f"http://{host}")
+    # with a scheme Ollama itself takes the scheme's port, without one its own
     default = {"http": 80, "https": 443}.get(url.scheme, PORT) if "//" in host else PORT
     name = url.hostname or "127.0.0.1"
     # an address to listen on is not one to call

@@ -49,7 +49,7 @@ class OpenAIChat(Remote):
         self.grammar = grammar
         self.shots = shots
         self._ask_usage = True  # ask for usage in the stream
-        # the name of the token limit that this server takes
+        # the field for `max_tokens`: newer models of OpenAI refuse its old name
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
     def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
@@ -76,6 +76,7 @@ class OpenAIChat(Remote):
         if self._ask_usage and re.search("stream_options|include_usage", message):
             self._ask_usage = False
             return True
+        # servers take one of two names, and may say only that they do not know the one sent
         other_name = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
             self._limit
         ]

@@ -3,8 +3,8 @@
 Why in addition to `openai`: through this API a model gets its own reasoning back, encrypted, in the
 next turn.
 
-Rule: encrypted reasoning, summaries or pictures in results that a server refuses are left out from
-then on.
+Rule: if a server refuses encrypted reasoning, summaries of reasoning, or pictures in the results of
+calls, the model object leaves them out of all later requests.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OpenAIResponses(Remote):
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
         super().__init__(model, options)
-        # requested until the server refuses it
+        # what to request; False once the server has refused it
         self._encrypted = True  # reasoning that can be sent back
         self._summary = True  # readable reasoning
         self._pictures = True  # pictures within results

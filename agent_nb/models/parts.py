@@ -5,8 +5,9 @@ bytes into parts, a dialect turns text among them into finer parts, `agent.turn`
 events.
 
 Rules
-- Text is a delta (concatenate it), never an accumulation; empty deltas are not emitted.
-- `block` is the provider's id of the block, "" if there is only one of its kind.
+- The text of a part is a delta: it continues the text of the part before. Empty deltas are not
+  emitted.
+- `block` is the provider's id of a text or thought, "" if the answer has only one of that kind.
 - This file imports no other file of the package.
 """
 

@@ -26,7 +26,7 @@ LARGEST = 40_000_000  # pixels of a picture that is opened
 _QUALITIES = (85, 70, 50)  # of JPEG, tried in this order before the picture is halved
 BROKEN = "a picture that cannot be opened"
 HUGE = "a picture too large to be sent"
-# what a user can do about a picture that is not sent
+# why a picture is not sent -> what the user can do about it
 ADVICE = {
     BROKEN: "It cannot be opened: save it again, as PNG.",
     HUGE: "It is too large: make it smaller.",
@@ -78,6 +78,7 @@ def _make_unsent(why: str) -> FittedPicture:
 def _scale_down(picture: Any, side: int) -> Any:
     from PIL import Image, ImageOps
 
+    # checked again: the size read from the first bytes may be unknown, or not the one Pillow reads
     if picture.size[0] * picture.size[1] > LARGEST:
         raise ValueError(HUGE)
     picture.draft("RGB", (side, side))  # a JPEG is decoded at a fraction of its size

@@ -77,10 +77,10 @@ FREE = Prices(input=0.0, output=0.0)
 
 
 def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
-    """Return an endpoint's `prices` as a table by pattern of model names.
+    """Return an endpoint's `prices` as a table: pattern of model names -> prices.
 
-    The configuration writes such a table, or the numbers of `Prices` for every model (`*`). Raises
-    ValueError if it mixes both, or a price is missing.
+    The configuration holds either such a table, or the fields of one `Prices`, which then holds for
+    every model (`*`). Raises ValueError if it mixes both, or a price is missing.
     """
     tables = {pattern: price for pattern, price in prices.items() if isinstance(price, Prices)}
     if len(tables) == len(prices):
@@ -94,7 +94,10 @@ def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
 
 
 def find_prices(table: Mapping[str, Prices], model: str) -> Prices | None:
-    """Return the prices of a model: those under its name, else of the first pattern that fits."""
+    """Return the prices of a model, None if the table has none.
+
+    A key equal to the model's name comes first, then the first pattern that fits the name.
+    """
     if model in table:
         return table[model]
     return next((prices for pattern, prices in table.items() if fnmatchcase(model, pattern)), None)

@@ -63,7 +63,7 @@ def _read_turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> 
     """Return the checked turns; messages begin with `where` and the turn's number and line."""
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
-    line_notes = lines or {}
+    line_notes = lines or {}  # number of a turn -> ` (line 3)`
     return tuple(
         read_turn(turn, f"{where}: turn {n}{line_notes.get(n, '')}")
         for n, turn in enumerate(turns, 1)

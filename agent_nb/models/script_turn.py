@@ -52,7 +52,7 @@ class ScriptedUsage(
 class Turn(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One turn of a script; `scripted` documents the keys."""
+    """One turn of a script; the module docstring of `scripted` explains each field."""
 
     text: str = ""
     chunk: int = 0

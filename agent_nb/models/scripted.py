@@ -168,7 +168,10 @@ def _batches(turn: Turn) -> list[list[Part]]:
 
 
 def _usage(turn: Turn) -> list[Part]:
-    """Return the usage; it goes with the first piece, as a text dialect may stop before the end."""
+    """Return the turn's usage as parts.
+
+    It goes with the first piece of the answer: a text dialect may stop reading before the last one.
+    """
     return (
         [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
         if turn.usage

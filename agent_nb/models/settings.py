@@ -24,6 +24,7 @@ from ..errors import UsageError, did_you_mean, unknown_name
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 # tokens of reasoning for each effort but "none", in rising order
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 49152}
+# setting -> the types of its values
 _TYPES: dict[str, tuple[type, ...]] = {
     "temperature": (int, float),
     "top_p": (int, float),
@@ -55,7 +56,10 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_effort(reasoning: str | int | bool) -> str:
-    """Return the effort for a reasoning setting; for tokens, the lowest that allows so many."""
+    """Return the effort for a reasoning setting.
+
+    For a number of tokens, the lowest effort whose budget is at least as large.
+    """
     if isinstance(reasoning, str):
         return reasoning
     if isinstance(reasoning, bool):
@@ -77,9 +81,10 @@ def read_budget(reasoning: str | int | bool) -> int:
 
 
 def add_extra_body(body: dict[str, Any], settings: Mapping[str, Any], shared: str = "") -> None:
-    """Put the fields of the setting `extra_body` into the request `body`; they replace its own.
+    """Put the fields of the setting `extra_body` into the request `body`.
 
-    `shared`: the name of an object that both have, whose members are merged instead.
+    A field that `body` already has is replaced. Only the field named `shared`, if it is an object
+    in both, gets the members of both.
     """
     extra = settings.get("extra_body", {})
     ours, theirs = body.get(shared), extra.get(shared)

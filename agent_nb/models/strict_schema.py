@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+# values of `format` that both providers take; other formats are dropped
 FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
@@ -26,6 +27,7 @@ MOST_MEMBERS = 5000  # of all objects together
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _BOUNDS = (*_NUMBERS, "minItems", "maxItems", "minLength", "maxLength", "pattern")
 _SHAPES = ("type", "enum", "const")
+# Python type of a fixed value -> its type in JSON Schema
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 # keywords that do not decide which values are valid; most are dropped
 _NOTES = frozenset(
@@ -125,6 +127,7 @@ def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]
     for key in _BOUNDS:
         if key not in schema:
             continue
+        # a pattern with `(?` uses lookarounds or flags, which providers do not support
         if key in rules.bounds and "(?" not in str(schema[key]):
             result[key] = schema[key]
         elif rules.worded:
@@ -212,6 +215,7 @@ def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
     recursive: set[str] = set()
     references = {name: set(_list_references(each)) for name, each in definitions.items()}
     for name, direct in references.items():
+        # all names that the definition leads to; itself among them means recursion
         reachable, unvisited = set[str](), direct
         while unvisited:
             reachable |= unvisited

@@ -82,6 +82,7 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def at(cls, base_url: str, host: str, model: str, table: Mapping[str, Prices]) -> Tariff:
         """Return the tariff of a model behind a base URL; `table` has the endpoint's own prices."""
+        # plain http under an official name is a stand-in, whose prices are unknown
         official = host if base_url.startswith("https://") else ""
         return cls(
             model=model,
@@ -103,7 +104,8 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     def cost(self, used: TokenCounts, served: str = "") -> float | None:
         """Return the cost of `used` in US dollars, None if the price is unknown.
 
-        `served`: the model that answered, asked about if the name of the requested one is unknown.
+        `served`: the name of the model that answered; its price counts if genai-prices does not
+        know the requested model.
         """
         if self.prices is not None:
             return self.prices.cost(used)

@@ -1,7 +1,7 @@
 """The time limits of a request to a model.
 
-Why a file of its own: the configuration has a field of this type, and `models.http` imports the
-configuration.
+Why a file of its own: the configuration has a field of this type, and `models.http`, which applies
+the limits, imports the configuration.
 """
 
 from __future__ import annotations
