@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-# values of `format` that both providers take; other formats are dropped
+# values of `format` that are sent to the provider; others are dropped
 FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
@@ -127,7 +127,7 @@ def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]
     for key in _BOUNDS:
         if key not in schema:
             continue
-        # a pattern with `(?` uses lookarounds or flags, which providers do not support
+        # not a pattern with `(?`: providers refuse lookarounds, and may refuse other groups
         if key in rules.bounds and "(?" not in str(schema[key]):
             result[key] = schema[key]
         elif rules.worded:

@@ -108,6 +108,7 @@ class CallTable:
         if call_id and not slot.id:
             self._by_id[call_id] = slot
         slot.add(call_id, name, args)
+        # without arguments, only the beginning of a call and its name are worth a delta
         return (
             CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
             if args or new or name
@@ -151,4 +152,5 @@ def _begins_call(slot: _Slot, call_id: str, name: str) -> bool:
         return False
     if call_id and slot.id:
         return True
+    # without ids, a name after complete arguments is the only sign of a new call
     return bool(slot.pieces) and slot.is_complete()

@@ -3,7 +3,8 @@
 Why: behind a router, Claude, Gemini and GPT reject the next request, or lose their reasoning,
 unless it is sent back unchanged after a tool call.
 
-Rule: fragments of one index and type (and id, if they have encrypted `data`) are one item.
+Rule: fragments with the same index and type are joined to one item. Encrypted fragments (with
+`data`) must have the same id too.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """Encode a request for chat completions.
 
+Why: most servers speak this API, but not all of it: a field that some refuse is sent only where its
+caller allows it.
+
 Rules
 - Results become `tool` messages, one per call; one user message after them holds their pictures.
 - A failed result says so in its text, as the API has no flag for it.
 - Blocks of other providers are left out.
-- Reasoning goes back only with a message that calls tools, under the field it came in: some servers
-  refuse it elsewhere.
-- `extra_body` comes last and wins.
+- Reasoning goes back only with a message that calls tools, in the field of the answer that it came
+  in: some servers refuse it elsewhere.
+- The fields of the setting `extra_body` replace fields of the same name.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 Why: our own requests go to Google's chat completions; libraries on the tape speak this API.
 
 Rules
-- A chunk is a whole answer in small, whose `parts` continue those before; without `alt=sse` a
-  stream is one JSON list of chunks.
+- Each chunk has the form of a whole answer; its `parts` continue the parts of the chunk before.
+  Without `alt=sse` in the URL a stream is one JSON list of chunks.
 - Calls come whole, often without an id. Of several candidates only the first is read.
 - Usage is cumulative. Its output excludes thoughts, its input what Google's own tools read.
 - A chunk may follow the one with the reason to finish, so only the end of the body ends an answer.
-- Signatures are left out, and so are bytes of media and probabilities: the exchange has them.
+- Signatures, probabilities and the bytes of media become no parts: the recorded exchange has them.
 - `feed` and `close` never raise; a broken stream is a Fault.
 """
 
@@ -24,7 +24,7 @@ from ..http.values import count_tokens, is_empty, to_json, to_text
 from ..parts import Extra, Finish, Head, Part, Text, Thought, Usage
 
 PROVIDER = "gemini"
-# fields of a chunk and of a candidate that are read, or left out
+# fields of a chunk, a candidate and a part that are read or left out; others become Extra parts
 _CHUNK = frozenset({
     "candidates", "error", "usageMetadata", "modelVersion", "responseId", "createTime",
 })  # fmt: skip

@@ -72,7 +72,7 @@ class Body:
         if not begin:
             return b""
         self._sniffed = True
-        if begin[:1] in b"{[":
+        if begin[:1] in b"{[":  # no line of an event stream begins so
             self._json = []
         buffered, self._start = self._start, begin[:1000]
         return buffered

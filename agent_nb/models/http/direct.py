@@ -5,8 +5,8 @@ With a hundred rows at once that doubles the cost of a request.
 
 Rules
 - One request at a time.
-- A connection on which anything arrived since its last answer is not used again: it would be taken
-  for the next answer. The same holds after `EXPIRY` idle seconds or an answer not read to its end.
+- A connection is not used again if bytes arrived after its last answer, because they would be taken
+  for the next answer. Nor is it after `EXPIRY` idle seconds or an answer not read to its end.
 - Faults are the exceptions of httpx, so `network_errors` words them for both transports.
 """
 
@@ -158,7 +158,7 @@ def _as_httpx(error: Exception) -> Exception:
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by their names in lower case."""
+    """Return name in lower case -> value; the values of a repeated header are joined by commas."""
     joined: dict[str, str] = {}
     for raw, value in headers:
         name, text = raw.decode("latin-1").lower(), _text(value)

@@ -90,6 +90,7 @@ def error_object(value: Any) -> Any:
         return value["error"]
     if value.get("object") == "error" or value.get("type") == "error":
         return value
+    # servers without an `error` object; an answer with choices may have such fields too
     if not value.get("choices") and ("detail" in value or "message" in value or "errors" in value):
         return value
     return None
@@ -202,7 +203,10 @@ def make_refusal(
 
 
 def _code(status: int, message: str, *, tools: bool, images: bool) -> str:
-    """Return the code of a refusal, which says what a repeated request must leave out."""
+    """Return the code of a refusal.
+
+    `no_images`, `no_tools` and `context` name what another request must leave out or shorten.
+    """
     if images and status in _UNSUPPORTED and re.search(_NO_IMAGES, message):
         return "no_images"
     if status in (400, 413, 422, 500) and overflow.too_long(message):
@@ -238,7 +242,7 @@ def _who(peer: Peer) -> str:
     return NAMES.get(peer.provider, peer.provider) or "The server"
 
 
-# how providers are named in messages
+# provider -> its name in messages
 NAMES = {
     "openai": "OpenAI",
     "anthropic": "Anthropic",
@@ -257,9 +261,9 @@ NAMES = {
     "moonshot": "Moonshot",
     "ollama": "Ollama",
 }
-# the own hosts of providers whose label often stands for another server
+# provider whose label often stands for another server -> the domain of its own servers
 _HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
-# what a status means, after the name of the server
+# HTTP status -> what the server did, in words that follow its name
 _VERDICTS = {
     401: "refused the key",
     402: "wants to be paid first",

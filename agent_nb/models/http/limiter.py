@@ -9,7 +9,8 @@ Rules
   holds.
 - A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
   model; `places` says for how long. The run of the refused request retries it (`retry`).
-- If several requests share one refusal, only the first counts as an attempt of its run.
+- Requests under way together are often refused together. Only the first of these refusals counts
+  as an attempt of its run.
 - A limiter belongs to no event loop: a waiting request asks again, or its `bell` rings.
 - A request that stops asking keeps its turn and does not hold up the others.
 - The slot of a request that was garbage-collected is free again.
@@ -119,7 +120,7 @@ class Limiter:
         busy = fault.status == 429 or (fault.status in PASSING and retry_after is not None)
         if not busy or not fault.retryable or (retry_after is not None and retry_after > LONGEST):
             return
-        spread = 0.5 + self._spread() / 2
+        spread = 0.5 + self._spread() / 2  # at random, so that processes do not return together
         with self._lock:
             kind = self.places.note_refusal(ticket, self._clock(), retry_after, spread=spread)
         fault.shared = kind == "shared"

@@ -5,9 +5,10 @@ close the connection. Here writing stops when an answer arrives, so the caller s
 instead of a broken connection. It also takes a third less time.
 
 Rules
-- What arrives between an answer and the next request is not that request's answer: the connection
-  then counts as unavailable, and nothing is sent.
-- Before the first request it may be its answer: a server that is full refuses at once.
+- Bytes that arrive between an answer and the next request are not that request's answer: the
+  connection then counts as unavailable, and nothing is sent.
+- Bytes that arrive before the first request may be its answer: a server that is full refuses at
+  once.
 - Data that are still in the socket, where the event loop has not read them, count as arrived.
 - An interim response (1xx) does not end the request: writing goes on.
 """
@@ -72,12 +73,12 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._wake()
 
     def eof_received(self) -> None:
-        """Note the end."""
+        """Note that the server sends no more."""
         self._ended = True
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end, and why."""
+        """Note that the connection has ended; `exc` is the reason, None after a proper end."""
         self._ended, self._error = True, exc
         self._wake()
 
@@ -196,7 +197,7 @@ async def open_stream(
 
 
 async def _connect(host: str, port: int, **options: Any) -> tuple[asyncio.Transport, TcpStream]:
-    """Connect; the frame shows who does so to code that watches look-ups."""
+    """Connect, in a function of this module: code that watches look-ups finds it on the stack."""
     loop = asyncio.get_running_loop()
     return await loop.create_connection(TcpStream, host, port, **options)
 

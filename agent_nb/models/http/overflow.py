@@ -1,6 +1,7 @@
 """Recognise a request that is too long for its model, by the provider's words.
 
-Why: it is the one refusal that a shorter request can fix, and every server words it differently.
+Why: of all refusals only this one is mended by a shorter request, and each server words it
+differently.
 
 Rule: only the words count: the HTTP status differs between servers, and an error within a stream
 has none.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-CODE = "context"
+CODE = "context"  # of the ModelError and the Fault for such a request
 HINT = (
     "Shorten the prompt, begin a new conversation with --new, "
     "or have earlier turns left out (--memory window) or summarised (--memory summary)."

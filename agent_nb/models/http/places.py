@@ -10,8 +10,8 @@ Rules
   begins, so the server, which counts arrivals, never counts more.
 - A lane holds the requests to one model, because providers limit each model by itself.
 - A refusal closes its lane for as long as the server asks, else for the next delay of `retry.BUSY`.
-- A lane that opens again admits half as many requests at once, and one more after each round of
-  answers; an empty lane forgets this after `MEMORY` seconds.
+- A lane that opens again admits half as many requests at once as before, and one more after each
+  round of answers; an empty lane forgets this limit after `MEMORY` seconds.
 - Requests under way when their lane closes are often refused too: their refusals are "shared".
 - After more refusals in a row than `retry.BUSY` has delays, each is "final" until a request is
   answered, and the lane stays open.
@@ -92,6 +92,7 @@ class Places:
         lane = self._lane_of[ticket]
         lane.waiting[ticket] = now
         ahead = ticket - next(iter(lane.waiting))  # about how many wait before it
+        # later tickets ask less often, so that a long queue costs little
         if (wait := max(self._window_wait(now), lane.shut_until - now)) > 0:
             return min(FAR, max(wait, ahead * POLL)) if ahead else min(wait, SLOW)
         if self._first(now) != ticket or self._full:
@@ -197,4 +198,5 @@ class Places:
         surplus = len(begin_times) + len(self._unanswered) - self.rpm
         if not self.rpm or surplus < 0:
             return 0.0
+        # `surplus` + 1 requests must leave the window first; an unanswered one has no time to leave
         return begin_times[surplus] + WINDOW - now if surplus < len(begin_times) else POLL

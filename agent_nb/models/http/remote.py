@@ -4,7 +4,7 @@ Why: providers differ in how requests and answers are written, and in little els
 class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
 
 Rules
-- The key is looked up for each request, so one set later is found.
+- The key is looked up for each request, so a key that the user sets later is found.
 - Each model object has its own connections (`Http`), and holds no state of a stream.
 - A field or schema that the server refused is not sent again by this object.
 - The model `*` stands for the first chat model that the server lists.
@@ -56,7 +56,8 @@ _NO_SCHEMAS = re.compile(
     r"|unknown (field|param|arg|name)|unrecogni[sz]ed|unexpected (field|keyword|param|arg)|extra (inputs|fields)",
     re.IGNORECASE,
 )
-# (base URL, model) of models that refused tools; only tools that nobody chose are then left out
+# (base URL, model) of models that refused tools; only tools that the user did not choose are then
+# left out
 _TAKE_NO_TOOLS: set[tuple[str, str]] = set()
 _encode = msgspec.json.Encoder().encode
 # what marks a picture in a body; within a text these quotes would be escaped
@@ -92,8 +93,9 @@ class RemoteOptions:
 class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    The class attributes are the provider's. `shots`: its models need few-shot turns. `refusals`:
-    statuses by which its servers refuse an unknown field.
+    A subclass sets the class attributes for its provider. `path` and `models_path`: where requests
+    and the list of models are, below the base URL. `shots`: its models need few-shot turns.
+    `refusals`: statuses by which its servers refuse an unknown field.
     """
 
     dialect = "native"
@@ -203,7 +205,7 @@ class Remote(Unpicklable):
     async def _list_names(self) -> list[str]:
         """Return the names in the server's own order."""
         listed = await self._http.get_json(self.models_path, self._headers(self._key()))
-        # "" is not a list: an object with neither key is reported below
+        # OpenAI's servers use `data`, some others `models`; without both, "" is reported below
         items = listed.get("data", listed.get("models", "")) if isinstance(listed, dict) else listed
         if not isinstance(items, list | None):
             raise ModelError(
@@ -220,7 +222,10 @@ class Remote(Unpicklable):
         return self._takes_schemas and _encode(output) not in self._refused_schemas
 
     def _explain_schema(self, fault: ModelError, request: Request) -> ModelError:
-        """Return `fault`, as `no_schema` if it refuses the schema of the answer; remember that."""
+        """Return `fault`, with the code `no_schema` if it refuses the schema of the answer.
+
+        Such a schema is remembered, so that `takes_output` returns False for it.
+        """
         message = f"{fault} {fault.raw}"
         if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(message):
             return fault
@@ -268,7 +273,7 @@ class Remote(Unpicklable):
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Send a request and yield the parts of its answer. Raises ModelError.
 
-        Repeats it, at most twice, without what the server refuses.
+        Repeats it, at most twice, without the fields that the server refuses (`_adapt`).
         """
         await self.named()
         for last in (False, False, True):  # each repetition drops another refused field

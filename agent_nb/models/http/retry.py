@@ -27,13 +27,15 @@ from email.utils import parsedate_to_datetime
 from ...errors import ModelError
 
 BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
-AWAY = BUSY[:3]  # the same for a server that cannot be reached
+AWAY = BUSY[:3]  # delays for a server that cannot be reached
 SAME = 3  # failures with the same words after which a server is given up
 BREAKS = frozenset({"cut", "empty"})  # codes of connections that end before the first part
 LONGEST = 120.0  # seconds that a server may ask to wait
 OWN = frozenset({"context", "no_tools", "no_images"})  # codes for faults of the request itself
+# statuses below 500 that may pass: time-outs, conflicts, too early, too many requests
 _RETRYABLE = frozenset({408, 409, 425, 429})
 PASSING = frozenset({429, 503, 529})  # statuses of a server that is busy
+# unit of a duration -> seconds
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
 _ASKED = re.compile(
@@ -108,7 +110,7 @@ def retry_after(
                 _parse_finite(value) if seconds else parsedate_to_datetime(value).timestamp() - now,
             )
     except (ValueError, TypeError, OverflowError):
-        pass
+        pass  # an unreadable header counts as missing
     resets = [
         wait for name in headers if (wait := _read_reset(name.lower(), headers, now)) is not None
     ]
@@ -139,6 +141,7 @@ def _read_reset(name: str, headers: Mapping[str, str], now: float) -> float | No
         number = _parse_finite(value)
     except ValueError:
         return _duration(value)
+    # above 1e11 it is a date in milliseconds, above 1e9 (the year 2001) one in seconds, else a wait
     epoch = number / 1000 if number > 1e11 else number
     return max(0.0, epoch - now if epoch > 1e9 else number)
 

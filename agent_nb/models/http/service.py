@@ -1,6 +1,6 @@
 """The defaults of a provider behind HTTP: its own server, its variables, its key.
 
-Why: these providers take the same options and differ only in their defaults.
+Why: all providers behind HTTP take the same options and differ only in their defaults.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...host import DIVERTED
 from ..keys import Key
 from .remote import RemoteOptions
 
-# what a user may set (`Service.options`); the others follow from it
+# options that a user may set (`Service.options`); `key_of` follows from them
 _OPTIONS = frozenset(field.name for field in fields(RemoteOptions)) - {"key_of"}
 
 
@@ -46,6 +46,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         if known.get("variables") is None:
             known["variables"] = Key.VARIABLES.get(key_of, ())
         if known.get("needs_key") is None:
+            # a provider's own server needs a key; a compatible one elsewhere may not
             other_provider = self.keyed and label != self.label
             known["needs_key"] = (
                 label in Key.VARIABLES

@@ -4,8 +4,8 @@ Why: all providers share one rule for when a request may be repeated, and it is 
 
 Rules
 - Nothing is yielded before the answer begins: head, usage and extras wait for the first real part.
-- A fault until then is a ModelError that may be retried; a later one may not, and comes after
-  everything that was read.
+- A fault before that part is a ModelError that may be retried. A later fault may not, and is raised
+  after all parts that were read.
 - After the end of the answer (`decoder.done`) the connection gets a moment to end by itself.
 - A break or a silence after a complete answer (`decoder.complete`) is not a fault.
 """
@@ -99,7 +99,7 @@ async def stream_answer(
     http: Http,
     post: Post,
     decoder_of: Callable[[int], StreamDecoder],
-    on_status: Callable[[int], object] = int,
+    on_status: Callable[[int], object] = int,  # `int` does nothing with the status
 ) -> AsyncGenerator[Sequence[Part], None]:
     """Send `post` and yield the parts of the answer; `on_status` gets its HTTP status first.
 

@@ -1,6 +1,7 @@
 """How a request reaches a server: by our own connection, or by httpx.
 
-Why two ways: our own connection is faster (`direct`); httpx handles proxies, and passwords in URLs.
+Why two ways: our own connection (`direct`) is faster, but only httpx handles proxies, and passwords
+in URLs.
 
 Rules
 - A loopback address is never reached through a proxy; other hosts follow the proxy variables.

@@ -75,7 +75,7 @@ def usage_part(usage: dict[str, Any]) -> Usage:
         usage, "output_tokens_details"
     )
     cost = usage.get("cost")
-    if isinstance(cost, dict):
+    if isinstance(cost, dict):  # some servers list the parts of the cost
         cost = cost.get("total_cost")
     prompt_tokens = count_tokens(usage.get("prompt_tokens", usage.get("input_tokens")))
     output = count_tokens(usage.get("completion_tokens", usage.get("output_tokens")))

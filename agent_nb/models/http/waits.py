@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+# called with True when a wait begins, with False when it ends
 _clock: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_clock", default=None)
 
 

@@ -4,8 +4,8 @@ Why: an agent sends its instructions, tools and earlier turns again with every t
 before a breakpoint is written to the provider's cache once and then read at a tenth of the price.
 
 Rules
-- The end of the newest user message is marked to write it to the cache, the end of the one before
-  to find what the last request wrote, even behind a long batch of calls.
+- The ends of the two newest user messages are marked. The mark at the newest writes the request to
+  the cache; the mark before it finds what the last request wrote, even after many calls.
 - Thoughts and empty texts cannot carry a breakpoint; the block before them does.
 - A request in which the user placed breakpoints (`extra_body`) is left alone.
 - Pure: the body is not changed.

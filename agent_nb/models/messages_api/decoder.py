@@ -1,7 +1,7 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why a table of events: the API grows by new kinds of blocks; a block of an unknown kind is kept
-whole.
+Why: a signed thought must go back exactly as it came, and the API grows by new kinds of blocks, so
+each block is put together again from its deltas, and kept whole if its kind is unknown.
 
 Rules
 - A block's index, after `prefix`, is its block id; every text and thought block is closed.
@@ -282,6 +282,7 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     )
 
 
+# type of an event -> the method that reads it
 AnthropicDecoder.events = {
     "message_start": AnthropicDecoder.on_message_start,
     "message": AnthropicDecoder.on_message,
@@ -292,6 +293,7 @@ AnthropicDecoder.events = {
     "message_stop": AnthropicDecoder.on_message_stop,
     "ping": AnthropicDecoder.on_ping,
 }
+# type of a delta -> the method that reads it
 _DELTAS: dict[
     str, Callable[[AnthropicDecoder, dict[str, Any], dict[str, Any], str, list[Part]], None]
 ] = {

@@ -7,7 +7,7 @@ Rules
 - Signed and redacted thoughts and blocks of server tools go back unchanged.
 - Unsigned thoughts, blocks of other providers and empty texts are left out: the API refuses them.
 - `max_tokens` is required; its default is `MAX_TOKENS` on top of the thinking budget.
-- `extra_body` comes last and wins.
+- The fields of the setting `extra_body` replace fields of the same name; `output_config` is merged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..settings import add_extra_body, check_settings, list_stops, read_budget, 
 from ..strict_schema import ANTHROPIC, make_strict
 from .decoder import PROVIDER
 
-MAX_TOKENS = 8192
+MAX_TOKENS = 8192  # tokens of the answer without its thinking
 LEAST_BUDGET = 1024  # tokens; the API refuses a smaller thinking budget
 # efforts that the API lacks -> the nearest that it has
 _EFFORTS = {"minimal": "low", "xhigh": "high"}
@@ -195,6 +195,7 @@ def _clean_id(call_id: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 
+# type of a block -> the function that writes it for the API
 _PIECES: dict[type[Block], Callable[[Any], dict[str, Any] | None]] = {
     TextBlock: _text,
     ThoughtBlock: _thought,

@@ -23,7 +23,7 @@ from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
 _TOO_LONG = "The call was cut off at the limit of tokens."
-# an unknown event whose name ends so only reports progress, and is not kept
+# endings of the names of events that only report progress: such an unknown event is not kept
 _PROGRESS_ENDINGS = (
     ".in_progress",
     ".searching",
@@ -301,6 +301,7 @@ def _piece_texts(item: dict[str, Any], name: str) -> list[str]:
     ]
 
 
+# type of an event -> the method that reads it
 ResponsesDecoder.events = {
     "response.created": ResponsesDecoder.on_begin,
     "response.in_progress": ResponsesDecoder.on_begin,

@@ -6,7 +6,7 @@ answers and invents calls.
 
 Rules
 - An item is known by every name seen for it: its index, its id, and a call's `call_id`.
-- A name that several items share decides only if no other name does.
+- A name that several items share decides only if the event has no unshared name of a known item.
 - A name never leads to an item of another kind.
 - A piece under an unknown name belongs to the newest open item of its kind. Without an open item,
   or if that one was never announced and both have different ids, the piece begins a new item.

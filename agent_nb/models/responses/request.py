@@ -6,7 +6,7 @@ Rules
 - The server stores nothing (`store: false`), so each request holds the whole conversation.
 - Items that came as Resend go back unchanged, except reasoning that the server could not read again
   (no content, not encrypted). Blocks of other providers are left out.
-- `extra_body` comes last and wins.
+- The fields of the setting `extra_body` replace fields of the same name.
 """
 
 from __future__ import annotations
