@@ -3,6 +3,9 @@
     run = await agent_nb.attach("http://127.0.0.1:8123")   # in a cell: shows its cards
     async for event in agent_nb.attach(url, token): …
 
+Why: people watch a run of another process or machine from their notebook, over a network that may
+break at any time.
+
 Rules
 - `remote_run` connects; `follow` orders the events and drops repeats.
 - Remote text is only shown and stored, never executed.
@@ -33,7 +36,7 @@ class Attached(Followed):
     `connecting`, `following`, `waiting` or `ended`.
     """
 
-    live = False  # the events carry their times
+    live = False  # the events carry their times, so those of arrival are not needed
 
     def __init__(
         self,
@@ -120,7 +123,7 @@ class Attached(Followed):
             self._call_on_loop(self._task.cancel)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield each event once, in order, until the run ends; a later iteration yields the log's.
+        """Yield each event once, in order, until the run ends; after that, yield the logged events.
 
         Raises UsageError if the server refuses or another iteration is going on, ModelError if the
         server stays away.

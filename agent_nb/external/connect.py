@@ -1,5 +1,8 @@
 """Connect to a run on the network: addresses, tokens, waiting times, refusals.
 
+Why: `attach` and `watch` treat servers alike: the same patience, and a token that reaches no
+stranger.
+
 Rules
 - A refusal that no retry can change (wrong token, unknown format or compression) is a UsageError at
   once.
@@ -130,6 +133,7 @@ def parse_target(url: str, token: str = "") -> Target:
         )
     token = token or (parse_qs(parts.query).get("token") or [""])[0]
     prefix, _, run_path = parts.path.rstrip("/").rpartition("/runs/")
+    # without `/runs/`, rpartition puts the whole path into `run_path`
     run = run_path.partition("/")[0] if "/runs/" in parts.path else ""
     path = prefix if run else parts.path.rstrip("/").removesuffix("/runs")
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
@@ -184,7 +188,7 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
-    """Return the first `size` bytes of a response, or as many as arrive in `REPLY` seconds.
+    """Return the first `size` bytes of a response, fewer if no more arrive in `REPLY` seconds.
 
     Decompression stops at the first error. Raises httpx.HTTPError.
     """

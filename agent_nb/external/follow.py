@@ -13,8 +13,9 @@ Rules
   waits for those before it.
 - While events wait, `torn` is true: after a moment the caller reconnects from `last_id`, and the
   server sends the missing events again.
-- A delta has no `seq`; its frame id decides (see `events.position`). Only the next one is passed
-  on: the complete event of the block holds the text of all.
+- A delta has no `seq`; its frame id decides (see `events.position`). Only the delta that follows
+  the newest one is passed on; others may be lost, because the complete event of the block repeats
+  the text of all its deltas.
 - Events that the server no longer has (`gap`) become one error event; later events are renumbered
   to follow it.
 """
@@ -43,7 +44,7 @@ class Follower:
 
     @property
     def torn(self) -> bool:
-        """True while events are missing before ones that have come."""
+        """True while an event waits for an earlier one that has not come."""
         return bool(self._waiting)
 
     def connected(self) -> None:
@@ -93,6 +94,7 @@ class Follower:
         if position <= (self._seq, *self._delta_place):
             return []
         newest_epoch, newest = self._delta_place
+        # a new epoch counts its deltas from 1
         if seq != self._seq or n != (newest + 1 if epoch == newest_epoch else 1):
             return []
         self._delta_place = (epoch, n)

@@ -21,8 +21,8 @@ from ..events import EventLog
 class Followed(InProgress):
     """A run of another system or process.
 
-    `again`: what to do instead, for the error that it is awaited in another event loop. `show`:
-    show the cards when awaited (None: only in a notebook).
+    `again`: what the user should do instead, for the error of awaiting it in another event loop.
+    `show`: show the cards when awaited (None: only in a notebook).
     """
 
     def __init__(self, again: str, *, show: bool | None) -> None:
@@ -52,7 +52,7 @@ class Followed(InProgress):
         return self._find_foreign_screen(self._show)
 
     def _check(self) -> None:
-        """Raise the error that kept the run from being read; a subclass knows it."""
+        """Raise the error that kept the run from being read, if a subclass has noted one."""
 
     async def _wait(self) -> Run:
         self._require_same_loop()

@@ -1,13 +1,16 @@
 """Read any stream over HTTP as bytes for its codec; resume a stream of server-sent events with ids.
 
+Why: a long run of another system should survive a break of its connection, though servers differ in
+how, and from where, they resume.
+
 Rules
 - Of server-sent events with ids, only whole frames are passed on, up to the newest id: a server
   that resumes at that id repeats the frames after it.
 - After a break such a stream is requested again with `Last-Event-ID`, until the caller has
   everything (`done`), the server says so (status 204), or `Backoff.patience` seconds bring nothing
   new.
-- Such a request also has `?lastEventId=` in its address, for servers that read it there. If a
-  server refuses that, it is left out from then on: a signed address must not change.
+- The repeated request also has `?lastEventId=` in its address, for servers that read it there. If a
+  server refuses it, later requests leave it out: a signed address must not change.
 - On a new connection a server may repeat all events, or all from some event on. Frames are dropped
   as long as their id and content equal those of earlier frames in order.
 - Within a connection no frame is dropped, because ids need not be unique.
@@ -191,6 +194,7 @@ class _Reader:
                         f"{self._where.place} broke off: {reason}", code="attach"
                     ) from fault
                 self._frames.drop_held()
+            # without an id the server cannot resume: the end of the connection is the stream's end
             if self._ended or not self._frames.last_id or done():
                 return
             if self._frames.last_id != last_id:

@@ -1,12 +1,15 @@
 """Import a stream of any known format into event logs, with the stream's ids and times. No I/O.
 
+Why: an imported run is shown, recorded and searched like our own, however incomplete its stream is.
+
 Rules
 - Each run of the stream has its own log, which is made at the run's first event. Ids of runs, calls
   and nodes stay unchanged.
 - Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
   passed is `origin: user`.
-- Times are the stream's, and never go back. An event without a time gets that of the event before
-  it. If no event has had one yet, it gets its time of arrival in a live stream, else 0 (unknown).
+- Times are the stream's, and never go back. An event without a time gets the time of the event
+  before it. Until an event has a time, a live stream's events get their times of arrival, those of
+  any other stream 0 (unknown).
 - A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
   run, open blocks are incomplete, each call gets a result, and an error names the cause.
 - Secrets of this machine and keys of known form are redacted, as in every record.

@@ -1,8 +1,10 @@
 """Control a remote run through its server: stop it, answer its questions about calls.
 
+Why: a viewer stops and answers a run that another process drives, and must learn if that failed.
+
 Rules
 - A refusal, or a server that does not answer, is a UsageError.
-- It advises to look at the run before trying again, because a request without an answer may have
+- If no answer came, the error advises to look at the run before trying again: the request may have
   had its effect.
 """
 

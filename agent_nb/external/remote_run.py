@@ -1,5 +1,7 @@
 """Read the events of a remote run, over as many connections as it takes.
 
+Why: servers restart and proxies cut long responses; the viewer should not notice.
+
 Rules
 - After any break the next connection sends `Last-Event-ID`. The waits between connections grow
   until a new event comes; after `Backoff.patience` seconds without one, reading gives up.
@@ -59,6 +61,7 @@ class RemoteRun:
             if self._follower.last_id != last_id:
                 patience.renew()
             limit = self._backoff.patience
+            # a server that never answered is probably not there: give up early
             limit = limit if self.connections else min(self._backoff.door, limit)
             if patience.over(limit):
                 raise ModelError(

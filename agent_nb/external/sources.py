@@ -1,5 +1,7 @@
 """Read the items of any source as they come: an address, a path, a text, an open file, an iterator.
 
+Why: the importer takes items as they come, and need not know how each source is opened and read.
+
 Rules
 - Blocking sources (files, pipes, generators) are read in a thread, so that the event loop goes on.
   Stopping does not wait for them.
@@ -23,7 +25,7 @@ from ..errors import UsageError
 from ..wire import FileDecompressor, decompress_body, read_unzipped
 
 PAUSE = 0.2  # seconds between two looks at a file that is being written
-_END: Any = object()
+_END: Any = object()  # in place of an item: the iterator is exhausted
 
 
 async def items_of(

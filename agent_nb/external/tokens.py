@@ -65,7 +65,7 @@ def write_server_note(url: str, token: str, where: Path | None = None) -> Writte
     try:
         make_private_folder(directory)
         with suppress(FileNotFoundError):
-            path.unlink()  # of a server that died
+            path.unlink()  # the note of a server that died at this address
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return None

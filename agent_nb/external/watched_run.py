@@ -3,6 +3,8 @@
     run = await agent_nb.watch("run.ndjson")   # in a cell: shows its cards
     async for event in agent_nb.watch(agent.stream()): …
 
+Why: a run of another program is shown and recorded like our own, while it goes on or afterwards.
+
 Rules
 - The source is read once, however many callers iterate or await; a late iteration gets the events
   so far first.
@@ -154,6 +156,7 @@ class Watch(Followed):
         try:
             await self._read()
         except asyncio.CancelledError:
+            # after `stop` the cancellation is our own, and has done its work
             if not self._stopped:
                 self._stopped = True
                 raise

@@ -14,13 +14,13 @@ from types import MappingProxyType
 class Diverted:
     """The variables of this process that were set for other libraries.
 
-    `secrets`: name of a secret -> its text, which stands in a value that was set.
+    `secrets`: name of a secret -> its text, for secrets that are part of a value set here.
     """
 
     def __init__(self) -> None:
         self.secrets: Mapping[str, str] = {}
         self._values: dict[str, str] = {}  # as they were set
-        self._before: dict[str, str | None] = {}
+        self._before: dict[str, str | None] = {}  # what they held before; None: not set
 
     def divert(
         self, values: Mapping[str, str], secrets: Mapping[str, str] = MappingProxyType({})
@@ -28,6 +28,7 @@ class Diverted:
         """Set variables, and remember what they held; `secrets`: name -> text in these values."""
         self.secrets = secrets
         for name, value in values.items():
+            # a second `divert` keeps what the user had set, not what the first one set
             self._before.setdefault(name, os.environ.get(name))
             self._values[name] = os.environ[name] = value
 
@@ -46,7 +47,7 @@ class Diverted:
     def read(self, name: str) -> str:
         """Return a variable as our own code sees it, "" if it is not set."""
         value = os.environ.get(name, "")
-        # what other code has set since is seen as it is
+        # a value that other code has set since `divert` is returned as it is
         return (self._before[name] or "") if value and value == self._values.get(name) else value
 
     def environment(self) -> dict[str, str]:

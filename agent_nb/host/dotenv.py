@@ -1,5 +1,7 @@
 """Read the `.env` of a folder, in which the keys of providers often stand.
 
+Why: users expect the keys of a project to be found there, as other tools do.
+
 Rules
 - A file that is unreadable or larger than 1 MB is ignored.
 - Reading sets no variable; `trust` decides whether the values may be used.

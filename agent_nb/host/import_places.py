@@ -1,8 +1,8 @@
 """Where this package's own imports are looked up: never in the user's project (why: `imports`).
 
 Rules
-- Installed places come first: the standard library, site-packages and what their .pth files name.
-  The other absolute entries of `sys.path` follow.
+- Installed places come first: the standard library, site-packages, and the folders that their .pth
+  files name. The other absolute entries of `sys.path` follow.
 - A project is the working folder and all below it (unless that is the user's home), the folders
   above it, and the repository around it.
 - Relative entries of `sys.path` belong to the project.
@@ -74,6 +74,7 @@ class Places:
 def _entry(name: str, path: str) -> str:
     """Return the entry of `sys.path` by which the module `name` at `path` is found."""
     package = os.path.basename(path).startswith("__init__.")
+    # one folder up for each dot of the name, for the file, and for an `__init__`
     for _ in range(name.count(".") + package + 1):
         path = os.path.dirname(path)
     return path

@@ -54,8 +54,8 @@ NEEDED = (  # libraries that `verify` looks at; all are required ones
     "yaml",
 )
 _swapping = threading.RLock()  # held while `sys.path` is replaced
-_PACKAGES: dict[str, _Packages] = {}  # by entry of sys.path
-# functions marked as foreign, by id: a code object's own hash looks at all its constants
+_PACKAGES: dict[str, _Packages] = {}  # entry of sys.path -> the packages in it
+# id -> code of a function marked as foreign; no set, as a code object's hash reads all constants
 _foreign: dict[int, CodeType] = {}
 
 
@@ -159,6 +159,7 @@ def import_library(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as fault:
+        # the module or its package is absent; a module that it needs in turn is another fault
         if fault.name and f"{name}.".startswith(f"{fault.name}."):
             return None
         raise

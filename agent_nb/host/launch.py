@@ -25,7 +25,7 @@ from ..errors import UsageError
 
 SIZE = 32  # bytes of the secret, which is twice as many hexadecimal digits
 _NOT_LIVE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --inplace NOTEBOOK."
-_PORTS = {"http": 80, "https": 443}  # of URLs without a port
+_PORTS = {"http": 80, "https": 443}  # scheme -> the port of a URL without one
 
 
 class Launch:

@@ -33,7 +33,7 @@ ATTRIBUTE = {  # room -> the attribute by which a file offers its plug-in
     "view.cards": "card",
 }
 _FUNCTIONS = ("models", "view.cards")  # rooms whose plug-ins are functions
-_MEMBERS = {  # members that a plug-in object must have
+_MEMBERS = {  # room -> the members that its plug-in objects must have
     "dialects": (
         "name",
         "native",

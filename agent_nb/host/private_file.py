@@ -1,5 +1,7 @@
 """Write files that only the user can read, such as keys, permissions and journals.
 
+Why: on a shared machine other users must not read these files, not even while they are written.
+
 Rule: a file appears complete or not at all: it is written beside its target and then moved.
 """
 
@@ -14,7 +16,7 @@ from pathlib import Path
 def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
     """Write a file of mode 0600; missing folders get mode 0700. Raises OSError.
 
-    An existing file is replaced, with `keep` it stays.
+    An existing file is replaced; with `keep` it stays as it is, and `data` is not written.
     """
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600

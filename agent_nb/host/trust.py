@@ -7,8 +7,8 @@ user has allowed them.
 Rules
 - Keys are allowed for the folder, other files for exactly their content: after a change the user is
   asked again.
-- An MCP server runs a command, so each entry needs its own permission; one for the folder does not
-  cover it.
+- An MCP server runs a command, so each entry needs its own permission; a permission for the folder
+  does not cover it.
 - Permissions are kept in one file of the user's state folder that only the user can read.
 - A file that the user names on a command line needs no permission (`Offer.trust_file`).
 - An offer never holds the value of a key. Only the offer of a server shows a whole entry.
@@ -30,7 +30,7 @@ from .paths import shorten_path
 from .private_file import write_private
 
 What = Literal["keys", "policy", "configuration", "server"]
-_VERSION = 1
+_VERSION = 1  # of the form of the file of permissions
 _SHOWN = 200  # characters of `does` in a message
 
 
@@ -175,7 +175,10 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a folder may do: give keys, have `files` obeyed, start `servers` (name: SHA-256)."""
+    """What a folder may do: give keys, have `files` obeyed, start `servers`.
+
+    `files` and `servers`: name of a file or server -> SHA-256 of the allowed content or entry.
+    """
 
     keys: bool = False
     files: dict[str, str] = {}

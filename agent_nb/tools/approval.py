@@ -49,7 +49,8 @@ class Approver:
         self.ask = ask
         self._permissions = permissions
         self._turn = asyncio.Lock()
-        self._remembered: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
+        # mark of a tool, or of a tool with arguments -> the answer; "": for the whole run
+        self._remembered: dict[str, Decision] = {}
 
     async def decide(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
@@ -93,7 +94,7 @@ class Approver:
         )
 
     def _find_remembered(self, tool: Tool, args: dict[str, Any]) -> Decision | None:
-        """Return the earlier answer for this tool, or for it with these arguments, or None."""
+        """Return the earlier answer for this tool, else for it with these arguments, or None."""
         if not self._remembered:
             return None
         mark = KernelPermissions.mark(tool)
@@ -110,7 +111,7 @@ class Approver:
             return decision
         try:
             args = convert_to_json(tool.validate(decision.args))
-        except Exception:  # the runner reports it
+        except Exception:  # invalid: the runner validates them again and reports the error
             return decision
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "deny":
@@ -146,7 +147,10 @@ class Approver:
         return answer
 
     def _remember(self, tool: Tool, args: dict[str, Any], answer: Decision) -> None:
-        """Keep an answer for further calls; an answer for `args` holds for edited ones, if any."""
+        """Keep an answer for further calls.
+
+        With the scope `args` it holds for the arguments that the user approved, perhaps edited.
+        """
         mark, about = KernelPermissions.mark(tool), "this tool"
         if answer.scope == "run":
             mark, about = _WHOLE_RUN, "this run"

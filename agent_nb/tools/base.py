@@ -45,9 +45,9 @@ def enter_call(path: str) -> None:
 class Update(msgspec.Struct, frozen=True):
     """Progress of a running tool: `text`, `fraction` (0 to 1) or `data`, and a `message`.
 
-    `printed`: the text was printed to stdout; the model reads it beside the result. `picture`: a
-    picture to show at once and its index among those of the call; None in its place removes the
-    earlier ones. The outcome repeats the pictures, unless the call is stopped.
+    `printed`: the text was printed to stdout; the model reads it beside the result. `picture`: the
+    index of a picture among the call's pictures, and the picture, to be shown at once; None as the
+    picture removes the earlier ones. The outcome repeats the pictures, unless the call is stopped.
     """
 
     text: str = ""

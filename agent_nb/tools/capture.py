@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from ..host import Inherited
 from ..wire import Redaction, Redactor
 
-Write = Callable[[Any], Any]
+Write = Callable[[Any], Any]  # the `write` of a stream, or a function that takes its place
 
 
 class Displays(Protocol):

@@ -1,10 +1,10 @@
-"""Write notes into the text of a result: a chart or styled table has no picture, and why.
+"""Note in the text of a result that a chart or styled table has no picture, and why.
 
 Why: a model sees a chart only as a picture, and these libraries need another package to make one.
 Without a note, the model would take the other text for the complete result.
 
 Rules
-- The module of its type identifies a value, its MIME types a display; nothing is imported.
+- A chart is recognised by the module of its type, a display by its MIME types; nothing is imported.
 - A note or caption is a line of its own. A replay compares results without them
   (`without_chart_words`): they depend on the installed packages.
 """

@@ -5,7 +5,7 @@ No text shows everything that a shell will do: a watertight policy denies the to
 
 Rules
 - Restricting rules also see the commands that a command starts; allowing rules never do.
-- In doubt a command too many is found: text in quotes or after a `#` is split too.
+- In doubt a text counts as a command: text in quotes or after a `#` is split too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cached_property
 
 from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
 
-# the most characters of nested commands that are read: a constant, plus a multiple of the line
+# nested commands are read up to `READ_ALWAYS` characters plus `READ_TIMES` the length of the line
 READ_ALWAYS, READ_TIMES = 20_000, 2
 
 OPERATORS = re.compile(r"[;&|<>`$(){}\n\r\\]")

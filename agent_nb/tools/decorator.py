@@ -7,7 +7,8 @@
 Why: a tool is written, tested and called as a plain function; the decorator only adds `.tool`.
 
 Rules
-- An undeclared function counts as one without effects: naming it as a tool allows it to run.
+- An undeclared function counts as one without effects: a user who names it as a tool thereby allows
+  its calls.
 - `effect="outside"` (or `side_effects=True`) requires approval before each call.
 - Coroutine functions and async generators run on the agent's event loop, everything else in a
   worker thread (`thread="main"`: in the kernel's main thread).
@@ -36,7 +37,7 @@ Thread = Literal["worker", "main"]
 Render = Callable[[Any], dict[str, Any]]
 Preview = Callable[[dict[str, Any], ToolContext], str]
 _DECLARED = "__agent_nb__"  # the attribute of a function that holds its declaration
-_LONGEST_NAME = 64
+_LONGEST_NAME = 64  # characters: providers refuse longer names of tools
 #: reads `func` of a partial even if a subclass hides it
 _PARTIAL: Any = functools.partial.__dict__["func"]
 
@@ -110,7 +111,8 @@ def as_tool(function: Any, name: str = "") -> Tool:
         isinstance(existing, Tool)
         and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function
     ):
-        # not one that functools.wraps copied to a wrapper, nor the plain function of a bound method
+        # else `functools.wraps` has copied the `.tool` of the wrapped function, or a bound method
+        # shows that of its plain function: such a tool would call another function than this
         return existing
     return _make(function, _declaration(function) or Declaration(), name)
 

@@ -5,7 +5,8 @@ change nothing, compute nothing, and not fill the model's context window.
 
 Rules
 - No code of the described objects runs (`safe_types`): properties, `__repr__`, `__len__` and
-  iteration are used of exact builtin types only, and tables are read from their storage (`frames`).
+  iteration are used only on objects of exact builtin types; tables are read from their storage
+  (`frames`).
 - The values of numbers and texts appear in a preview only, never in the line of a variable.
 - Every text passes `clean`, the caller's secret filter, before it is cut: the filter would not find
   half a key.
@@ -52,7 +53,7 @@ from .safe_types import (
 from .variable_facts import Described, count_tokens
 
 VARIABLES = 60  # most variables in a list
-TOKENS = 2_000  # of a list, with the rows below it, or of a preview, about
+TOKENS = 2_000  # about the most tokens of a list with the rows below it, or of a preview
 ROWS = 3  # first rows of a table below a list
 _FRAMES = ("pandas.DataFrame", "polars.DataFrame")
 _DOTS = "…"  # stands for a cell that is not a plain value
@@ -194,6 +195,7 @@ def describe_variables(
             continue
         preview = preview_value(name, variables[name], ROWS, clean, brief=True)
         shown = f"First rows of {name}:\n{preview}"
+        # 1: the empty line between frames; a later, smaller frame may still fit
         tokens_left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
         if tokens_left < 0:
             tokens_left += cost

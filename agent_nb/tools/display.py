@@ -24,12 +24,14 @@ from .values import convert_to_json, short_repr
 LARGEST = 4_000_000
 _ROWS = 20
 _COLUMNS = 20
+# MIME type -> the method by which an object returns it
 _METHODS = {
     "text/html": "_repr_html_",
     "text/markdown": "_repr_markdown_",
     "text/latex": "_repr_latex_",
     "image/svg+xml": "_repr_svg_",
 }
+# MIME types that are kept
 _KINDS = {
     *_METHODS,
     *("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json"),
@@ -80,6 +82,7 @@ def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+# MIME type -> the function that removes its hidden content
 _HIDE: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("image/png", "image/jpeg", "image/gif", "image/webp"), base64_without_text),
     "text/html": partial(_COMMENT.sub, ""),

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
+# headings of sections that describe parameters, in lower case
 _PARAMETERS = {
     "args",
     "arguments",
@@ -24,6 +25,7 @@ _PARAMETERS = {
     "keyword arguments",
     "other parameters",
 }
+# all headings that end the description
 _SECTIONS = _PARAMETERS | {
     "returns",
     "return",

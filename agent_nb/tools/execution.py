@@ -34,6 +34,7 @@ from .threads import Caught, Worker, catch_outcome
 from .values import LIMIT
 
 SHOWN = 1_000_000  # characters of what a tool prints
+# types whose values are converted on the event loop: that takes no time
 _CHEAP = (str, int, float, bool, type(None), Outcome)
 
 
@@ -135,7 +136,7 @@ class _PrintedOutput:
 
     def _report(self, out: bool, text: str) -> None:
         """Report printed text as progress, up to `SHOWN` characters in all."""
-        if self._room < 0:
+        if self._room < 0:  # the mark that no more is shown has been reported
             return
         if len(text) > self._room:
             text, self._room = (

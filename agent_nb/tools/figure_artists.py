@@ -25,10 +25,10 @@ import msgspec
 from ..record import ArtistData, FigureData, Numbers
 from ..wire import cut_end, replace_surrogates
 
-MOST = 1_000
+MOST = 1_000  # artists of one figure that are read
 _LISTED = 256  # the most numbers of an array that are listed; a longer array is hashed
 _DIGITS = 7  # of a listed number, after the first digit of the array's range
-_FEW = 8  # as `_LISTED`, in a figure whose data would be too large
+_FEW = 8  # in place of `_LISTED`, for a figure whose data would be too large
 _LONGEST = 1_000  # characters of a text
 _PATHS = 20_000  # shapes of a collection whose corners are read
 _LAYOUT = 0.03  # tolerance of places, as a part of the figure: layouts depend on fonts
@@ -144,12 +144,14 @@ class _Reader:
         )
         scale = (high - low) or abs(high) or 1.0
         if flat.size <= self._clear:
+            # counted from the range of the array, so that large offsets do not hide small changes;
+            # `+ 0.0` turns -0.0 into 0.0
             decimals = min(_DIGITS - math.floor(math.log10(scale)), 300)
             listed = (round(float(v), decimals) + 0.0 if math.isfinite(v) else None for v in flat)
             return Numbers(tuple(listed))
         # values are rounded to a grid before hashing, to remove the noise of rounding errors
         steps = numpy.rint((flat - low) / scale * Numbers.GRID)
-        steps[~finite] = -1
+        steps[~finite] = -1  # no finite value has this step
         digest = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
         return Numbers(count=int(flat.size), low=low, high=high, hash=digest)
 

@@ -19,14 +19,14 @@ import msgspec
 
 from .safe_types import ABSENT, is_a, module_space, public_name, read_field, type_name
 
-COLUMNS = 60
+COLUMNS = 60  # the most columns that are read of a table
 _BITS_PER_BYTE = 8
 _USER_DTYPES = 256  # NumPy numbers its own dtypes below; users' dtypes have this `num` or more
-_NUMPY_TEXTS = {"U": "str", "S": "bytes"}
+_NUMPY_TEXTS = {"U": "str", "S": "bytes"}  # kind of a NumPy dtype of texts -> its short name
 # the fields in which pandas' arrays and indexes keep the array with their values (`_left`: the
 # lower bounds of intervals); tried in this order
 _STORAGE_FIELDS = ("_ndarray", "_data", "_pa_array", "_left")
-# the dtype of an array, by its class, where the array inside has another dtype (codes, ordinals)
+# class of a pandas array -> its dtype, for classes whose inner array has another (codes, ordinals)
 _ARRAY_NAMES = {
     "Categorical": "category",
     "PeriodArray": "period",

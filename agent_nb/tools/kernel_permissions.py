@@ -27,7 +27,7 @@ class KernelPermissions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, str] = {}  # name -> mark
+        self._known: dict[str, str] = {}  # name of a tool -> its `mark` when it was allowed
 
     @staticmethod
     def mark(tool: Tool) -> str:

@@ -27,6 +27,7 @@ import msgspec
 from ..errors import ToolError
 
 _SEPARATORS = re.compile(r"[\\/]")
+# absolute names, also of Windows, and names in a home folder
 _ABSOLUTE = re.compile(r"^(?:[\\/]|[A-Za-z]:|~(?:[^\\/]*[\\/]|$))")
 # names of files that usually hold secrets, as globs
 _SECRETS = (

@@ -29,8 +29,8 @@ Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 IN_CELL = "[shown in the cell]"  # the text of a display that has none
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
-MOST = 30
-LARGEST = 3_000_000  # bytes
+MOST = 30  # pictures of one call
+LARGEST = 3_000_000  # bytes of a picture
 _DEEPEST, _WIDEST = 3, 50  # levels of containers, and items of each, that are searched
 _METHODS = ("_repr_png_", "_repr_jpeg_")
 
@@ -46,8 +46,8 @@ class Figures:
         self, on_change: Callable[[int, Picture | None], None] = lambda index, picture: None
     ) -> None:
         """`on_change` is called with the index of each new picture, and with None after `clear`."""
-        self._pictures: dict[Any, Picture] = {}
-        self._formatted: dict[str, Picture] = {}  # pictures of formatted figures, by base64
+        self._pictures: dict[Any, Picture] = {}  # key, or an object in place of one -> picture
+        self._formatted: dict[str, Picture] = {}  # base64 -> that picture, with its figure's data
         self._on_change = on_change
 
     @property
@@ -95,7 +95,7 @@ class Figures:
         """
         picture = self.find_picture(bundle)
         if _needs_cell(bundle):
-            # the cell displays it; only its picture is kept
+            # a card runs no script, so the cell displays it; only its picture is kept
             return False, f"{self.add(picture, key)}\n" if picture else ""
         kind, chart = Shown.find_chart(bundle)
         refusal, missing = _explain_chart(kind, chart, picture)
@@ -103,7 +103,7 @@ class Figures:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
         chart_name = Shown.CHARTS.get(kind, "")
-        # the card writes the note behind the chart's name, so that the note need not repeat it
+        # the card writes the note after the chart's name: the note must not repeat that name
         note = (refusal or (missing.replace(chart_name, "it") if chart_name else missing)).strip(
             "[]"
         )
@@ -238,7 +238,7 @@ def _needs_cell(bundle: Mapping[str, Any]) -> bool:
 
 def fit_size(picture: Picture) -> Picture | None:
     """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
-    if len(picture["data"]) * 3 // 4 <= LARGEST:
+    if len(picture["data"]) * 3 // 4 <= LARGEST:  # 4 characters of base64 are 3 bytes
         return picture
     small = FittedPicture.fit(picture["data"], FittedPicture.USER_SIDE, LARGEST)
     content = {"media_type": small.media_type, "data": small.data}

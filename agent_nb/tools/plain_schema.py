@@ -16,15 +16,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Schema = dict[str, Any]
+# type -> its name in JSON Schema; bare generic type -> the same with its default arguments
 _NAMES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _BARE: dict[Any, Any] = {list: list[Any], dict: dict[str, Any]}
+# exact types of the defaults of plain parameters
 _DEFAULTS = frozenset({str, int, float, bool, type(None)})
-# (type, class of `annotated_types`): keyword of JSON Schema, attribute of the bound
+# (type, class of `annotated_types`) -> (keyword of JSON Schema, attribute of the bound)
 _BOUNDS = {
     (str, "MaxLen"): ("maxLength", "max_length"),
     (int, "Ge"): ("minimum", "ge"),
     (int, "Le"): ("maximum", "le"),
 }
+# kinds of parameters that a JSON object can fill by name
 _NAMED = {
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,

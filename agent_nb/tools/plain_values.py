@@ -44,7 +44,7 @@ KINDS = 3  # items of a container whose types are named, and parts of a label th
 SET = 1_000  # items of the largest set that is looked into
 WIDTH = 40  # most characters of a text
 _SIGNATURE = 200  # most characters of a signature
-# a float from `_SIX_DIGITS` on is rounded to a whole number; from `_WHOLE` on it is one already
+# a float of at least `_SIX_DIGITS` is rounded to a whole number; of at least `_WHOLE` it is one
 _SIX_DIGITS, _WHOLE = 1e6, 1e16
 _FLOATS = frozenset({"numpy.float16", "numpy.float32", "numpy.float64"})
 _MOST_BITS = 256  # of an integer that is written; a longer one costs time and tokens
@@ -115,7 +115,7 @@ def _write_time(value: Any) -> str:
     return str(value) if is_exactly(value.tzinfo, _SAFE_ZONES) else ""
 
 
-# how plain values are written, by their exact type or public name
+# exact type, or public name -> the function that writes such plain values
 _WRITERS: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys((type(None), bool, float, complex), repr),
     **dict.fromkeys((datetime.date, datetime.timedelta), str),
@@ -140,7 +140,7 @@ def take_items(items: Iterable[Any], count: int) -> list[Any]:
     """Return the first `count` items of an exact builtin; [] if another thread changes it now."""
     try:
         return list(islice(items, count))
-    except RuntimeError:
+    except RuntimeError:  # its size changed during the iteration
         return []
 
 
@@ -220,14 +220,14 @@ def _describe_module(value: types.ModuleType, clean: Clean) -> str:
     return clean_text(named, clean) if type(named) is str else ""
 
 
-# what a description calls these types instead of the name of the class
+# type -> the word that a description has in place of the name of the class
 NAMES: dict[type, str] = {
     type(None): "None",
     types.FunctionType: "function",
     types.MethodType: "method",
     types.BuiltinFunctionType: "builtin function",
 }
-# how objects are described, by their exact type
+# exact type -> the function that describes such objects
 _DESCRIBERS: dict[type, Callable[[Any, Clean], str]] = {
     **dict.fromkeys((bytes, bytearray), _describe_size("byte")),
     **dict.fromkeys((list, tuple, set, frozenset, dict), _describe_items),

@@ -44,13 +44,16 @@ from .decorator import clean_name
 
 Verdict = Literal["allow", "ask", "deny"]
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
-# the strictest first
+# the same, the strictest first
 STRICT: tuple[Verdict, ...] = ("deny", "ask", "allow")
 _GLOB = frozenset("*?[")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: a verdict for calls whose tool matches `tools` and whose arguments match `args`."""
+    """One rule: a verdict for calls whose tool matches `tools` and whose arguments match `args`.
+
+    `args`: name of an argument -> globs for its value. `where`: its place in the policy's file.
+    """
 
     verdict: Verdict
     tools: tuple[str, ...]

@@ -3,8 +3,8 @@
 Why: a rule that denies a misspelled name silently denies nothing.
 
 Rules
-- An unknown name in an `ask` or `deny` rule is an error with a suggestion, in an `allow` rule a
-  remark. A glob may match nothing.
+- An unknown tool name in an `ask` or `deny` rule is an error with a suggestion; in an `allow` rule,
+  which then allows nothing, it is only a remark. A glob may match nothing.
 - The same holds for arguments if the tool's schema is known.
 - While tools of MCP servers are not known yet, nothing is checked.
 """

@@ -8,8 +8,8 @@ Rules, beside those of `source`
   or `.git`; without one it is the notebook's folder.
 - A name that a module imports is followed to where it is assigned, through any number of modules;
   so are the names in that assignment, in defaults of arguments and in the body of a class.
-- The digest of a method covers its class.
-- It covers modules of the project that a function imports when it runs.
+- The digest of a method covers the class of its object.
+- The digest of a function covers the modules of the project that it imports when it runs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .safe_types import is_a
 from .source import Code, Search, code_of
 from .source_text import normalize_source, parse_source
 
+# what the top folder of a project has
 _MARKS = ("pyproject.toml", ".git")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 

@@ -30,7 +30,7 @@ from .decorator import as_tool, tool
 from .results import convert_error, convert_result
 from .values import Collector
 
-_STATE = "python"
+_STATE = "python"  # key in `ToolContext.state` of the run's own namespace
 _counter = itertools.count(1)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from ..errors import ToolError
 from .paths import ConfinedPath, locate_file, open_existing
 
-LARGEST = 64_000_000  # bytes
-_STATE = "files read"
+LARGEST = 64_000_000  # bytes of a file that is hashed
+_STATE = "files read"  # key in `ToolContext.state` of: name -> digest, "" once it has changed
 
 
 def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
@@ -56,5 +56,5 @@ def _hashed(raw: io.BufferedReader) -> str:
     if os.fstat(raw.fileno()).st_size > LARGEST:
         return ""
     digest = hashlib.file_digest(raw, "sha256").hexdigest()[:16]
-    raw.seek(0)
+    raw.seek(0)  # the tool reads the file after this
     return digest

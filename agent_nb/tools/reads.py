@@ -5,9 +5,10 @@ change, and may change them itself. A replay that took its result from the recor
 
 Rules
 - A variable is a global name in the code of a function defined in `__main__`, of its inner
-  functions, and of the functions and classes of `__main__` it uses. An undefined name is one.
-- Values in its closure, mutable defaults and bound arguments count too.
-- A method or `__call__` uses its object, unless only the module of the class holds the object.
+  functions, and of the functions and classes of `__main__` it uses. An undefined name counts too.
+- Values in the function's closure, mutable defaults and bound arguments count too.
+- A method or `__call__` uses its object, except an object that only the module of its class holds,
+  such as a library's default instance.
 - Modules, classes, functions, agents, types of annotations and builtins are not variables.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
   `globals()`) and values reached through modules are not found: declare `@tool(effect="kernel")`.
@@ -31,7 +32,7 @@ _OURS = __name__.partition(".")[0]
 # opcodes that read or write a global name; the third one stands in scopes inside a class body
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
-# kinds of functions and methods: the variables that they use count, they themselves do not
+# kinds of functions and methods: not variables themselves, but the variables they use count
 _FUNCTIONS = (
     types.FunctionType,
     types.BuiltinFunctionType,

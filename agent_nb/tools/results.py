@@ -32,7 +32,7 @@ from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 # the file name that ipykernel invents for a cell
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000  # characters
-_FRAMES = 8  # of a traceback that is shown
+_FRAMES = 8  # the last frames of a traceback, which are shown
 # files whose frames stand between a call and the tool, and are left out of a traceback
 _OURS = {
     str(Path(__file__).with_name(name))

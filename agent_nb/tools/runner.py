@@ -33,7 +33,7 @@ from .running_call import Job, RunningCall
 from .toolset import Toolset
 from .values import LIMIT, convert_to_json, message_of
 
-TIMEOUT = 120.0
+TIMEOUT = 120.0  # seconds for a call
 _STOPPED = Outcome("cancelled", Outcome.STOPPED)
 
 
@@ -104,6 +104,7 @@ class ToolRunner:
             )
             for call in batch:
                 call.finish(_STOPPED)
+        # what a tool raised is an outcome by now: this is a fault of the report or of the runner
         faults = [task.exception() for task in tasks if not task.cancelled()]
         for fault in filter(None, faults):
             raise fault

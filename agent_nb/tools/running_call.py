@@ -23,7 +23,7 @@ from ..errors import Cancelled
 from . import results
 from .base import Outcome, Report, Tool, ToolContext, Update
 
-_BACKLOG = 10_000  # updates that a thread may be ahead of the event loop
+_BACKLOG = 10_000  # unreported updates; with more, the tool's thread waits for the event loop
 
 
 class Job(NamedTuple):
@@ -91,11 +91,11 @@ class RunningCall:
             backlog = len(self._pending)
         if threading.get_ident() == self._thread:
             self._home.copy().run(self._drain)
-        elif backlog == 1:
+        elif backlog == 1:  # the first update orders a drain, which also takes those after it
             with suppress(RuntimeError):  # the loop is closed and nothing listens any more
                 self._loop.call_soon_threadsafe(self._drain, context=self._home.copy())
         elif backlog > _BACKLOG:
-            time.sleep(0.001)
+            time.sleep(0.001)  # slow a tool down that reports faster than reports are shown
 
     def relay(self, event: Any) -> None:
         """Relay an event of the sub-agent behind this tool until the call has ended.

@@ -38,7 +38,7 @@ _QUALNAME = type.__dict__["__qualname__"]
 _MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]  # the same for a module
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
-# the known classes, by the module that offers them
+# module -> the names of the known classes that it offers
 _KNOWN_CLASSES = {
     "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
     " float64 str_ datetime64 timedelta64",
@@ -57,8 +57,8 @@ _KNOWN_CLASSES = {
     "matplotlib.figure": "Figure",
     "matplotlib.axes": "Axes",
 }
-# (module, name there) by the class's `__name__`, without the `_` at its end: NumPy 2 offers the
-# class "bool" as `numpy.bool_`
+# `__name__` of a class, without a `_` at its end -> the (module, name) pairs that may offer it:
+# NumPy 2 offers the class with the `__name__` "bool" as `numpy.bool_`
 _BY_NAME: dict[str, list[tuple[str, str]]] = {}
 for _module, _names in _KNOWN_CLASSES.items():
     for _name in _names.split():
@@ -66,9 +66,9 @@ for _module, _names in _KNOWN_CLASSES.items():
 
 
 def public_name(value: Any) -> str:
-    """Return the name under which a library offers exactly the type of `value`, else "".
+    """Return the name, such as `pandas.DataFrame`, by which a library offers the type of `value`.
 
-    Such as `pandas.DataFrame`.
+    Return "" for a type that is not in `_KNOWN_CLASSES`, and for a subclass.
     """
     kind = type(value)
     own = _NAME.__get__(kind)

@@ -26,7 +26,8 @@ from ..wire import cut_end
 from . import docstrings, signature
 from .plain_schema import describe_plain
 
-# keywords of JSON Schema by what they hold: schemas by name, a list of schemas, one schema
+# keywords of JSON Schema whose value holds other schemas: schemas by name (`MAPS`), a list of them
+# (`LISTS`), or a single one (`SINGLES`)
 MAPS = ("properties", "$defs", "patternProperties")
 LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
@@ -85,10 +86,11 @@ class Arguments:
             values = self._values(sent)
         except ValidationError as error:
             wrong = error.errors(include_url=False)
+            # repaired only now: a text that is valid as it is must not be read as JSON
             try:
                 values = self._values(self._mend(sent, {f["loc"][0] for f in wrong if f["loc"]}))
             except ValidationError:
-                faults += wrong
+                faults += wrong  # of the arguments as the model wrote them, not as repaired
         if faults:
             raise ToolError(self._message(arguments, faults))
         return values

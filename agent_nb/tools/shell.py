@@ -31,11 +31,13 @@ from .values import Collector
 _SHOWN = 1_000_000  # characters of progress
 _CHUNK = 65_536  # bytes read at once
 _TICK = 0.05  # seconds between polls of a silent process
-_LINGER = 4  # ticks without output after the shell has ended
+_LINGER = 4  # ticks without output, after the shell has ended, that end the reading
+# names of variables that look like a key or password
 _KEYLIKE = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
     re.IGNORECASE,
 )
+# values with a password in a URL, and values with a provider's key
 _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _PROVIDER_KEY = re.compile(
     r"\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}"

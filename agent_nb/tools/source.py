@@ -1,11 +1,11 @@
-"""Compute the digest of a tool's code: its function and what that uses of notebook and folder.
+"""Compute the digest of a tool's code: its function, and the notebook and folder code it uses.
 
 Why: a replay takes the result of a tool from the record. A changed tool might return another
 result, and a test reports that.
 
 Rules
-- These rules never change: earlier records hold digests by them as a tool's `code`. Newer records
-  name its `source` (`project_source`).
+- The rules of this file never change: earlier records have digests made by them, in the field
+  `code` of a tool. Newer records have the field `source` instead (`project_source`).
 - The digest covers source text, never bytecode, which differs between versions of Python.
 - It covers what the function names, if `__main__` or a file below the notebook's folder defines it:
   functions, classes, closures and their constants, top-level assignments; no notebook variables.

@@ -22,10 +22,10 @@ from .paths import ConfinedPath
 from .values import byte_size
 
 _CHARACTERS = 16_000  # of an excerpt, about
-_LINE = 2_000  # characters
+_LINE = 2_000  # characters of a line; the rest is left out
 _SCANNED = 64_000_000  # characters of a file
-_SNIFF = 8_192  # bytes
-# marks at the beginning of a file, and the encoding that each stands for
+_SNIFF = 8_192  # first bytes of a file, which show whether it is text
+# mark at the beginning of a file -> its encoding
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -33,6 +33,7 @@ def _encoding(raw: Any, path: ConfinedPath) -> str:
     """Return the encoding of an open file, by its first bytes. Raises ToolError if it is binary."""
     head = raw.peek(_SNIFF)[:_SNIFF]
     bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
+    # more than a tenth of unreadable bytes; one more, as `head` may end within a character
     if not bom and (
         b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1
     ):

@@ -35,7 +35,7 @@ def catch_outcome(function: Callable[[], Any]) -> Caught:
     """Call `function` and return how it ended; nothing is raised."""
     try:
         return Caught(function())
-    except BaseException as error:
+    except BaseException as error:  # KeyboardInterrupt too: see the rules
         return Caught(error=error)
 
 

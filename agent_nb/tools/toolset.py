@@ -5,8 +5,8 @@ needs one list.
 
 Rules
 - Two different tools with one name are an error.
-- A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
-  file of tools, an installed entry point.
+- A name is looked up, in this order, among the functions and Tools of the notebook's namespace, the
+  built-in tools and files of tools, and the installed entry points.
 - A toolset is immutable; the combinators return a new one.
 - Tools that the user did not choose (`unchosen`) are not an input of a run: its record still
   matches after they change.
@@ -32,7 +32,7 @@ from .mcp.references import Reference, is_reference, parse
 from .mcp.server import Server
 from .safe_types import defines_name, is_a
 
-_ROOM = "tools"  # of the plug-ins
+_ROOM = "tools"  # the room whose plug-ins are tools (`host.plugins`)
 
 
 class Toolset:

@@ -31,9 +31,10 @@ from ..errors import ToolError
 from ..wire import LEFT_OUT, Console, cut_middle, replace_surrogates
 
 LIMIT = 20_000  # characters of a result that the model reads
-_LONGEST_ERROR = 2_000
+_LONGEST_ERROR = 2_000  # characters of an error's message
 _DEPTH = 40  # containers inside one another
 _LARGEST_INT = 2**63  # larger ones become text: readers of JSON would round them
+# the address of an object in its default repr, which changes with every run
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # types that become their `str`
 _TEXTUAL = (

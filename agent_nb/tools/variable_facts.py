@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-_PER_TOKEN = 4  # bytes
+_PER_TOKEN = 4  # bytes of a token, about
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,8 +53,9 @@ class Wrapper(msgspec.Struct, frozen=True):
 
 # options whose value is a script: `bash -c TEXT`, `su --command TEXT`
 _COMMAND = ("c", "command", "session-command")
+# long options of `sudo` that take a value
 _SUDO = "user group host prompt chdir chroot close-from command-timeout other-user role type login-class auth-type"
-# by their names, separated by spaces: wrappers that read their arguments in the same way
+# names of wrappers, separated by spaces -> how all of them read their arguments
 _SHARED: dict[str, Wrapper] = {
     "sh bash dash zsh ksh mksh ash fish rbash csh tcsh": Wrapper(scripts=_COMMAND, file=True),
     "builtin nohup setsid busybox toybox caffeinate chronic fakeroot unbuffer linux32 linux64": Wrapper(),
@@ -65,6 +66,7 @@ _SHARED: dict[str, Wrapper] = {
     "function gosu su-exec taskset": Wrapper(skipped=1),
     "eval trap": Wrapper(joined=True),
 }
+# name of a program that starts others -> how it reads its arguments
 WRAPPERS: dict[str, Wrapper] = {
     **{name: wrapper for names, wrapper in _SHARED.items() for name in names.split()},
     "command": Wrapper(listing="vV"),
@@ -104,7 +106,8 @@ def may_wrap(command: str) -> bool:
 def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
     """Return the programs that one simple command starts, and the scripts that it runs.
 
-    A program is a list of its base name and its arguments; that of the command itself is the first.
+    A program is a list of its base name and its arguments. The first is the command's own: `sudo rm
+    x` starts `["sudo", "rm", "x"]`, then `["rm", "x"]`.
     """
     programs: list[list[str]] = []
     scripts: list[str] = []

@@ -74,7 +74,7 @@ def _reason(error: OSError) -> str:
 
 
 def _find_system_error(error: BaseException | None) -> OSError | None:
-    """Return the error nearest to the system in a chain of causes, or None."""
+    """Return the innermost OSError of a chain of causes: it has the system's reason. None: none."""
     last = None
     while error is not None:
         if isinstance(error, OSError) and error.strerror:

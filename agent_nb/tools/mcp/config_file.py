@@ -34,9 +34,10 @@ _ADVICE = (
     "or make the server in Python with mcp_server(...) and name its variable after -t."
 )
 _LARGEST = 1 << 20  # bytes
-_MOST = 100  # servers
+_MOST = 100  # servers of one file
 _ITEMS = 256  # arguments, variables or headers of one server
 _LONGEST = 8192  # characters of one text
+# values of `type` that mean streamable HTTP
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 

@@ -107,5 +107,5 @@ def _progress(context: ToolContext) -> Any:
 
 
 def _whole(number: float) -> float:
-    """Return an integer where a number is one: 3, not 3.0."""
+    """Return a number without a fraction as an integer, so that people read 3 and not 3.0."""
     return int(number) if number == int(number) else number

@@ -3,8 +3,8 @@
 Why: a server may need an answer that only the user has, such as a name or a choice.
 
 Rules
-- Where nobody can be asked, questions are declined; so are those that send the user to an address,
-  which nobody can judge here.
+- Where nobody can be asked, questions are declined. So are questions that send the user to an
+  address, because whether it is safe cannot be judged here.
 - The end of the input and three unclear answers cancel.
 - Texts of the server are shown escaped and bounded.
 - An answer is checked for the type and choices of its field; the server checks bounds and patterns.
@@ -26,10 +26,11 @@ from .sdk import import_sdk
 
 LONGEST = 2_000  # characters of the server's message
 _SHORT = 200  # characters of a field's description
-_FIELDS = 20
-_ATTEMPTS = 3
+_FIELDS = 20  # the most fields of a form; a longer form is declined
+_ATTEMPTS = 3  # unclear answers to one field before the form is cancelled
 Refusal = Literal["decline", "cancel"]
 _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
+# JSON type -> what the user should type
 _NUMBERS = {"integer": "a whole number", "number": "a number"}
 
 

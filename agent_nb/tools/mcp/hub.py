@@ -24,7 +24,7 @@ from .elicitation import Asking
 from .server import Server, quote_ascii
 from .session import Progress, Session
 
-_EXIT = 9.0  # s
+_EXIT = 9.0  # seconds to end servers in; a session takes at most 8 (`session`)
 
 
 class ServerTools(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class ServerTools(msgspec.Struct, frozen=True):
 
 
 class Hub:
-    """Sessions by the digest of their entry. Its methods take any thread and event loop."""
+    """Sessions by the digest of their entry. Its methods run on any thread and event loop."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}

@@ -18,11 +18,11 @@ from typing import Any
 from ...wire import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
-_DEEPEST = 30
+_DEEPEST = 30  # levels of a schema; what is deeper is dropped
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _TEXTS = ("description", "title", "pattern", "format", "$ref", "$id", "$schema")
-# the type of the value of each keyword
+# keyword -> the type that its value must have
 _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys((*MAPS, "definitions"), Mapping),
     **dict.fromkeys((*LISTS, "enum", "required", "examples"), list),
@@ -32,6 +32,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(SINGLES, (Mapping, bool, list)),
     "type": (str, list),
 }
+# keywords left out at the top, where providers refuse alternatives and references
 _NOT_AT_THE_TOP = frozenset(
     {*LISTS, "not", "if", "then", "else", "enum", "const", "$ref", "$schema", "$id"}
 )

@@ -4,9 +4,10 @@ Why: a user who allows an entry must see all of it (`Server.described`), but a l
 in the notebook and reaches everyone who gets the file.
 
 Rules
-- Hidden are values whose names speak of secrets, the user and query of an address, and what the
-  caller's secret filter `clean` finds.
-- In a text, all after such a name is hidden: only a shell knows where its value ends.
+- Hidden are values whose names speak of secrets, the user and query of an address, and all secrets
+  that the caller's filter `clean` finds.
+- In a text such as `run token=abc def`, all after the name `token` is hidden: only a shell knows
+  where its value ends.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ HIDDEN = "***"
 SECRET = re.compile(
     r"(?i)authorization|cookie|key|token|secret|password|passwd|credential|bearer|auth$"
 )
-# after `://`: the user, host and path, and the rest
+# after `://`: the user, which is dropped; host and path (group 1); query and fragment (group 2)
 _ADDRESS = re.compile(r"(?<=://)(?:[^\s/?#]*@)?([^\s?#]*)([?#]\S*)?")
+# a name (group 1) before `=` or `:` and a value
 _NAMED = re.compile(r"(?<![\w.-])([\w.-]++)\s?[=:]\s*(?=\S)")
 
 

@@ -4,8 +4,8 @@ Why: which tools a server has is known only while it runs.
 
 Rules
 - Every permission is checked before any server starts. The servers start at the same time.
-- A tool whose name another tool of the run or a built-in or installed one has is `SERVER_tool`: a
-  policy's rule for one of our tools never allows a server's.
+- If another tool of the run, or a built-in or installed tool, has the name `read`, the tool of the
+  server `files` is offered as `files_read`: a policy's rule for our tool never allows a server's.
 """
 
 from __future__ import annotations

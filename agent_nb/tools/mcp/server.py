@@ -25,9 +25,10 @@ from ...host import Offer
 from ...wire import encode_canonical
 from . import masking
 
+# `${NAME}` or `${NAME:-default}`: the name is group 1, the default group 2
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
-_SHORTEST = 6  # characters of the shortest value that is hidden
+_SHORTEST = 6  # characters; hiding a shorter value would blot out ordinary text
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -42,7 +42,7 @@ _CLOSED = -32000  # JSON-RPC code of the SDK: the connection is closed
 _LOST = "Session terminated"  # the SDK's words when an HTTP server no longer knows the session
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-# where the user of the running call is asked
+# the way to the user of the call that runs in this context
 _asker: ContextVar[Asking | None] = ContextVar("agent_nb_mcp_asker", default=None)
 
 
@@ -164,7 +164,8 @@ class Session:
             text = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
         if not (link.ended.is_set() or code == _CLOSED or (self.server.url and _LOST in text)):
             raise ToolError(self._safe_text(text))
-        if self._link is link:  # no other call has started it again meanwhile
+        # unless another call that lost the same connection has started the server again meanwhile
+        if self._link is link:
             await self.close()
         if again:
             return await self._request(request)

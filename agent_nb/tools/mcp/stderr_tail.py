@@ -3,7 +3,7 @@
 Why: a server that fails to start usually writes the reason there.
 
 Rules
-- Only the end is kept, but everything is read: a server blocks once nobody reads its pipe.
+- Only the end of the text is kept, but all of it is read: a server blocks when its pipe is full.
 - Secrets are replaced before the text is cut, since half a key would not be recognised.
 """
 

@@ -1,5 +1,7 @@
 """Connect to an MCP server: start its process and talk over pipes, or talk to its address.
 
+Why: a session is the same over both; only here do they differ.
+
 Rules
 - A process gets the SDK's default variables and those of its entry, no keys of providers.
 - Over HTTP each request has its own connection: on a shared one, the client would take stray bytes
@@ -20,7 +22,7 @@ from .sdk import import_sdk
 from .server import Server
 from .stderr_tail import StderrTail
 
-_CONNECT, _READ = 30.0, 600.0  # s
+_CONNECT, _READ = 30.0, 600.0  # seconds to connect, and to wait for the next bytes
 
 
 class Link:
