@@ -68,8 +68,10 @@ _CHARTS = (
         "dataframe_image.export(…)",
     ),
 )
+# the plain text of a styled table, whose display has no MIME type of its own
 _STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
-_FAULT = " could not draw it]"
+_FAULT = " could not draw it]"  # how the note ends if all packages are installed
+# a line with a note or caption that this room writes
 _LINE = re.compile(
     r"\n?^\[(?:no picture of an? |figure \d+: an? \w+ chart\b|an? \w+ chart is not kept)[^\n]*\]$",
     re.MULTILINE,

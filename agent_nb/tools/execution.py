@@ -164,7 +164,7 @@ def _call_sync(
         if not (inspect.isasyncgen(value) or inspect.isawaitable(value)):
             return finish(value)
     if context.cancelled and inspect.iscoroutine(value):
-        value.close()
+        value.close()  # else Python warns that it was never awaited
         raise Cancelled
     return value
 

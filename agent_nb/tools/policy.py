@@ -144,7 +144,8 @@ class Policy(msgspec.Struct, frozen=True):
             if not undecided or not rule.concerns(tool, args, command):
                 continue
             matches_line = rule.matches(command, line)
-            # a restricting glob decides only the parts that it matches: later rules may be stricter
+            # an allowing rule, or one without a glob for the command, decides all parts; a
+            # restricting glob only the parts that it matches: later rules may be stricter
             decides_all = matches_line and (rule.verdict == "allow" or command not in rule.args)
             decided = set(undecided if decides_all else rule.fitting(command, line, undecided))
             if matches_line or decided:
@@ -183,7 +184,10 @@ def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
 
 
 def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
-    """Return whether one glob of an allowing rule matches the values, also as normalised paths."""
+    """Return whether one glob of an allowing rule matches the values, also as normalised paths.
+
+    Both forms must match: `data/../.ssh/key` fits the glob `data/*`, but leads out of `data`.
+    """
     forms = {
         s
         for value in values
@@ -203,6 +207,7 @@ def _permits(globs: tuple[str, ...], command: str) -> bool:
 
 def _has_more_operators(glob: str, command: str) -> bool:
     """Return whether `command` has shell operators that the glob does not spell out."""
+    # counted, because in `ls *` the `*` would also match `x; rm y`
     return not Counter(OPERATORS.findall(command)) <= Counter(OPERATORS.findall(glob))
 
 

@@ -138,7 +138,7 @@ class ToolRunner:
             tool = self.toolset.get(job.name)
             in_order = tool is not None and tool.uses_kernel
             call = RunningCall(job, tool, report, context, before if in_order else None)
-            before = call.over if in_order else before
+            before = call.over if in_order else before  # calls without the kernel are passed over
             batch.append(call)
         return batch
 

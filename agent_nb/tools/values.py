@@ -162,7 +162,7 @@ class _JsonConverter:
     def _take(self, items: Iterable[Any]) -> Iterable[Any]:
         for item in islice(iter(items), max(self.left, 0)):
             self.left -= 1
-            if self.left < 0:
+            if self.left < 0:  # items inside the earlier ones have used up the rest
                 return
             yield item
 

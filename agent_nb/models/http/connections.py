@@ -65,6 +65,7 @@ class Connections:
         await self._keeper.aclose()
 
     def _add(self) -> Transport:
+        # not for each one: reading the limit is a call of the system
         if len(self._all) % STEP == 0:
             allow_files(len(self._all) + STEP)
         transport = self._make()

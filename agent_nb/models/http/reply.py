@@ -97,5 +97,5 @@ class Reply:
                         if len(body) >= limit:
                             break
         except ModelError:
-            pass
+            pass  # the status is the fault to report; its body only words it
         return body[:limit]

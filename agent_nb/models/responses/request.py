@@ -6,7 +6,7 @@ Rules
 - The server stores nothing (`store: false`), so each request holds the whole conversation.
 - Items that came as Resend go back unchanged, except reasoning that the server could not read again
   (no content, not encrypted). Blocks of other providers are left out.
-- The fields of the setting `extra_body` replace fields of the same name.
+- The fields of the setting `extra_body` replace fields of the same name; `text` is merged.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ def _move_pictures(message: Message) -> Message:
 def items(message: Message) -> Iterable[dict[str, Any]]:
     """Yield the input items of a message, in order."""
     opaque = message.payloads_of(PROVIDER)
+    # the decoder keeps a message's `phase` as a block of its own (`_complete_item`)
     phase = next((payload["phase"] for payload in opaque if payload.keys() == {"phase"}), "")
     content: list[dict[str, Any]] = []
     for block in message.blocks:
@@ -167,7 +168,7 @@ def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
 
 def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
     """Return an item to send back, None if the server could not read it again."""
-    if "type" not in item:
+    if "type" not in item:  # a `phase`, which is part of its message
         return None
     if item["type"] != "reasoning":
         return item
