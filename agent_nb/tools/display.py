@@ -121,6 +121,7 @@ def _rows(value: Any) -> str:
 
 def _mimebundle(value: Any) -> Mapping[str, Any]:
     """Return the bundle from `_repr_mimebundle_`, without the metadata that may come with it."""
+    # IPython passes both arguments; some classes define the method without them
     bundle = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
         value._repr_mimebundle_
     )

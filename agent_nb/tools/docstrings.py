@@ -116,6 +116,7 @@ def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
     """
     entries: dict[str, str] = {}
     names: list[str] = []
+    # deeper lines continue an entry, even if they look like the first line of one
     indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)
     for line in body:
         match = form.match(line.strip()) if len(line) - len(line.lstrip()) <= indent else None

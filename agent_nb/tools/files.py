@@ -197,7 +197,7 @@ def _replace(target: ConfinedPath, data: bytes) -> bool:
                 if mode is not None and hasattr(os, "fchmod"):
                     os.fchmod(out.fileno(), mode)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
+        except BaseException:  # of a stopped call too: no temporary file may stay
             _remove_quietly(temporary, folder)
             raise
     return mode is not None
@@ -220,5 +220,5 @@ def _mode(folder: int | None, name: str, target: ConfinedPath) -> int | None:
 def _remove_quietly(name: str, folder: int | None) -> None:
     try:
         os.unlink(name, dir_fd=folder)
-    except OSError:
+    except OSError:  # the fault that led here is the one to report
         return

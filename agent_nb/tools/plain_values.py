@@ -184,8 +184,8 @@ def _signature(value: types.FunctionType, clean: Clean) -> str:
 
     `inspect.signature` would run `repr` of the defaults and evaluate annotations.
     """
-    # `co_varnames` begins with the positional parameters, those by keyword only, `*args`,
-    # `**kwargs`
+    # `co_varnames` begins with the positional parameters; then come the keyword-only ones, the name
+    # of `*args` and that of `**kwargs`. Defaults belong to the last positional parameters
     code, defaults, keyword_defaults = value.__code__, value.__defaults__, value.__kwdefaults__
     positional, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     first_default = positional - (0 if defaults is None else tuple.__len__(defaults))

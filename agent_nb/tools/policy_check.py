@@ -142,8 +142,10 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
 def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
     """Yield a problem for each argument that none of the tools matching `name` has."""
     known = [_argument_names(tool) for tool in tools]
+    # in order if one tool has all arguments of the rule, or may have any
     if not known or None in known or any(rule.args.keys() <= set(each or ()) for each in known):
         return
+    # if each argument exists somewhere, the fault is that no tool has all of them
     names = sorted({name for each in known for name in each or ()})
     for argument in [a for a in rule.args if a not in names] or [" and ".join(rule.args)]:
         hint = did_you_mean(argument, names, written=repr)

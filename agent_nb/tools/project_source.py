@@ -151,6 +151,7 @@ class ProjectSearch(Search):
         """Yield the file of a module of the project, loaded or not."""
         loaded = getattr(sys.modules.get(name), "__file__", None)
         paths = [Path(loaded)] if isinstance(loaded, str) else []
+        # a module that is not loaded is looked for where Python would look
         for base in (self._folder, *map(Path, sys.path)) if not paths else ():
             stem = base.joinpath(*name.split("."))
             paths += (stem.with_suffix(".py"), stem / "__init__.py")
@@ -183,6 +184,7 @@ def _source_of(module: types.ModuleType) -> str:
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a module, those below `if`, `try` and the like too."""
     for node in body:
+        # blocks stand in the statement itself, in its `except` handlers and in its `case`s
         blocks = [
             getattr(owner, field, [])
             for owner in (node, *getattr(node, "handlers", []), *getattr(node, "cases", []))

@@ -257,6 +257,7 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     if declared is not None:
         return [as_tool(declared)]
     if name.replace("_", "-") in list_builtin(_ROOM) or name in list_plugins(_ROOM):
+        # a file of tools may be named like one of them: then only this tool is meant
         loaded = Toolset.of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
     for plugin in list_plugins(_ROOM):
@@ -289,7 +290,7 @@ def _tools(item: Any) -> Iterable[Tool]:
 
 
 def _plugin(name: str) -> Iterable[Tool]:
-    """Return the tools of a plug-in, none if it cannot be used."""
+    """Return the tools of a plug-in, none if it cannot be used: the others must still be found."""
     try:
         return Toolset.of_plugin(name)
     except AgentError:

@@ -125,6 +125,7 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
         yield from usable
         return
     for name in dict.fromkeys(wanted.tools):
+        # the user may write the server's own name, or the clean one by which models call the tool
         listed_name = (
             name if name in known else next((n for n in known if clean_name(n) == name), "")
         )

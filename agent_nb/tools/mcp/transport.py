@@ -30,7 +30,7 @@ class Link:
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        self.status = 0  # of the last HTTP response; 0: none came
+        self.status = 0
 
 
 class Incoming:
