@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .watched_run import Watch as Watch
     from .watched_run import watch as watch
 
+# public name -> the file of this room that defines it
 _HOMES = {
     "Watch": "watched_run",
     "attach": "attached_run",

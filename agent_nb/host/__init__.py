@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .trust import Offer as Offer
     from .version import __version__ as __version__
 
+# public name -> the file of this room that defines it
 _HOMES = {
     "ATTRIBUTE": "plugins",
     "Background": "background",

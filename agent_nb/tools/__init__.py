@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .variable_facts import Described as Described
     from .variable_facts import count_tokens as count_tokens
 
+# public name -> the file of this room that defines it
 _HOMES = {
     "ADD_CELL": "offered_code",
     "ApprovalSource": "base",
