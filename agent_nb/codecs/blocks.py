@@ -1,7 +1,8 @@
 """Assemble the blocks of an imported run (thoughts, answers, arguments) from their deltas.
 
 Why: a record stores whole events, yet an export must write the original lines again. So each block
-also keeps where its deltas ended, and the note of each line (see `passthrough`).
+also keeps where its deltas ended, and a note of each line: the fields in which it differs from the
+line that we would write (see `passthrough`).
 
 Rules
 - A delta is passed on at once. When its block closes, the complete event follows with `chunks`.
@@ -27,7 +28,7 @@ class OpenBlock:
     """A block in progress.
 
     `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
-    `where`: its `path` and `span`. `frame`: the notes of the lines that opened it.
+    `where`: the fields `path` and `span` of its events. `frame`: the notes of the lines that opened it.
     """
 
     __slots__ = (
@@ -81,7 +82,7 @@ class OpenBlock:
         return "".join(self.texts)
 
     def add(self, text: str, note: dict[str, Any], gap: int, shifts: Mapping[str, Shift]) -> None:
-        """Append the text of a line, with its note and the milliseconds before it.
+        """Append the text of a line, with its note; `gap`: the milliseconds since the line before.
 
         The note is stored only if `shift_note` cannot derive it from the last stored one.
         """
@@ -100,6 +101,7 @@ class OpenBlock:
         """Return the milliseconds since the previous delta, or since the `start` of the run."""
         before = self.ts if self.lengths else start
         self.ts = max(self.ts, ts)
+        # lines may have no time (0), or come out of order: neither gives a negative gap
         return max(round((ts - before) * 1000), 0) if ts and before else 0
 
     def set_name(self, name: str) -> None:
@@ -122,8 +124,8 @@ class Blocks:
         self._run = run
         self._shifts = shifts or {}
         self._prefix = prefix
-        self._text: OpenBlock | None = None
-        self._keyed: dict[str, OpenBlock] = {}
+        self._text: OpenBlock | None = None  # the open text that has no start line
+        self._keyed: dict[str, OpenBlock] = {}  # key in the stream -> open call or started block
         self._count = 0
 
     # Text and reasoning that open and close by themselves.

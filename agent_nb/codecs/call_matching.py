@@ -20,8 +20,8 @@ from typing import Literal
 import msgspec
 
 GUESS = "the oldest open call of this tool"
-REMEMBERED = 1024
-CallState = Literal["", "open", "over"]
+REMEMBERED = 1024  # ended ids kept for late lines; bounded, since a stream may never end
+CallState = Literal["", "open", "over"]  # "": unknown
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -124,6 +124,7 @@ class CallMatcher:
     def _unused_id(self, wire_id: str) -> str:
         """Return our id of the open call with a wire id, else an unused id ("" for no wire id)."""
         uses = self._past.get(wire_id, 0)
+        # a number after a used id (`c1#2`) keeps the new call apart from the ended ones
         return self._ids.get(wire_id) or (f"{wire_id}#{uses + 1}" if wire_id and uses else wire_id)
 
     def _generate_id(self) -> str:

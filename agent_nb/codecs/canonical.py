@@ -164,10 +164,11 @@ def _score(item: Item) -> float:
     """Return how likely an object is a canonical event, from 0 to 1."""
     obj = item.obj
     kind = obj.get("type")
-    if not isinstance(kind, str) or kind not in TYPES:
+    if not isinstance(kind, str) or kind not in TYPES:  # perhaps a kind of a newer version
         return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0
     if _ENVELOPE & obj.keys():
         return 1.0
+    # without an envelope, another format may use the same `type`; its other fields are a hint
     return 0.3 if obj.keys() <= {"type", *TYPES[kind].__struct_fields__} else 0.1
 
 

@@ -23,14 +23,14 @@ from ..errors import UsageError
 from ..events import Event
 from ..wire import plain_value
 
-# what a decoder takes
+# what a decoder takes: bytes to `feed`, an object to `read`, or an event that passes unchanged
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
 _DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
 # how the hints in ADAPTERS go on after "Objects of PACKAGE"
 _AG_UI_HINT = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
 _MODEL_HINT = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
-#: What to watch instead of an object, by the package that defines it.
+#: package that defines an object -> the rest of the hint, with what to watch instead
 ADAPTERS = {
     "pydantic_ai": _AG_UI_HINT.format(
         how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
@@ -52,7 +52,8 @@ DICT_HINT = (
     ' {"type": "respond", "content": "…"} (canonical)'
     ' or {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "…"} (ag-ui).'
 )
-#: The fields of an SSE client's events, beside `data`: the event's name, its id, and one more.
+#: The fields of an SSE client's events, beside `data`: the event's name, its id, and one more, by
+#: which such an object is recognized.
 SSE_FIELDS = (
     ("event", "id", "retry"),  # httpx-sse, sseclient, aiosseclient, sse-starlette
     ("type", "last_event_id", "origin"),  # requests-sse, aiohttp-sse-client
@@ -93,11 +94,14 @@ class ItemCoercer:
         ):
             self._held = data
             return []
+        # an empty text counts if texts are lines: it is the blank line that ends a frame
         return [self._complete_line(data)] if data or self._lacks_line_ends else []
 
     def _decide(self, data: bytes) -> list[Piece]:
         """Decide between lines and chunks by the first two texts; return them."""
         first, self._held = self._held or b"", None
+        # after a whole line comes another field, or the empty text of a blank line; a text that
+        # begins with a line break is the next chunk, which ends the line of the first
         self._lacks_line_ends = (
             _is_whole_line(first)
             and (not data.strip(b"\r\n") or bool(_FIELD.match(data)))
@@ -213,7 +217,7 @@ def _to_object(item: Any) -> Any:
 
 
 def _with_defaults(whole: Any, partial: Any) -> Any:
-    """Return the `partial` fields of a model, with the defaults of the `whole` that are not None.
+    """Return `partial` (the fields that were set), with the defaults in `whole` that are not None.
 
     The type of an event is often such a default.
     """

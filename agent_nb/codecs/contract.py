@@ -43,15 +43,15 @@ class Encoder(Protocol):
     framing: Framing
 
     def feed(self, event: Event) -> list[str]:
-        """Return the units of text that `event` completes."""
+        """Return the lines or frames that `event` completes."""
 
     def close(self) -> list[str]:
-        """Return the units of text that were held back."""
+        """Return the lines or frames that were held back."""
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the items that `feed(event)`, or for None `close()`, would frame.
 
-        A server that numbers its own frames needs them unframed.
+        A server that gives frames its own numbers needs the items before they are framed.
         """
 
 

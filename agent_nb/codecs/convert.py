@@ -3,6 +3,8 @@
 The name of a format is its codec's, as `loom`, or has a form, as `loom:export`. Without a name the
 format is detected.
 
+Why together: the public functions and `jupyter agent-nb convert` share one loop over a stream.
+
 Rules
 - Memory holds open blocks only, however long the stream.
 - `decode` returns stored events only: the deltas of a block are in its `chunks`.

@@ -1,4 +1,6 @@
-"""Read the items of one stream in any format: `decode`, `convert` and `watch` accept the same.
+"""Read the items of one stream in any format.
+
+Why in one place: `decode`, `convert` and `watch` accept the same items, and detect formats alike.
 
 Rules
 - The format is the one named; otherwise the first items are held until they show the format.
@@ -67,6 +69,7 @@ class ForeignStream:
     def close(self) -> list[Event]:
         """End the stream: return the events held back. Raises as `feed`."""
         out = [event for piece in self._coercer.close() for event in self._feed_piece(piece)]
+        # a stream of blank text is empty: its format need not be clear
         if self._held and (self.codec is not None or self._detector.head.strip()):
             out += self._begin_reading()
         return [*out, *self._decoder.close()] if self._decoder is not None else out

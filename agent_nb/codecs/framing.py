@@ -163,6 +163,7 @@ class _Frames(_Parser):
         return self._frames(self._read_safely(lambda: self._sse.close(lenient=True)))
 
     def _frames(self, frames: list[Frame]) -> list[Item]:
+        # `[DONE]`: the last frame of many model servers, not JSON
         return self._parse_items(
             (f.data, f.event, self._drop_repeated(f.id)) for f in frames if f.data != "[DONE]"
         )

@@ -166,6 +166,7 @@ def _value_from_schema(schema: Mapping[str, Any]) -> Any:
         if isinstance(schema.get(key), list) and schema[key]:
             return schema[key][0]
     value = schema.get("const", schema.get("default"))
+    # an empty default, or the current folder, shows the model nothing to copy
     return None if value in ("", ".", None) else value
 
 
@@ -180,6 +181,7 @@ def _make_number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, 
     """Return a number within the bounds; an exclusive bound counts as the next whole number."""
     value = PLAUSIBLE.get(name.lower())
     number = value if isinstance(value, int) else 3
+    # without a bound, the default makes the bound admit `number`
     low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
     high = schema.get("maximum", schema.get("exclusiveMaximum", max(number, low) + 1) - 1)
     return max(min(number, high), min(low, high))

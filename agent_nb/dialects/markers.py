@@ -62,8 +62,9 @@ def markers_with_tags(
     pattern: str, markers: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False
 ) -> Markers:
     """Return the markers of a dialect with the thought tags `tags` after them."""
-    if not tags:
+    if not tags:  # "(?!)" matches nothing
         return Markers(pattern or "(?!)", markers, fold=fold)
+    # the longest first: a regular expression takes the first alternative that matches
     names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
     tagged = rf"<(?P<tag>{names})(?=[\s/>])"
     return Markers(
@@ -180,7 +181,7 @@ class MarkerParser:
 
     def _rewind(self) -> None:
         """Go back to the start of the kept text."""
-        if self._pieces:
+        if self._pieces:  # the pieces return to the front of the buffer, which begins earlier then
             self._buf_offset += self._kept_from - self._kept_size
             self._buf = "".join(self._pieces) + self._buf[self._kept_from :]
             self._pieces, self._kept_size, self._kept_from = [], 0, 0

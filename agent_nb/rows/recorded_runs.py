@@ -49,6 +49,7 @@ class Runs(Sequence[Run]):
         return len(self._runs)
 
     def __repr__(self) -> str:
+        # any other sequence reads its runs from a store, which a repr must not do
         notebooks = {run.notebook for run in self._runs} if isinstance(self._runs, list) else ()
         where = f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
         count = len(self.problems)

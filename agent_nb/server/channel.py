@@ -147,6 +147,7 @@ class Channel:
         with self._shared.lock:
             for missed in self._read_missed(event):
                 self._append(missed)
+            # a stored event up to `seq` was among the missed ones of an earlier call
             if type(event) is Delta or not event.seq or event.seq > self.seq:
                 self._append(event)
         self._shared.wake(self)
@@ -229,6 +230,7 @@ class Channel:
 
     def _count_lost(self, position: Position, first: Entry) -> int:
         """Return the number of stored events after `position` that were evicted."""
+        # a delta bears the `seq` of the stored event before it, which then is evicted too
         newest_lost = first.seq if first.n else first.seq - 1
         return max(newest_lost - position[0], 0)
 
@@ -245,6 +247,7 @@ class Channel:
 
     def _index_after(self, position: Position) -> int:
         """Return the index in the buffer of the first entry after `position`."""
+        # by halves, since positions are sorted and every reader asks again and again
         low, high = 0, len(self._entries)
         while low < high:
             middle = (low + high) // 2

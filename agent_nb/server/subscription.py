@@ -83,6 +83,7 @@ class Subscription:
                 out += self._filter_entries(entries)
             else:
                 break
+        # `not out`: entries before `_until` may all be filtered out, or lost
         if self._until is not None and (not out or self._position >= self._until):
             self.close()
         return out
@@ -127,7 +128,7 @@ class Subscription:
         A reader that is further behind than `lag` skips to the newest `lag` entries.
         """
         channel = self._channel
-        behind = channel.behind(self._position) if self._lag else 0
+        behind = channel.behind(self._position) if self._lag else 0  # `lag` 0: no limit
         if behind > self._lag:
             entries, _ = channel.read(self._position, behind)
             skipped, newest = entries[: -self._lag], entries[-self._lag :]

@@ -166,7 +166,8 @@ class LiveView:
     def folds(self) -> dict[str, tuple[bool, float]]:
         """Which cards are open on the page (see `Context.folds`), to draw the static page alike.
 
-        If nobody saw it grow (`recorded`, or not `seen`), only those that a reader changed.
+        If nobody saw the page grow (`recorded`, or not `seen`), only the cards that a reader opened
+        or closed.
         """
         return (
             {} if self._painter is None else self._painter.folds(by_reader=self._reader_folds_only)
@@ -210,6 +211,7 @@ class LiveView:
         if self._closed:
             return
         self._closed = True
+        # faults are swallowed here, because the static bundle below must reach the notebook
         with suppress(Exception):
             self.renderer.stop(paint=self._painter is None or not self._painter.replaced)
         if self._publish is None or self._painter is None:

@@ -66,7 +66,7 @@ class Budget:
 
     def __init__(self, rate: float = MESSAGES) -> None:
         self._rate = rate
-        self._free = 0.0  # when all messages so far will be within the rate
+        self._free = 0.0  # time at which all messages so far are within the rate
         self._lock = threading.Lock()
 
     def spend(self, messages: int, now: float) -> float:
@@ -146,6 +146,7 @@ class Renderer:
         self._wake, self._over = threading.Event(), threading.Event()
         self._urgent = self._stopped = self._dirty = self._painting = False
         # the next frame, and the next paint of a view that only its clock changes
+        # (an unwatched run that ends within a second is painted only once, at its end)
         self._due = self._second = 0.0 if seen else clock() + self._frame
         self._failures = 0
         self._thread: threading.Thread | None = None

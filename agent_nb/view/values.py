@@ -1,5 +1,7 @@
 """The result of a tool as nodes (text, JSON tree, table, image, diff, traceback), and its gist.
 
+Why bounded: tools return anything, also gigabytes of text, and a page must open at once.
+
 Rules
 - A mime bundle is shown in the first form of `_FORMS` that can be drawn; every form is bounded.
 - Nothing is escaped or sanitised here: the drawers do that.
@@ -255,6 +257,7 @@ def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...
         (Row((T(clip_text(note, 300), tone="muted"),), wrap=True),) if isinstance(note, str) else ()
     )
     picture = (_draw_picture(number, attachment, of),) if attachment.get("data") else ()
+    # without a mime bundle: the picture, or a line that names the type if nothing can be drawn
     if not attachment.display:
         return picture + notes if picture else (_draw_picture(number, attachment, of),)
     kind, chart = attachment.chart

@@ -54,14 +54,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     user: events.User  # with the template
     # the facts to log before the first request, for the rows that are left
     plan: Callable[[Sequence[Row]], Mapping[str, Any]]
-    # makes the asker of these rows, which reports what it waits for; may raise UsageError
+    # makes the asker of these rows, which passes to `Say` what it waits for; may raise UsageError
     asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
     read_pictures: Callable[[Row], Row] = lambda row: row  # the row with the data of its pictures
     # opens the store of the rows (None: no store), which passes warnings to its argument
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False  # which records of others count (`find_stored_rows`)
     known: Mapping[str, Record] = {}  # trusted records of rows by key
-    play: PlayRow | None = None
+    play: PlayRow | None = None  # replays a row whose tools touch the kernel
     unplayable: str = ""  # see `MapLog`
 
 
@@ -309,6 +309,6 @@ class MapDriver:
         index = row.position * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)
-            self._left -= result.origin != "live"
+            self._left -= result.origin != "live"  # live ones are subtracted in `_finish_row`
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._to_play[index] = record
