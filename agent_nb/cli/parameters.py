@@ -23,6 +23,7 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
+        # without timestamps: the inserted cell would have to import `datetime`
         yaml_implicit_resolvers = {  # noqa: RUF012  (as the base class has it)
             first: [(tag, form) for tag, form in forms if not tag.endswith(":timestamp")]
             for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()

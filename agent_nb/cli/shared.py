@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, USAGE = 0, 1, 2  # exit codes (see `main`)
 TICK = 0.2  # seconds of one wait, after which Python can handle a signal
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WIDEST = 60  # characters of a cell in a text table; a longer text is cut
 
 
-# forms that are bytes: their name, the library that they need, and what writes them
+# form that is bytes -> its name in messages, the library that it needs, the function that writes it
 _FILES: dict[str, tuple[str, str, Callable[[EventFrame, Path], Any]]] = {
     "parquet": ("Parquet", "pyarrow", lambda table, path: table.to_parquet(path)),
     "xlsx": ("A spreadsheet", "openpyxl", lambda table, path: table.to_excel(path, index=False)),
@@ -56,6 +56,7 @@ def text_table(table: EventFrame) -> str:
 def _cell_text(value: Any) -> str:
     """Return a value as one line: times to seconds, durations and floats to three digits."""
     if isinstance(value, datetime):
+        # NaT, pandas' missing time, is the one datetime that differs from itself
         return "" if value != value else value.isoformat(" ", "seconds")  # noqa: PLR0124  (NaT)
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, float):

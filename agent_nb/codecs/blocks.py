@@ -28,7 +28,8 @@ class OpenBlock:
     """A block in progress.
 
     `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
-    `where`: the fields `path` and `span` of its events. `frame`: the notes of the lines that opened it.
+    `where`: the fields `path` and `span` of its events. `frame`: the notes of the lines that opened
+    it.
     """
 
     __slots__ = (

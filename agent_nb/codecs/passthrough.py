@@ -4,6 +4,8 @@ The difference is the note of an event, `extra[codec]`: unknown fields, an envel
 absent. Its form is `{"fields": {...}, "absent": [...]}`, both optional. "Drawn" is the line that we
 would write for the event.
 
+Why: events have fields only for what formats share, and an imported run must not lose the rest.
+
 Rules
 - `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects.
 - 1, 1.0 and true are three different values.
@@ -16,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-# How a field grows from line to line: (value on a line, lines since, ms since) -> expected value.
+# how a field grows from line to line: (its value on a line, the lines and the milliseconds from
+# there to another line) -> its expected value on that line
 Shift = Callable[[Any, int, int], Any]
 
 _encode = msgspec.json.Encoder().encode
@@ -81,6 +84,7 @@ def line_notes(
     for number, gap in enumerate(gaps):
         lines, ms = lines + 1, ms + gap
         line_note = stored.get(str(number))
+        # the first line, and each line with a stored note, is where the next notes count from
         if not number or isinstance(line_note, dict):
             base, lines, ms = line_note if isinstance(line_note, dict) else note, 0, 0
         yield shift_note(base, shifts, lines, ms)

@@ -2,6 +2,8 @@
 
 A reply is the whole text that some formats send at the end of a turn or run.
 
+Why: after a streamed answer it is a copy, which must not become a second answer.
+
 Rule: a reply that equals the text of the last turn, the last block, or all turns together adds
 nothing.
 """

@@ -1,5 +1,7 @@
 """Build the events of one imported run: envelope, turns and notes.
 
+Why shared: most formats have no turns, and all readers must count them alike.
+
 Rules
 - Every event is `origin: imported`.
 - `extra[codec]` is the note of an event: the parts of its line that no field holds (see
@@ -54,7 +56,7 @@ class RunBuilder:
         self.see_time(fields.get("ts", 0.0))
         fields.setdefault("turn", self.turn)
         event = cls(run=self.run, origin="imported", extra={self.codec: note or {}}, **fields)
-        self._after_result = self._after_result or cls is Result
+        self._after_result = self._after_result or cls is Result  # the next output is a new turn
         return event
 
     def line(

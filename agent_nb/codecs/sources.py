@@ -1,5 +1,7 @@
 """Classify and read the source of a stream: an address, a path, a text, an open file, an iterator.
 
+Why: `decode`, `convert` and `watch` take any source in one argument, and must agree what it is.
+
 Rules
 - The functions that classify a source neither open nor read it; `is_live` looks up a file's type.
 - A source's name contains no folder, no password and no query.
@@ -82,7 +84,7 @@ def _is_regular(source: Any) -> bool:
     try:
         return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
     except (OSError, AttributeError, TypeError, ValueError):
-        return hasattr(source, "getvalue")
+        return hasattr(source, "getvalue")  # `BytesIO` and `StringIO` have no file number
 
 
 def name_source(source: Any) -> str:
@@ -129,6 +131,6 @@ def _read_file(path: Path) -> Iterator[Any]:
 
 def read_chunks(file: Any) -> Iterator[Any]:
     """Yield the chunks of an open file as soon as they arrive, so that a pipe is read live."""
-    read = getattr(file, "read1", None) or file.read
+    read = getattr(file, "read1", None) or file.read  # `read` would wait for a whole chunk
     while chunk := read(CHUNK):
         yield chunk

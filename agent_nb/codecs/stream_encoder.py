@@ -1,5 +1,7 @@
 """The encoder of most codecs: counts what the format cannot carry, and frames the writer's objects.
 
+Why: losses are then counted alike in all formats, from their tables, and writers only write.
+
 Rules
 - An event that was read from this format loses nothing, since its note restores it.
 - In a format that cannot nest runs, the events of a sub-agent are left out, as one loss.
@@ -106,6 +108,7 @@ class StreamEncoder:
 
 
 def _list_uncarried(format_: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
+    # (field, its default, the reason, whether it is a detail) for each field the format lacks
     blank = TYPES[kind]()
     carried = {*Event.__struct_fields__, *format_.carries.get(kind, ())}
     return [

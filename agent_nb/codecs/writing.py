@@ -1,5 +1,8 @@
 """What the writers of several codecs share: split a block into deltas, write imported lines again.
 
+Why: an event comes whole from a record, but as deltas and then whole from a live run; both must
+give the same lines, each once.
+
 Rules
 - A block whose deltas were written live is not written again when it closes.
 - A block that comes only complete is written as the deltas that its `chunks` (lengths and pauses)
@@ -60,7 +63,7 @@ def pieces_with_notes(
 def delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the same for a block with start and end lines, whose text may have no deltas."""
+    """Yield as `pieces_with_notes`, for a block with start and end lines; it may have no deltas."""
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return

@@ -1,5 +1,7 @@
 """Describes failures of an executed notebook as text: which cell, which line, which error.
 
+Why: a reader of a CI log has no notebook open, and must find the place at once.
+
 Rules
 - The text of a kernel is untrusted, and made printable here.
 - A dead kernel and a timeout are failures of the cell that ran at that time.

@@ -1,5 +1,7 @@
 """Executes a notebook without a front end: `jupyter agent-nb run`, built on nbclient.
 
+Why not nbclient alone: it knows neither records nor agent cells, and raises at the first failure.
+
 Rules
 - It returns the executed notebook, even after a failed cell; the caller writes it. A failure is a
   value (`Failure`).
@@ -174,6 +176,7 @@ def _read(path: Path) -> Any:
         as_version=4,
     )
     if METADATA_KEY in metadata:
+        # past nbformat's own `__setitem__`, which copies
         dict.__setitem__(nb.metadata, METADATA_KEY, metadata[METADATA_KEY])
     nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS_SINCE)
     return nb

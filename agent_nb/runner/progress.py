@@ -1,5 +1,7 @@
 """Shows the progress of executed notebooks on stderr.
 
+Why: a cell may run for minutes, and stdout belongs to the results.
+
 Rules: a terminal shows one line, redrawn with the seconds of the current cell; other streams get
 one line for each agent cell. Nothing goes to stdout. Source text is shown without control
 characters.

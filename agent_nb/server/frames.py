@@ -1,5 +1,7 @@
 """Encode the entries of a subscription as bytes for a client: codec, framing, ids, gaps.
 
+Why: one event may become several frames, and a client may lose its connection between any two.
+
 Rules
 - The last SSE frame of an entry has the entry's id. Each frame before it has that id and the number
   of frames that follow, so a client that is cut off in between resumes there.
@@ -91,7 +93,7 @@ class Frames:
             items = [item for item in items if not _is_internal(item)]
         if self._framing == "ndjson":
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
-        items = items[-rest:]
+        items = items[-rest:]  # all for 0, since -0 is 0
         return "".join(
             item.write(
                 "sse", number if not following or number is None else f"{number}.{following}"

@@ -1,4 +1,7 @@
-"""Displays, the outputs of a cell that can be replaced: their ids, and how bundles reach them."""
+"""Displays, the outputs of a cell that can be replaced: their ids, and how bundles reach them.
+
+Why not IPython's display objects: they may open the file or address that a string names.
+"""
 
 from __future__ import annotations
 

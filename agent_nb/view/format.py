@@ -1,5 +1,7 @@
 """How all cards write statuses, durations, counts, prices, tools, values and long texts.
 
+Why: one figure must read the same in header, card, footer and terminal.
+
 Rule: nothing raises, since a number from a record may be huge, infinite or NaN.
 """
 

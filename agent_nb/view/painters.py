@@ -1,5 +1,7 @@
 """Painters that show a view in a display of the front end: as widgets, or as a static page.
 
+Why two: a front end without widgets can only replace the whole page, at the cost of its size.
+
 Rules
 - The bundle of the widgets has the static forms too, so that a notebook saved meanwhile still
   exports.

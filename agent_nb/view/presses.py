@@ -1,5 +1,7 @@
 """Pressed buttons and typed fields: the part of the view's state that is in no log.
 
+Why: until the run answers, the page itself must show that a press was taken.
+
 Rules
 - A button that answers a question works once.
 - `edit`, `refuse` and `always` answer nothing: they open controls, and `back` closes them.

@@ -1,4 +1,7 @@
-"""The progress of a running call in words: how much is done, how fast, and the time left."""
+"""The progress of a running call in words: how much is done, how fast, and the time left.
+
+Why: tools report fractions and counts only; speed and time left follow from two of them.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ def _measure_pace(state: CallCard, total: float | None) -> tuple[str, str]:
 
     Both come from the first and the latest fraction; `total` is the number of units of the work.
     """
+    # within 0.2 s, two fractions give no reliable speed
     if state.first is None or state.fraction is None or state.latest - state.first[1] < 0.2:
         return "", ""
     rate = (state.fraction - state.first[0]) / (state.latest - state.first[1])

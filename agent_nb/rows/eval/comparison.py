@@ -1,5 +1,7 @@
 """`compare(a, b)`: does one prompt score higher than another over the same rows?
 
+Why: the intervals of two means may overlap although the difference by row is certain.
+
 Rule: both are finished evaluations; comparing them asks no model.
 """
 

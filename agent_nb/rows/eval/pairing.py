@@ -1,5 +1,7 @@
 """Pairs each row of one evaluation with the same row of another.
 
+Why: rows differ more than prompts, so only differences within a row show a small improvement.
+
 Rules
 - Two rows are the same if all their values are equal, or with `on` the values in these columns.
   Their order does not count; rows that occur several times are paired in order.

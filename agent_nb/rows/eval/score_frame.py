@@ -18,7 +18,7 @@ from .evaluated import Evaluated
 from .pairing import Pair
 from .scores import sum_costs
 
-#: Columns by name: the kind of their values, and the function that reads the value of an item.
+#: name of a column -> the kind of its values, and the function that reads the value from an item
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {  # of a ScoredRow
     "score": ("float", lambda row: row.score),

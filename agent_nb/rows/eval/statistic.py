@@ -1,5 +1,7 @@
 """The score of many rows, or a difference of scores: value, interval, and both in words.
 
+Why: a figure without its uncertainty misleads, and each kind of score has another interval.
+
 Rules
 - If every row scores 0 or 1, the value is a share with Wilson's interval, and a paired difference
   has Newcombe's. Otherwise it is a mean with a t interval.
@@ -89,6 +91,7 @@ def summarize_pairs(
     shares = _are_shares([*a, *b])
     if shares:
         pairs = [*zip(a, b, strict=True)]
+        # rows by score: both 1, only a, only b, neither
         cells = (pairs.count((1, 1)), pairs.count((1, 0)), pairs.count((0, 1)), pairs.count((0, 0)))
         interval = newcombe_interval(*cells, level)
     else:

@@ -1,5 +1,7 @@
 """Writes the log of a map: how it begins, its counts while it goes on, and how it ends.
 
+Why apart from the driver: it decides what is asked and when, not how that is recorded.
+
     run_start, user, state map.plan          the prompt, facts about the map, and its estimate
     delta map, …                             counts, live only, at most 5 a second
     state map.scores                         the final state (`finish`), such as scores

@@ -35,6 +35,7 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
         options = MapOptions(**plain_value(msgspec.structs.asdict(self)))
         for name in ("concurrency", "rpm", "limit", "repeats"):
             value = getattr(options, name)
+            # a bool is an int in Python, but `limit=True` is a mistake
             if value is not None and (
                 not isinstance(value, int) or isinstance(value, bool) or value < 1
             ):

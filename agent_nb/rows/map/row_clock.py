@@ -1,5 +1,7 @@
 """The clock of a row's time limit: it stops while the row waits for a rate limit or a slot.
 
+Why: with many rows at once most time is waiting, and rows would time out without having been asked.
+
 Rule: waits may nest or overlap, as those of sub-agents do; the clock goes on after the last one.
 """
 
@@ -22,7 +24,8 @@ class RowClock:
         self.waited = 0.0
         self._scope = scope
         self._now = now
-        self._waits = 0
+        self._waits = 0  # waits under way
+        # seconds: when the clock stopped, and what was left until the deadline then
         self._since = self._left = 0.0
 
     def __call__(self, begins: bool) -> None:

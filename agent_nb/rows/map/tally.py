@@ -1,5 +1,7 @@
 """Counts the rows of a map in progress: finished, failed, rows per second, cost.
 
+Why: a map may take hours and dollars, so its card shows early how long and how much.
+
 Rules
 - It reads no clock: the caller passes the time. The rate counts the asked rows that ended within
   the last `WINDOW` seconds, so that it soon shows a rate limit.

@@ -1,5 +1,8 @@
 """The stream of a run as an HTTP response: server-sent events or JSON lines.
 
+Why: here threads meet the event loop: runs publish from their own threads, and a client may
+disconnect at any time.
+
 Rules
 - A stream is read at the client's speed. It holds one subscription, and closes it in any case when
   it ends or the client disconnects.

@@ -1,5 +1,7 @@
 """Convert the entries of a run to entries of a Redis stream, and back.
 
+Why with the ids of the run: a client may resume at any server, with the id that another one gave.
+
 Rules
 - The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it.
 - The epoch of a delta is a field, so that every server gives readers the same ids.
@@ -60,6 +62,7 @@ def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
         epoch = int(fields.get(b"p", b"0"))
     except (KeyError, ValueError, TypeError, RecursionError, msgspec.DecodeError):
         return None
+    # only deltas have an n
     if max(seq, n) > SAFE or (event.type == "delta") is not bool(n):
         return None
     envelope = {"run": run if event.run else "", "seq": 0 if n else seq}

@@ -2,6 +2,8 @@
 
 Only this file imports the package `redis` (extra `redis`).
 
+Why: all users of Redis must see an outage in the same way, and none may reveal the password.
+
 Rules
 - If Redis is unavailable, `HubAway` is raised; if it refuses a command, a `Refusal` is returned in
   place of the reply. Neither text contains user or password.

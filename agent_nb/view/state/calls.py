@@ -1,5 +1,7 @@
 """The part of the fold that handles tool calls (see `fold`).
 
+Why: many kinds of events and deltas, some of them missing in foreign logs, change one card.
+
 Rules
 - A call without its `Call` event, as in imported logs, gets a card from its other events.
 - A live delta that cannot be read is ignored.
@@ -214,6 +216,7 @@ class Calls:
 def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) -> None:
     """Move the bar of a call to `fraction` at the time `now`; mark the quarters that it passes."""
     fraction = max(0.0, min(1.0, fraction))
+    # a full bar needs no mark: the result follows
     if QUARTERS > int(fraction * QUARTERS) > int((card.fraction or 0.0) * QUARTERS):
         card.marks.append(Mark(len(card.output), fraction, card.message))
     card.fraction, card.latest, card.beside = fraction, now, progress

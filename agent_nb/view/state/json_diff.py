@@ -1,5 +1,7 @@
 """The changes from one JSON value to the next, for snapshots and checkpoints of a foreign state.
 
+Why: other systems send their whole state again and again, of which a reader wants only the news.
+
 Rules
 - A change is a path with the values before and after; `MISSING` means no value.
 - The common beginning and end of two lists are skipped, so that an item inserted or appended is one
@@ -66,7 +68,7 @@ def _fields(
 
 def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Change]:
     """Yield the changes between the common beginning and the common end of two lists."""
-    shorter = min(len(before), len(after))
+    shorter = min(len(before), len(after))  # beginning and end must not overlap in either list
     head = next((i for i in range(shorter) if not same(before[i], after[i])), shorter)
     tail = next(
         (i for i in range(shorter - head) if not same(before[-1 - i], after[-1 - i])),

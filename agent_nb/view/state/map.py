@@ -1,5 +1,7 @@
 """The part of the fold that handles a map: its plan, its counts while it runs and at its end.
 
+Why its own types: the room of maps stands above this one, and records may come from strangers.
+
 Rules
 - A map has one card. The plan makes it, live counts move it, the counts at the end close it.
 - A payload that is not a valid plan or count, as in a record of unknown origin, is shown like any

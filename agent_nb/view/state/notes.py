@@ -1,5 +1,8 @@
 """The part of the fold that handles states, extensions and unknown events (see `fold`).
 
+Why: an event without a card of its own must be visible too, but hundreds in a row must not bury
+the answers.
+
 Rules
 - Consecutive events of one kind are one card.
 - Opaque blocks, which a later request only sends back to their provider, are not shown.

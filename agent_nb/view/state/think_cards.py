@@ -1,5 +1,7 @@
 """The part of the fold that handles the model's thoughts (see `fold`).
 
+Why: a thought may come as deltas, whole, or both, and its card shows how long the model thought.
+
 Rules
 - A block is one card.
 - A thought starts at its first delta, or without one at the event before.

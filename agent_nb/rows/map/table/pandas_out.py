@@ -1,5 +1,7 @@
 """Appends the columns of a map's results to a pandas frame.
 
+Why by hand: pandas itself would align by index, which may have duplicates, and guess the dtypes.
+
 Rules
 - Rows match by position. The frame keeps its index, duplicates and levels included, and its own
   columns keep their types.

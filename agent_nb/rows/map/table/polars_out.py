@@ -1,5 +1,7 @@
 """Appends the columns of a map's results to a polars frame.
 
+Why by hand: types that polars infers depend on the values, and a map with failures has few.
+
 Rules
 - Types follow the schema of the answer: a nested value is a Struct or a List where the schema
   describes its content, else JSON text. A column with a value that does not fit is JSON text too.
@@ -53,7 +55,7 @@ def _series(name: str, shape: Shape, values: list[Any]) -> Any:
             AttributeError,
             polars.exceptions.PolarsError,
         ):
-            pass
+            pass  # one value does not fit the type: the whole column becomes JSON text
     texts = [value if value is None else replace_half_characters(dumps(value)) for value in values]
     return polars.Series(name, texts, dtype=polars.String)
 

@@ -3,6 +3,8 @@
     template = Template("Classify {{ text }}", namespace)
     template.fill(rows.values(0))       Filled(prompt, pictures)
 
+Why not `interpolate` alone: here names are columns first, and a fault must name its row.
+
 Rules
 - `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
   A builtin keeps its meaning unless a column has its name.
