@@ -1,5 +1,8 @@
 """Read AG-UI's events into ours (mapping: the package's docstring).
 
+Why more than a table: servers of AG-UI differ in which lines they send; what one sends as blocks,
+another has only in its last snapshot of the messages.
+
 Rules
 - A text of `…_CHUNK` lines ends at the first line that is not its next chunk.
 - A second result of a call is an extension.
@@ -38,7 +41,7 @@ from .incoming import content_text, read_last_turn, use_wire_names
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
-_USAGE = {
+_USAGE = {  # field of Counts -> its name in a usage
     "input": "inputTokens",
     "output": "outputTokens",
     "cached": "cachedInputTokens",
@@ -69,6 +72,7 @@ class AgUiReader:
         obj = use_wire_names(item.obj)
         kind = obj.get("type")
         out: list[Event] = []
+        # a run may lack its start, and a second start is another run even without an end before it
         if not self._runs or self._over or (kind == "RUN_STARTED" and self._begun):
             out += self.close()
             self._begin(obj)

@@ -195,6 +195,7 @@ class RunReader:
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
         new_lines, before = self._view.new_lines(obj), self._view.content
+        # the end is read last: the answer, which has no line of its own, must come before it
         end = new_lines.pop() if new_lines and new_lines[-1]["type"] in _ENDINGS else None
         for line in new_lines:
             out += map(_without_line, self.read(line))

@@ -178,6 +178,7 @@ class CogencyReader:
         call_id, name, implicit = self._end_call("", obj)
         error, outcome = body.get("error"), body.get("outcome")
         status: ResultStatus = "error" if error else "ok"
+        # the outcome names the status more exactly, unless it contradicts the error
         if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
             status = STATUS.get(outcome, status)
         content = body.get("content", error if isinstance(error, str) else "")

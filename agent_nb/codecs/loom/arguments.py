@@ -1,5 +1,7 @@
 """Match `tool_call_chunk` frames to calls; each holds a piece of a call's arguments.
 
+Why: senders of this format may leave out the call's id, the tool's name, or both.
+
 Rules
 - A piece with an id belongs to that call.
 - A piece without an id belongs to the newest open block of its tool, or of any tool if the piece
@@ -48,7 +50,7 @@ class ArgumentBlocks:
             for b in self._blocks.open()
             if b.name in (name, "") and (not call_id or not call_id_of(b))
         ]
-        candidates.sort(key=lambda b: b.name != name)
+        candidates.sort(key=lambda b: b.name != name)  # those of its tool first; the sort is stable
         return self._blocks.take(candidates[0].key) if candidates else None
 
 

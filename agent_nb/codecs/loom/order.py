@@ -1,5 +1,7 @@
 """Order the frames of one Loom session by `event_id`, each once (seed 002 § 2, § 7.2, § 7.3).
 
+Why: after a reconnection frames come twice or out of order, which would repeat or garble a text.
+
 Rules
 - A frame without an id is passed on at once, after all frames that wait.
 - A repeat (same id, same content) is dropped. The same id with other content is the sender's fault:

@@ -80,6 +80,7 @@ class LoomReader:
             for key, (order, session) in self._sessions.items()
             if not order.waits and not session.is_running
         ]
+        # down to half at once, since each search visits every session
         for key in ended[: len(self._sessions) - _REMEMBERED // 2]:
             self._run_counts[key] = self._sessions.pop(key)[1].runs
             if len(self._run_counts) > _COUNTED:

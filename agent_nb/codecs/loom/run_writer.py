@@ -1,5 +1,7 @@
 """Write one run as Loom frames (seed 002 § 7.1), our own runs with `think` and `act` nodes.
 
+Why nodes: each frame of this format belongs to a node of a graph, and our runs have no graph.
+
 Rules
 - In a run of ours, text and calls of the model are in a `think` node, approvals and results of
   tools in an `act` node.

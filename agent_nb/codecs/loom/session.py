@@ -1,5 +1,8 @@
 """Turn the ordered frames of one Loom session into events (seed 002 § 4.2, § 5, § 7.2).
 
+Why so many rules: the reply at the end repeats what was streamed, whole or in part, and some
+sessions have only the reply.
+
 Rules
 - A text block ends at the first frame that is not its next piece.
 - The reply adds answer, thoughts and usage only as far as they were not streamed.
@@ -145,6 +148,8 @@ class Session:
                 self._awaiting.add(event.call_id)
             elif isinstance(event, Started | Progress | Result):
                 self._awaiting.discard(event.call_id)
+            # the model writes on, so each question is answered; the arguments of a call (`call`)
+            # may be those of the next call in the same batch
             elif isinstance(event, Think | Respond | Delta) and getattr(event, "of", "") != "call":
                 self._awaiting.clear()
         return events

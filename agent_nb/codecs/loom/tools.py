@@ -1,5 +1,7 @@
 """Read the frames of tools in one Loom session.
 
+Why apart from `session`: a call is complete in one frame, or spread over chunks and later frames.
+
 Rules
 - Arguments that come in chunks wait for their `tool_call`. Without one they become a call when
   another frame of the call comes (approval, start, output, end) or the node exits.

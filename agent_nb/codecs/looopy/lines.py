@@ -218,6 +218,7 @@ def _node(event: Node) -> Obj:
     }
 
 
+#: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: _run_start,
     User: lambda e: {"kind": "message", "message": {"role": "user", "content": e.content}},

@@ -1,5 +1,7 @@
 """Read Looopy's frames: find the kind and the task of each, and let that task read it.
 
+Why: the tasks of several runs and sub-agents share one stream, and a frame may name only its own.
+
 Rules
 - A sub-agent is a task whose parent task is in the stream, or the events with an `agent:name` in
   their path; `tool:name` in a path stands for no task.
@@ -69,7 +71,7 @@ class LooopyReader:
 
     def close(self) -> list[Event]:
         """Close every task, inner ones first; a task waits for an answer if one inside it does."""
-        tasks = sorted(self._tasks.items(), key=lambda entry: not entry[0][1])
+        tasks = sorted(self._tasks.items(), key=lambda entry: not entry[0][1])  # key "" comes last
         self._tasks = {}
         asking = {run for (run, _), task in tasks if task.asks}
         return [event for (run, _), task in tasks for event in task.close(inner_asks=run in asking)]
@@ -79,7 +81,8 @@ class LooopyReader:
         task, parent, agents = text_of(obj, "taskId"), text_of(obj, "parentTaskId"), _agents(obj)
         if parent != task and (parent in self._subtasks or parent in self._runs):
             self._add_subtask(task, *self._find_known(parent))
-        # agents in the path, but no known parent: the task is part of the newest outermost task
+        # agents in the path, but no known parent: the task is part of the newest outermost task, or
+        # the path names a part of the outermost task itself (`run == task`)
         outer_key = "/".join(agents[:-1])
         if agents and task not in self._subtasks:
             run = task if (task, "") in self._tasks or not self._root else self._root

@@ -1,5 +1,7 @@
 """`agent.eval`: asks every row `repeats` times, and scores every answer.
 
+Why repeats: a model answers the same row differently, and one answer hides that.
+
 Rules
 - Asking is a map, and so is judging: both are recorded, replayed, stored and stopped as any map.
 - Errors in the options of the scoring are reported before the first request.
@@ -177,6 +179,7 @@ def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     return rows_of(take(rows.data, positions))
 
 
+# kind of data -> the function that takes rows of it by position; others are lists
 _TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {
     "pandas": lambda frame, positions: frame.iloc[positions],
     "polars": lambda frame, positions: frame[positions],
@@ -227,7 +230,7 @@ async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> S
     """Return a score for each candidate; a failed answer has its run's error and no score."""
     answered = [c for c in candidates if c.result.status == "ok"]
     scores = await scorer.score(answered)
-    next_scores = iter(scores.each)
+    next_scores = iter(scores.each)  # has one for each answered candidate, in their order
     return Scores(
         [next(next_scores) if c.result.status == "ok" else _unscored_answer(c) for c in candidates],
         scores.bounded,

@@ -2,6 +2,8 @@
 
 The third scorer, an agent as judge, is in `judge`.
 
+Why not equality alone: answers are texts or JSON, but expected values come from frames, with types.
+
 Rules
 - A function is called as `f(answer, row)`, or with the answer alone if it takes one argument, or by
   name if its arguments are among `NAMES`. It returns a number or a bool, or an awaitable of one.
@@ -26,7 +28,7 @@ from ...tools import ProjectSearch
 from ...wire import cut_end, nearest_json
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
-#: The arguments that a score function may take by name.
+#: argument that a score function may take by name -> the function that reads it from a candidate
 NAMES: dict[str, Callable[[Candidate], Any]] = {
     "answer": lambda c: c.value,
     "text": lambda c: c.result.answer,

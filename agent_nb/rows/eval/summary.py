@@ -2,6 +2,8 @@
 
 The page shows the score with its interval, a description of both, and the rows worth looking at.
 
+Why the rows: a score alone does not show what to change in the prompt.
+
 Rules
 - The page is made of nodes of the view, which escape and bound the texts of models and data.
   Secrets are removed before a text is cut, because half a secret would not be recognised.

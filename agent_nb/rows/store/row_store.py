@@ -1,5 +1,7 @@
 """Stores the rows of maps on disk: an answered row is never asked again, however the kernel ends.
 
+Why: answers cost money, and a kernel may die in the middle of a map.
+
 Rules
 - A row is stored under its key (`rows.map.keys`) as the signed record of its run. The record
   contains the key, so that the signature of one row is not valid for another.

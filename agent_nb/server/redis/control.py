@@ -2,6 +2,8 @@
 
 Each run has one stream of control messages, which only its kernel reads.
 
+Why so strict: any program that writes to this Redis could otherwise approve a call in the kernel.
+
 Rules
 - A message can do no more than a local call of the channel's `cancel` or `approve`; the policy
   checks edited arguments again.

@@ -6,6 +6,8 @@
 A run of another process is read from Redis once a client requests it (`find`), serves all local
 subscriptions, and is dropped when it has no more readers.
 
+Why: the server of a team must show the runs of kernels that it did not start.
+
 Rules
 - A run never waits for Redis, and goes on without it; subscribers resume when Redis is back.
 - Entries keep the publisher's ids, so every server gives readers the same bytes.

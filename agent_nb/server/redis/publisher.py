@@ -1,5 +1,7 @@
 """Publish the runs of this process to Redis: each entry once, in order, while Redis answers.
 
+Why: a run never waits for Redis, so what Redis has must be compared with the run again and again.
+
 Rules
 - The channel is the buffer: the memory of waiting entries is bounded.
 - After an outage each run continues after the newest entry in Redis. Redis may also restart
@@ -160,6 +162,7 @@ class Publisher:
                     *self._index.alive(run, self._limits.lifetime),
                 ]
             )
+            # the key is gone, by a restart or by hand: publish the run from its beginning
             if renewed == 0 and out.position > Position():
                 out.back_to((0, 0))
                 out.listed = False
@@ -223,7 +226,7 @@ class Publisher:
         out.deltas.extend(stream_id(e) for e in entries if e.n)
         if not out.listed or not all(e.n for e in entries):
             await self._list(out)
-        if len(out.deltas) > self._keep * 5 // 4:
+        if len(out.deltas) > self._keep * 5 // 4:  # a quarter at once, to send few commands
             await self._delete(out, self._keep)
         if out.channel.ended and out.position == out.channel.newest:
             out.ended = out.ended or time.monotonic()

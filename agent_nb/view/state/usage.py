@@ -1,4 +1,4 @@
-"""The part of the fold that keeps what a run used: tokens and cost (see `fold`).
+"""The part of the fold that keeps what a run used: tokens, times and cost (see `fold`).
 
 Why: header and footer must mark a figure that is an estimate or a lower bound.
 

@@ -1,5 +1,7 @@
 """Asks rows on the workers of a Dask cluster. The only file that imports `distributed`.
 
+Why not `client.map`: Dask repeats a lost task in silence, but each attempt at a row costs money.
+
 Rules
 - Each attempt at a row is one future, bound to one worker. Its task leaves the worker's thread pool
   at once (`secede`), so that a worker with two threads can ask as many rows as its share allows.
@@ -193,6 +195,7 @@ class DaskRows:
         finally:
             leaving.cancel()
             future.release()  # ends `getting`; cancelling it would also cancel other rows' gathers
+            # reads the exception, which asyncio would log as never retrieved
             getting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _gone(self, name: str) -> None:
@@ -249,7 +252,7 @@ class DaskRows:
 
     async def _stop(self) -> None:
         """Stop the runs of all rows that were cancelled in this round of the event loop."""
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # until the other rows of this round are in `_dropped` too
         dropped, self._dropped, self._stopping = self._dropped, [], None
         names = {name for name, _ in dropped if name in self._shares}
         await self._run(worker.stop_rows, sorted(names), [ticket for _, ticket in dropped])
