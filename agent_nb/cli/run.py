@@ -246,6 +246,7 @@ def is_in_part(path: Path, part: tuple[int, int]) -> bool:
     """
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()
+    # a digest, because `hash` of a text differs from process to process
     return (
         int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()[:8]) % parts
         == number - 1

@@ -1,5 +1,7 @@
 """Finds the problems in the cells of a notebook that `test` has executed.
 
+Why: a cell may run without an error although its record is missing, or its replay differs.
+
 Rules: anything else is a problem
 - Every agent cell has a matching record and is replayed without drift.
 - Its run ended `ok` or at a limit, or as the cell expects.

@@ -1,5 +1,7 @@
 """A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on notebooks.
 
+Why: a project that tests with pytest gets its notebooks into the same run and report.
+
 Rules
 - Without `--agent-nb` nothing is collected. Checkpoints and executed copies never are.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file, and

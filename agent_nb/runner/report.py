@@ -1,5 +1,7 @@
 """The report of `test`: lines for a terminal, JSON, and JUnit XML for CI.
 
+Why: a failed test is useful only if it says which command makes it pass, without a search.
+
 Rules
 - Only failures make the test fail, not warnings or differences that were not compared.
 - It ends with the cheapest command that helps.

@@ -1,5 +1,7 @@
 """A typed answer as nodes: rows as a table, an object as fields and values, a scalar as it is.
 
+Why: the answer is JSON, which people read as a table, and which may have a million rows.
+
 Rules
 - Only the text of an answer that its event marks as typed comes here; other text is never parsed.
 - Tables and cells are bounded (`ROWS`, `COLUMNS`, `CELL`) and say how much is left out.

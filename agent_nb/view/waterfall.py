@@ -1,5 +1,7 @@
 """Where the time of a run went, as rows of segments: model requests, tools, nodes and waiting.
 
+Why: the cards show what happened, but not which request or tool the user waited for.
+
 Rules
 - What is open at the end of the log ends with its last event.
 - Times are seconds since the run's first event.
@@ -187,7 +189,7 @@ class _TimeRows:
             self._rows.append(TimeRow(name or event.name, tuple(segments), level, note))
 
 
-# names of extension events about a node of a graph of thought: their phase
+# name of an extension event about a node of a graph of thought -> its phase
 PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
 
 

@@ -1,5 +1,7 @@
 """Serve the app with uvicorn: in the foreground for a command, in a thread for a notebook.
 
+Why not uvicorn alone: at a shutdown it waits for open streams, which end only when their runs do.
+
 Rules
 - On shutdown the server's runs end first, then the streams, so that every client sees a proper end.
 - A signal causes a clean shutdown, without a traceback.

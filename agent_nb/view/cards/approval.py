@@ -1,5 +1,7 @@
 """The question before a call: what the call would do and change, and the controls that answer it.
 
+Why: the user allows code to run on this machine, so nothing that it does may be hidden.
+
 Rules
 - The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
   trees (`draw.data`): the user must see what the answer allows.
@@ -30,7 +32,7 @@ from ..nodes import (
 from ..state.cards import CallCard
 from .base import Context
 
-# scope of a decision, who decided: in words
+# scope of a decision -> its words; below, who decided -> its words
 SCOPE = {
     "once": "this call",
     "args": "all calls with these arguments for this run",

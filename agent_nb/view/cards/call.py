@@ -3,6 +3,9 @@
 Its line says what the call does (`call_line`) and its status. It opens to the question or the
 arguments, the progress and the output, and, once the call has ended, to the result.
 
+Why long: what a call shows depends on its status, and each part is shown once: on the line, in the
+output, or in the result.
+
 Rules
 - The line and the arguments keep their place when the call ends.
 - The pictures of an ended call stand below the fold, where they stay visible when it closes.
@@ -46,7 +49,7 @@ TRACEBACK = "Traceback (most recent call last):"
 # statuses of calls that are drawn open, in the tone of failure
 FAILED = ("error", "denied", "timeout")
 CELLS = ("python",)  # tools whose code runs as a cell
-# a chart in code, as Plotly and Altair write it
+# the text that Plotly and Altair print in place of a chart
 _CHART = re.compile(r"\A[\w.]*(?:Chart|Figure\w*)\(.*\)(?:\n|\Z)", re.DOTALL)
 IN_CELL = "[shown in the cell]\n"  # stands for a display without text
 

@@ -1,4 +1,7 @@
-"""What was sent about the notebook with the prompt: one quiet line that opens to that text."""
+"""What was sent about the notebook with the prompt: one quiet line that opens to that text.
+
+Why: variables and files leave the machine with it, so the user must be able to read it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from .base import Context
 LONGEST = 40_000  # characters of the text
 # the line that describes a table; no line of a file's code looks like it
 _TABLE = re.compile(r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M)
+# a column's name with its colon, as in `(text: object, n: int64)`: after a bracket or a comma
 _COLUMN = re.compile(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ")
 
 

@@ -1,5 +1,7 @@
 """The card of a drift: a replayed call returned another result than recorded.
 
+Why: from a drift on the answer is a new one, and the reader must see what caused it.
+
 Rule: the payload may come from a foreign record, so each field may be missing or of any type.
 """
 

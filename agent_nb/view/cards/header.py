@@ -1,5 +1,7 @@
 """The first line of a run: status, model, turns, usage, and the Stop button.
 
+Why: one line must say, live and in a file read years later, what the run did and what it cost.
+
 Rules
 - A page that is drawn once does not say "running", unless the run is known to go on (`alive`).
 - What is true only while the run goes on (`T.now`), the status and the clock apart, is left out of
@@ -36,7 +38,7 @@ UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
 # on a page that is saved while the run goes on, waiting for the user or not
 WAITING: tuple[str, Tone, str] = ("?", "wait", "waiting for your yes")
 GOING_ON: tuple[str, Tone, str] = ("●", "run", "still running")
-# beginnings of `settings["source"]` that mean: the user did not name the model
+# beginnings of `settings["source"]` (where the model's name comes from) if the user did not name it
 CHOSEN = ("by", "because", "imported", "first", "the embedded")
 LETTERS_PER_TOKEN = 4  # to estimate tokens that no metric has counted yet
 

@@ -1,5 +1,7 @@
 """A stopped run: who or which limit stopped it, and how to continue.
 
+Why: a run that stops without an answer looks broken, unless it says what to do next.
+
 Rule: at a limit, the card names the option that raises it.
 """
 
@@ -10,7 +12,7 @@ from ..nodes import Box, Node, Row, T
 from ..state.cards import InterruptCard
 from .base import Context
 
-# reason of an interrupt (`map`: the user stopped a map): (title, what to do next)
+# reason of an interrupt (`map`: the user stopped a map) -> (title, what to do next)
 REASONS = {
     "user": ("Stopped", "What came so far is kept; run the cell again to start over."),
     "map": ("Stopped", "The rows so far are kept; run the cell again to ask only the others."),
@@ -20,7 +22,7 @@ REASONS = {
         "What came so far is kept; limits are options of the cell, such as --max-turns.",
     ),
 }
-# what the name of a limit contains: the option that sets it
+# words in the name of a limit -> the option that sets the limit
 OPTIONS = {
     "$": "--budget",
     "turn": "--max-turns",
@@ -28,7 +30,7 @@ OPTIONS = {
     "tool failure": "--max-failures",
     "token": "--max-tokens",
 }
-# detail of an interrupt: who stopped the run
+# detail of an interrupt -> who stopped the run, in words
 BY = {
     "stop button": "by you",
     "kernel interrupt": "by you",

@@ -1,5 +1,7 @@
 """A plan: a tree of thought with its scores, or a graph of thought with the results of its nodes.
 
+Why not one card a step: a reader wants the branches and the path taken, not their order in time.
+
 Rules
 - The chosen path is bold and joined by a coloured line.
 - A branch that was given up says why.
@@ -17,7 +19,7 @@ LINE = 240  # characters of a thought or a note on its line
 SHOWN = 200  # branches of one plan
 DEPTH = 40  # levels
 
-# status of a thought: (mark, tone, word); `lost`: it was running when the run ended
+# status of a thought -> (mark, tone, word); `lost`: it was running when the run ended
 MARKS: dict[str, tuple[str, Tone, str]] = {
     "open": ("○", "run", ""),
     "passed": ("○", "muted", ""),

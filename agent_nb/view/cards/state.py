@@ -1,6 +1,7 @@
 """States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
-Each snapshot shows what changed since the one before. Extensions use `notes`, which draws likewise.
+Each snapshot shows what changed since the one before, because states are large and most of each is
+as before. Extensions use `notes`, which draws likewise.
 """
 
 from __future__ import annotations

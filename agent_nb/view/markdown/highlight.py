@@ -1,5 +1,7 @@
 """Source code → escaped HTML with a few inline colours (Pygments).
 
+Why inline: front ends remove style sheets from saved outputs.
+
 Rules
 - Code in an unknown language, and very long code, is escaped and not coloured.
 - Neighbouring tokens of one colour share a span.
@@ -16,7 +18,7 @@ from ...host import without_project
 from .. import theme
 
 LONGEST = 60_000  # characters; longer code is shown plain
-# token type of Pygments, which includes its subtypes: family in `theme.SYNTAX`
+# token type of Pygments, which includes its subtypes -> family in `theme.SYNTAX`
 FAMILIES = {
     "Token.Keyword": "keyword",
     "Token.Operator.Word": "keyword",
@@ -56,6 +58,7 @@ def color_runs(code: str, language: str, *, begin: int = 0) -> list[tuple[str, s
     run_family = ""  # the family of `run_texts`
     run_texts: list[str] = []
     for kind, token in lexer.get_tokens(code):
+        # `begin` counts down: the characters that are still to be skipped
         value, begin = token[begin:], max(0, begin - len(token))
         if not value:
             continue

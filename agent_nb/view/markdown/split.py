@@ -6,6 +6,8 @@ last is finished too if an empty line ends its kind. Long lists, tables, code an
 into *pages* (at items, rows, lines), which repeat the *head* of their block: the header of the
 table, the opening fence.
 
+Why: a view that renders and sends the whole text with each letter becomes slower with its length.
+
 Rules
 - The segments depend on the text alone, not on the pieces in which it arrives.
 - The work is linear in the text.
@@ -192,6 +194,7 @@ class Splitter:
         for begin, end in zip([block.start, *cut_lines], [*cut_lines, block.end], strict=True):
             opened = begin != block.start
             text = (head if opened else "") + source[lines[begin] : lines[end]]
+            # the number of the item that begins at `begin`, counted from the block's first item
             number = None if first is None else first + bisect_right(units, begin) - 1
             pages.append(Segment(text, not (opened or open_block.cut), end == block.end, number))
             if opened:

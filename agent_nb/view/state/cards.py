@@ -1,5 +1,7 @@
 """The state of each card: plain mutable objects that only the modules of `view.state` change.
 
+Why apart from the drawing: one state is drawn as widgets, a static page, markdown and text.
+
 Rules
 - A card keeps fields of events, not the events; only an `Approval` is kept whole.
 - Times are epoch seconds (0: unknown), durations seconds.

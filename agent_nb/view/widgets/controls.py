@@ -1,5 +1,7 @@
 """Widgets that take input: buttons, the header with its buttons, editors, the form of a question.
 
+Why: the page is painted while the user types or presses, and must not take the control away.
+
 Rules
 - A control stays the same widget while its label and state change.
 - Its messages arrive also while the cell runs (`beside_cell`).

@@ -80,7 +80,7 @@ class Prose(Slot):
         """
         enough = RECENT if len(tail) < SHORT else 2 * RECENT
         if has_formula(recent):
-            enough = self._formulas // SHARE
+            enough = self._formulas // SHARE  # a share, so that the moves stay few in a long text
         return len(recent) > enough or (not growing and has_formula(recent))
 
     def _begin(self, node: nodes.Prose) -> None:
@@ -116,6 +116,7 @@ class Prose(Slot):
         """Add a part and merge while `FAN` share a level; return the number of merges."""
         self._parts.append(part)
         merged = 0
+        # as in a counter with digits up to `FAN`: a merge may fill up the next level too
         while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [
             level
         ] * FAN:

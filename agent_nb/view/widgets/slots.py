@@ -1,5 +1,7 @@
 """Slots: each holds the widgets of one node, and changes them when a new node takes its place.
 
+Why: a front end that gets a new widget loses the scroll position and what the user typed.
+
 Rules
 - A *moving* node is one whose widgets change or take input. It has a slot of its own; its static
   neighbours share one HTML widget.

@@ -1,5 +1,7 @@
 """The steps of a run: panels, their rows, folds and bars.
 
+Why: most steps of a long run have ended, and only those that move may cost messages.
+
 Rules
 - A step that stops moving becomes one HTML widget.
 - A fold opens or closes only if `open` of its node differs from what it shows; a reader's choice
