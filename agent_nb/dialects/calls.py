@@ -24,6 +24,7 @@ from ..models import Call, CallDelta, Part
 MAX_DEPTH = 200
 Stop = Literal["more", "sigil", "broken", "done"]
 
+# possessive (`++`, `*+`), so that a long string is never read twice
 _STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*+').match
 _decode = msgspec.json.Decoder().decode
 _decode_call = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -132,7 +133,7 @@ class Scan:
             bracket == "{"
             and self.depth == self._level + 1
             and self._key == "args"
-            and self._name
+            and self._name  # a preview needs the tool
             and not self._expects_key
         ):
             self._in_args, self._emitted = self._yield_args, pos

@@ -98,6 +98,7 @@ class _Unrolled:
                 items,
                 min(limit, int(schema.get("maxItems", limit))),
             )
+        # a list that must be empty is possible only if the schema demands no items
         return schema["maxItems"] >= schema.get("minItems", 0) if items is None else True
 
     def _bound_object(self, schema: dict[str, Any], level: int) -> bool:

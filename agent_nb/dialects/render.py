@@ -19,14 +19,14 @@ from ..models import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DEPTH = 4
+_DEPTH = 4  # references that are followed, and levels of a type that are named
 
 
 def json_text(value: Any) -> str:
     """Return `value` as one line of JSON without markers; other values become null or text."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
-    except ValueError:
+    except ValueError:  # NaN or infinity, which JSON lacks: they become null
         loose = json.dumps(value, ensure_ascii=False, default=str)
         text = json.dumps(json.loads(loose, parse_constant=lambda _: None), ensure_ascii=False)
     text = _OPENING.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("</", "<\\/"))

@@ -145,7 +145,7 @@ class SectionParser(MarkerParser):
             )
         elif stop == "broken" or self._final:
             # not JSON: its text is answer text, in which markers count
-            self._note_fault(pos + 1)
+            self._note_fault(pos + 1)  # with the character that breaks it
             self._rewind()
             self._take_kept(self._pos, self._read_text)
             self._next_index = scan.calls

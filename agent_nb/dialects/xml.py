@@ -1,6 +1,8 @@
 """The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`.
 
-Bare text is the answer. This module teaches and writes the dialect; `xml_reader` reads it.
+Bare text is the answer.
+
+Why two files: this one teaches and writes the dialect; `xml_reader` reads what models make of it.
 
 Rules
 - Results are a user message with one JSON entry per call, in call order (seed 000, "Storage →

@@ -79,7 +79,7 @@ class Relay:
 
     def _run(self) -> None:
         with Path(self.path).open("rb") as file:
-            last_read = False
+            last_read = False  # the one after the end, for what was written since the read before
             while not last_read:
                 last_read = self._over.wait(BEAT)
                 while data := file.read(CHUNK):

@@ -61,6 +61,7 @@ OWN_PYTHONS = (
     f"python{sys.version_info[0]}",
     f"python{sys.version_info[0]}.{sys.version_info[1]}",
 )
+# code that starts the tape, as a magic or as a call, unless it turns the tape off
 _STARTS_TAPE = re.compile(
     r"^[^\S\n]*%agent[^\S\n]+tape\b(?![^\S\n]+off\b)"
     r"|^[^#\n]*AgentMagics\.tape\b(?![^\S\n]*=[^\S\n]*False\b)",

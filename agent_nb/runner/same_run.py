@@ -56,6 +56,7 @@ def _canonical_text(record: Record) -> str:
 
 def _events_of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the events of a map that count beside its rows."""
+    # of several metrics only the last counts: it has the total of the map
     sums = [index for index, event in enumerate(events) if event.get("type") == "metric"]
     return [
         event

@@ -73,6 +73,8 @@ def _compare_displays_in_order(
     elif all_ran:
         yield f"it shows {len(new)} {noun}{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
     else:
+        # `all` stops at the first old display that is equal (its difference is ""); the search for
+        # the next display goes on after it, so the order counts
         remaining = iter(old)
         missing = [
             n

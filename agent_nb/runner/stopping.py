@@ -104,7 +104,7 @@ def raise_on_signals() -> Iterator[Callable[[], None]]:
             first = now
             raise Stopped(signal.Signals(number).name)
         if now - first > PATIENCE:
-            os._exit(128 + number)
+            os._exit(128 + number)  # as shells report a process that a signal ended
 
     for number in SIGNALS:
         signal.signal(number, stop)

@@ -92,6 +92,7 @@ def _read_field(field: Field, value: Any) -> Any:
     """Return the argument that a field holds. Raises ValueError with a sentence for the user."""
     if field.kind == "choice":
         return field.choices[value]
+    # an untouched field returns its value, of which the text may not show everything (line ends)
     if field.kind == "flag" or value == text_of(field):
         return value if field.kind == "flag" else field.value
     if field.kind == "number":

@@ -154,7 +154,7 @@ class _PayloadReader:
     def payloads(self, record: Record) -> Payloads:
         """Return the payloads read so far, which hold those that a record needs."""
         missing = Payloads.find_keys(record.get("events")) - self._seen
-        while missing:
+        while missing:  # a payload may name further ones
             self._seen |= missing
             read = {n: v for n, v in self._read(sorted(missing)) if v is not None}
             self._known.update(read)

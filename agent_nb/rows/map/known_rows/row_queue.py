@@ -241,7 +241,7 @@ class StoreRowQueue:
             if row is not None:
                 self._handed_out[row.key] = row
             waiter.set_result(row)
-        if self._waiters and (self._left or self._finished):
+        if self._waiters and (self._left or self._finished):  # visit the store again
             self._bell.set()
 
     def _store_and_claim(self, finished: Sequence[RowOutcome], keys: Sequence[str]) -> set[str]:
