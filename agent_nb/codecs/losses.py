@@ -1,5 +1,7 @@
 """Count what a translation cannot carry, with the reason: nothing is dropped silently.
 
+Why: a run in another format looks complete, so its reader must learn what it lacks.
+
 Rules
 - The name of a loss is `kind` (the whole event), `kind.field`, or plain words for a line that could
   not be read (`malformed line`).

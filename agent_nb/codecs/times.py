@@ -1,5 +1,7 @@
 """Convert times of other protocols: ISO 8601 texts as JavaScript writes them, epoch milliseconds.
 
+Why shared: several formats have times, and in each an invalid one must read as absent.
+
 Rules
 - Our times are epoch seconds rounded to milliseconds; 0.0 is an invalid or absent one.
 - `format_iso(read_epoch(text)) == text` for what `Date.toISOString` writes.

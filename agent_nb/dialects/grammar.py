@@ -20,6 +20,7 @@ from typing import Any
 from ..models import OutputSchema, ToolSpec
 from .recursion import bounded_depth
 
+# regular expressions without `<` and `§`, with which the markers of both dialects begin
 THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"
 MOST_CALLS = 3

@@ -61,6 +61,7 @@ class Agents:
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]
         if conversation:
             turns.append(stream.log)
+            # "" is never a key, so below the limit nothing is forgotten
             self._turns.pop(
                 next(iter(self._turns)) if len(self._turns) > CONVERSATIONS else "", None
             )

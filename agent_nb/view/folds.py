@@ -90,8 +90,8 @@ class Folds:
         """Return the state of a card for which nobody has chosen one."""
         if not (fold.gives_way and fold.open):
             return fold.open, 0
-        # a new card is open, unless the cards below fill the page already; an open one may need more
-        # room as it grows, but never gets less, so that nothing below it jumps up
+        # a new card is open, unless the cards below fill the page already; an open one gets more
+        # room as it grows, but never less, so that nothing below it jumps up
         is_open, lines = before = self.states.get(key, (not filled, 0))
         return before if key in self._folding or not is_open else (True, max(lines, room(fold)))
 

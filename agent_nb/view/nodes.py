@@ -157,6 +157,7 @@ class Code(Node, frozen=True, eq=False):
     @property
     def begin(self) -> int:
         """The index of the first character that is shown."""
+        # back over `last` line ends; -1, before the first line, stays -1 and gives 0
         newline = len(self.text.rstrip("\n")) if self.last else 0
         for _ in range(self.last):
             newline = self.text.rfind("\n", 0, max(newline, 0))

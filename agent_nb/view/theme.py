@@ -26,7 +26,7 @@ HAIR = "1px solid #8883"  # between rows
 GROUND = "#8881"
 TRACK = "#8883"  # behind a bar
 
-# tone: (role, fallback, per cent of the role in text)
+# tone -> (role, fallback, per cent of the role in text)
 ROLES: dict[str, tuple[str, str, int]] = {
     "muted": ("--jp-ui-font-color2", "rgb(118,118,118)", 72),
     "ok": ("--jp-success-color1", "rgb(46,148,66)", 78),
@@ -34,7 +34,7 @@ ROLES: dict[str, tuple[str, str, int]] = {
     "wait": ("--jp-warn-color1", "rgb(224,130,20)", 56),
     "bad": ("--jp-error-color1", "rgb(222,60,54)", 84),
 }
-# families of code tokens (`markdown.highlight`): (colour, per cent of it in text)
+# family of code tokens (`markdown.highlight`) -> (colour, per cent of it in text)
 SYNTAX: dict[str, tuple[str, int]] = {
     "keyword": ("rgb(150,90,220)", 72),
     "string": ("rgb(190,80,60)", 66),

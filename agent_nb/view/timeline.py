@@ -25,7 +25,7 @@ WIDTH = 48  # characters of a bar
 ROWS = 200  # rows that are drawn; the others are counted
 LABEL = 28  # characters of a label
 
-# kind of a segment: (character, colour, word of the legend); colours are legible on white and on
+# kind of a segment -> (character, colour, word of the legend); colours are legible on white and on
 # black
 LOOK: dict[str, tuple[str, str, str]] = {
     "wait": ("░", "#8a8f98", "waiting"),
@@ -36,7 +36,7 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "node": ("─", "#8a8f98", "node"),
     "failed": ("█", "#d6524a", "failed"),
 }
-# name of a sum: the kinds of segments in it
+# name of a sum -> the kinds of segments in it
 SUMS = {"model": ("think", "call", "respond"), "tools": ("tool", "failed"), "waiting": ("wait",)}
 
 

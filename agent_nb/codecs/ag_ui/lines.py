@@ -1,6 +1,7 @@
 """Draw events as AG-UI lines: `DRAW` maps each kind of event to the JSON object that we write.
 
-The reader draws its events too, to note how each original line differs (see `passthrough`).
+Why apart from the writer: the reader draws its events too, to note how each original line differs
+(see `passthrough`).
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def draw_node(event: Node) -> Obj:
     }
 
 
+#: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: lambda e: {"type": "RUN_STARTED", "runId": e.run},
     End: _end,

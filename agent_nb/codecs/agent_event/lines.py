@@ -1,6 +1,7 @@
 """Draw events as AgentEvents (seed 003 § 3.1, § 5): one function for each kind of event.
 
-The reader draws its events too, to note how each original line differs (see `passthrough`).
+Why apart from the writer: the reader draws its events too, to note how each original line differs
+(see `passthrough`).
 
 Rule: the writer adds a tool's name and call id, the reader keeps them in the note.
 """
@@ -54,6 +55,7 @@ def _scale(value: float, factor: float) -> float:
     return int(moved) if moved.is_integer() and factor > 1 else moved
 
 
+#: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Think: lambda e: {"type": "thought", "content": e.content},
     Call: _tool_call,

@@ -2,6 +2,8 @@
 
 The inner event is read as an event of the sub-agent's own run, and written inside its outer line.
 
+Why: one reader then reads runs and sub-agents, and a line is still written back unchanged.
+
 Rule: `child_event` stores the outer line in the inner event, as the field `#in`.
 `restore_outer_lines` takes it out again, so it is never written.
 """

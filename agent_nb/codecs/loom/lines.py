@@ -1,6 +1,7 @@
 """Draw events as frames of Loom (seed 002 § 4.2, § 5): one function for each kind of event.
 
-The reader draws its events too, to note how each original frame differs (see `passthrough`).
+Why apart from the writer: the reader draws its events too, to note how each original frame differs
+(see `passthrough`).
 
 Rules
 - Frames are drawn without the envelope. In a frame, `id` is the name of its node.
@@ -117,6 +118,7 @@ def _result(event: Result) -> Obj:
     return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts, **full}
 
 
+#: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: _run_start,
     Node: _node,

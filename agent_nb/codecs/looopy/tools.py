@@ -1,5 +1,7 @@
 """Read the tool events of one Looopy task.
 
+Why apart from `task`: a call may be reported twice, by a public event and by an `internal:*` one.
+
 Rules
 - If an `internal:*` event has started or ended a call, a later start or end is an extension.
 - A `tool-call` with the id of an open call is an extension.

@@ -1,5 +1,7 @@
 """Write events as Looopy's (seed 004): one writer for each run, in the chosen form.
 
+Why forms: the seed's server and the client in its document expect other frames and names.
+
 Rules
 - Frames of the form `server` have an `event:` line, and ids `context-n` with n from 1.
 - Frames of the form `document` hold `kind` and `contextId` in the data, and use the names of texts

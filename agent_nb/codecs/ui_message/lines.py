@@ -1,7 +1,7 @@
 """Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to its object.
 
-The reader draws its events too, to note how each original chunk differs (see `passthrough`). It
-also reads a tool's progress back from a preliminary output here.
+Why apart from the writer: the reader draws its events too, to note how each original chunk differs
+(see `passthrough`). It also reads a tool's progress back from a preliminary output here.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ def read_output(output: Any) -> Obj:
     }
 
 
+#: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: lambda _: {"type": "start"},
     End: lambda e: {

@@ -1,5 +1,7 @@
 """Read the chunks of the UI message stream into our events (mapping: the package's docstring).
 
+Why apart from `block_protocol`: calls, outputs and steps are this protocol's own.
+
 Rules
 - A chunk that fits no open block or call becomes an extension with the original content.
 - `tool-input-error` is a call with invalid arguments. The error is also the call's result, unless

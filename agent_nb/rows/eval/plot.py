@@ -1,5 +1,7 @@
 """Plots evaluations and comparisons with Matplotlib.
 
+Why: a mean does not show whether all rows changed a little, or a few rows a lot.
+
 Rules
 - Matplotlib is imported here alone, on first use. The figure follows the user's style; the three
   colours that carry meaning are legible on white and on black.

@@ -44,6 +44,7 @@ class Sample:
         self._lines[row.position, row.repeat] = line
         if result.status in ("error", "limit") and len(self._failed) < ENDS:
             self._failed[row.position, row.repeat] = line
+        # rows finish in any order: only the first and last so far are kept, cut now and then
         if len(self._lines) > 4 * ENDS:
             self._lines = dict(self._first_and_last())
         if self._small and record is not None and result.status != "interrupted":

@@ -102,6 +102,7 @@ def end_claims(
     `attempts`: (key, how often the owner asked the row since its claim). A row that another owner
     has claimed meanwhile stays theirs.
     """
+    # claiming the row counted an attempt already: subtract it if the claim is still this owner's
     connection.executemany(
         "INSERT INTO claims VALUES(?1, max(?2, 1), '', 0, 0) ON CONFLICT(key) DO UPDATE "
         "SET attempts = attempts + max(?2, 1) - (owner = ?3), owner = iif(owner = ?3, '', owner)",

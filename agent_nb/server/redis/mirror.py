@@ -50,7 +50,8 @@ class Mirror(Channel):
     def _take_in(self, entry: Entry) -> None:
         if self.ended or (entry.seq, entry.n) <= (self.seq, self._n):
             return
-        if entry.seq > (self.seq if entry.n else self.seq + 1):  # a hole
+        # a hole: a delta has the `seq` of the stored event before it, a stored event the next one
+        if entry.seq > (self.seq if entry.n else self.seq + 1):
             self._entries.clear()
             self._stored.clear()
         self.seq, self._n = entry.seq, entry.n

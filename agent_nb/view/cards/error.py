@@ -18,7 +18,7 @@ from ..state.cards import ErrorCard
 from ..values import bounded
 from .base import Context
 
-# code: (title, tone, what happens next); other codes are written as words
+# code -> (title, tone, what happens next); other codes are written as words
 KNOWN: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
     "tools": ("Cannot start", "bad", ""),
@@ -56,7 +56,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# code: the same, of an error that ends the run; for these `KNOWN` is for the soft ones
+# code -> the same, if the error ends the run; for these codes `KNOWN` is for the soft errors
 LAST: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "No valid answer",

@@ -25,7 +25,7 @@ from ..state.cards import CallCard, ThinkCard
 from ..state.fold import RunView
 from .base import Context
 
-# status of an ended run: (mark, tone, word)
+# status of an ended run -> (mark, tone, word)
 ENDED: dict[str, tuple[str, Tone, str]] = {
     "ok": ("✓", "ok", "done"),
     "error": ("✕", "bad", "failed"),

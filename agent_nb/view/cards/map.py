@@ -1,5 +1,7 @@
 """A map: what it is about to do, a bar while it runs, and what became of its rows.
 
+Why: a map may take hours and dollars, so its card says early how long, how much, and what fails.
+
 Rules
 - The first line says the plan, and at the end the outcome; it opens to details of the plan.
 - A limit that will end the map before its last row is announced while there is time to stop it.
@@ -34,7 +36,7 @@ DAY = 86_400  # s
 CENT = 0.01  # dollars
 LEAST = 0.01  # cents; a lower price is written as `less than` this
 
-# status of a row: (mark, word)
+# status of a row -> (mark, word)
 STATUS = {
     "ok": ("✓", "ok"),
     "error": ("✕", "failed"),

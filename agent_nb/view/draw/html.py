@@ -252,7 +252,7 @@ def nothing(node: Node) -> str:
     return ""
 
 
-# node type: the function that draws it
+# type of a node -> the function that draws it
 DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.T: run,
     nodes.Row: row,

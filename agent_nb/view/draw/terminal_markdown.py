@@ -33,7 +33,7 @@ from .cells import cell_width, pad
 NARROWEST, WIDEST = 24, 100  # columns of a line
 INDENT = 2
 GROWTH = 20  # the open end is drawn again once it has grown by this part, 1/20, of itself
-# part of a line, or family of tokens of code: parameters of its escape sequence
+# part of a line, or family of tokens of code -> parameters of its escape sequence
 STYLES = {
     "strong": "1",
     "em": "3",
@@ -49,7 +49,8 @@ STYLES = {
     "deleted": "31",
     "inserted": "32",
 }
-MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}  # in place of missing styles
+# part of a line -> its mark in markdown, in place of missing styles
+MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}
 Run = tuple[str, str]  # a text and the parameters of its style
 _PAIRED = ("`", "*", "_", "~", "$")
 
@@ -152,6 +153,7 @@ def _cut_open_marks(source: str) -> str:
     for mark in _PAIRED:
         if source.count(mark, 0, cut) % 2:
             cut = source.rfind(mark, 0, cut)
+    # a bracket may still become a link, unless it is a whole one, or text after it excludes that
     opening = source.rfind("[", 0, cut)
     if opening >= 0 and not re.match(r"\[[^\]]*\](?:\([^)]*\)|[^(\[])", source[opening:cut]):
         cut = opening

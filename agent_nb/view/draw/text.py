@@ -1,5 +1,7 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
+Why: a saved run must be readable in git, in mail and in a terminal too.
+
 Rules
 - The text has no colours and no fixed width: the terminal wraps.
 - A step is one line, with its body indented below and bounded; a thought is one line.

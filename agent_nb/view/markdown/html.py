@@ -32,7 +32,7 @@ from . import tex
 from .highlight import highlight
 
 _SPACE = "0 0 8px"  # the margin of a block
-# token type: style of its element
+# type of a token -> style of its element
 STYLES = {
     "paragraph_open": f"margin:{_SPACE}",
     "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",

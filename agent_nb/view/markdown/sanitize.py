@@ -27,7 +27,7 @@ TAGS = """
 """
 # elements that are removed with their content; of others that are not allowed, the content stays
 REMOVED = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
-# element ("*": every one): its attributes; `_attribute` checks the values of all but title and alt
+# element ("*": every one) -> its attributes; `_attribute` checks all values but of title and alt
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
@@ -38,7 +38,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     "th": {"colspan", "rowspan", "align", "scope"},
     "details": {"open"},
 }
-# attribute: the values that it may have
+# attribute -> the values that it may have
 _CHOICES = {
     "align": {"left", "right", "center", "justify", "char"},
     "scope": {"row", "col", "rowgroup", "colgroup"},
@@ -56,7 +56,7 @@ _FAMILY = r"[\w\s,'\"-]{1,80}"
 _KEYWORD = r"[a-z-]{2,20}"
 _BORDER = rf"(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})(?:\s+(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})){{0,2}}"
 _LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
-# property: pattern of its value. No position, display, float, z-index, transform, opacity,
+# property -> pattern of its value. No position, display, float, z-index, transform, opacity,
 # content, url(), negative length.
 PROPERTIES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)

@@ -223,7 +223,7 @@ def _close_display(source: str) -> str:
     )
 
 
-# opener of a formula: its end
+# opener of a formula -> its end
 _CLOSE = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 # a display formula that is open to the end
 _DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)

@@ -192,6 +192,7 @@ class RunView:
         self._texts.note_event(event)
         data = event.data or {}
         call = self._calls.get(str(data.get("call_id", "")))
+        # a change inside the span is a change of the card around it: of its call, else of its own
         inside = CardList(lambda: self._list.touch(call or card))
         card = NodeCard(self._list.new_key("node"), event.name, inside, event.ts)
         if call is not None:

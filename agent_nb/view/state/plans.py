@@ -256,7 +256,7 @@ def _find_node(card: PlanCard, payload: Obj) -> Thought | None:
         return card.nodes[name]
     card.with_room = [n for n in card.with_room if n.unnamed > 0]
     parent = card.with_room[-1] if card.with_room else card.root
-    parent.unnamed -= parent.unnamed > 0
+    parent.unnamed -= parent.unnamed > 0  # the root may expect none
     return _add_node(card, parent, name)
 
 

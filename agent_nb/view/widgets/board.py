@@ -23,7 +23,7 @@ from .root import Root, Watch
 from .slots import Several, Slot, moves
 from .steps import Bar, Drawn, Fold, Panel, Step
 
-# node type: the slot that shows it
+# type of a node -> the class of the slot that shows it
 SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Stack: Several,
     nodes.Box: Several,

@@ -79,7 +79,7 @@ class Shares:
         peaks = {name: share.rpm for name, share in self._now.items()}  # highest within the window
         for _, name, rpm in self._reduced:
             peaks[name] = max(peaks.get(name, 0), rpm)
-        free = self._rpm - sum(peaks.values())
+        free = self._rpm - sum(peaks.values())  # what no worker can have used within the window
         granted = []
         for name, want in zip(names, wanted, strict=True):
             extra = min(max(want - peaks.get(name, 0), 0), max(free, 0))

@@ -101,5 +101,5 @@ def _summarize_store(file: Path) -> StoreSummary:
             store.close()
         prompts, rows = [prompt for prompt, _ in maps.values()], sum(n for _, n in maps.values())
     except UsageError:
-        pass
+        pass  # listed without rows
     return StoreSummary(file, prompts, rows, status.st_size, status.st_mtime)
