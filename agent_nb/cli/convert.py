@@ -1,5 +1,7 @@
 """The command `convert`: translates a run from one format into another (`codecs.convert`).
 
+Why the rule: opening the output would empty the input before it is read.
+
 Rule: input and output are never the same file, not even under two names (a link, another path).
 """
 

@@ -1,5 +1,7 @@
 """The commands that execute notebooks: `run` and `test`.
 
+Why together: both execute notebooks, with the same early kernels and the same options for them.
+
 Rules
 - If one of several notebooks fails or cannot be executed, the others still run.
 - Kernels start early (`EarlyKernels`), while slow modules are imported.

@@ -2,6 +2,8 @@
 
     ok, replayed · openai/gpt-5 · 2 turns · 1 call · 812 → 96 tokens · $0.002 · 3.1 s
 
+Why from the metadata: the command knows of a run only what its output holds.
+
 Rule: a kernel wrote the numbers, so any of them may be missing or of a wrong type.
 """
 

@@ -1,5 +1,7 @@
 """The command `serve`: offers an agent and recorded runs over HTTP.
 
+Why so many options: outside a notebook, no code has made the agent or the runs.
+
 Rules
 - The command prints where the token is, never the token.
 - With --notebook or --store, but without --model, the server only shows runs.

@@ -1,5 +1,7 @@
 """Exit codes, lists of files, parallel work and options that several commands share.
 
+Why: commands must agree on which files they take, and on what their exit codes mean.
+
 Rules
 - Files are checked before a command begins; a problem with them is a UsageError.
 - The docstring of a command is its help text; a command returns its exit code.

@@ -1,5 +1,7 @@
 """The commands for signatures: `sign` signs records; `trust` lists, adds and removes signers.
 
+Why a yes: a signature lets calls run again, on every machine that trusts the signer.
+
 Rule: `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
 """
 

@@ -1,6 +1,8 @@
 """The commands `trust-folder` and `mcp`: the user allows the keys, policies or servers of a folder.
 
 They run the same code as `%agent trust-folder` and `%agent mcp`, with the options as words.
+
+Why: on a server or in CI, no notebook is open in which these magics could run.
 """
 
 from __future__ import annotations

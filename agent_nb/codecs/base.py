@@ -1,5 +1,7 @@
 """The contract of a codec: how one format of runs is read into events and written from them.
 
+Why one contract: `decode`, `watch`, the server and `export` take any codec, other packages' too.
+
 A codec package or module defines an instance as `codec`. It is stateless; each stream has its own
 decoder or encoder (`contract`).
 

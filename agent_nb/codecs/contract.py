@@ -2,6 +2,8 @@
 
 A decoder unframes bytes and passes the objects to the format's reader. An encoder frames the
 objects that the format's writer returns.
+
+Why protocols: a codec of another package need not inherit from ours.
 """
 
 from __future__ import annotations

@@ -18,8 +18,7 @@ HEAD = 64 * 1024  # bytes of a stream that are scored, at most
 LINES = 24  # lines of a stream that are scored, at most
 MINIMUM = 0.2  # a format with a lower score is not recognised
 # a live stream is shown before its first `LINES` lines are there, if its format is clear: the best
-# score must be at least SURE, or at
-# least LIKELY and LEAD above the second
+# score must be at least SURE, or at least LIKELY and LEAD above the second
 SURE = 0.9
 LIKELY, LEAD = 0.6, 0.25
 

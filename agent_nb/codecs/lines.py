@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import WireError
 
-LINE_LIMIT = 64 * 1024 * 1024
+LINE_LIMIT = 64 * 1024 * 1024  # bytes or characters
 Data = TypeVar("Data", bytes, str)
 
 

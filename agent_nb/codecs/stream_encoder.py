@@ -1,6 +1,6 @@
 """The encoder of most codecs: counts what the format cannot carry, and frames the writer's objects.
 
-Why: losses are then counted alike in all formats, from their tables, and writers only write.
+Why: losses are counted alike in all formats, from the tables of each; a writer only writes.
 
 Rules
 - An event that was read from this format loses nothing, since its note restores it.

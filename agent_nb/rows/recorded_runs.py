@@ -1,5 +1,7 @@
 """Collects the recorded runs of a notebook, a folder or a glob, for a DataFrame of all of them.
 
+Why: what a project cost, or how two models compare, is spread over many notebooks and cells.
+
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules

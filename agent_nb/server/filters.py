@@ -67,6 +67,7 @@ def pattern(glob: str) -> re.Pattern[str]:
     out = ""
     for number, part in enumerate(glob.strip("/").split("/")):
         if part == "**":
+            # after a level, `**` also matches no further one, so it includes the `/` before it
             out += "(?:.*)" if not number else "(?:/.*)?"
         else:
             piece = "".join("[^/]*" if c == "*" else re.escape(c) for c in part)

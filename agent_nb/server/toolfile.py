@@ -1,5 +1,7 @@
 """Load the tools that the command line of a server names: built-in tools and Python files.
 
+Why: an agent on the command line has no notebook whose functions it could call.
+
 Rules
 - A file provides its tools (`@tool`) or, if it has none, its public functions.
 - The file is executed without asking: the user has named it on the command line.

@@ -3,6 +3,8 @@
 Three kinds: `widgets` (ipywidgets in a display, replaced by the bundle at the end), `html` (the
 static page, published again and again in one display) and `text` (streamed lines for terminals).
 
+Why three: front ends can change widgets, replace an output, or only print more text.
+
 Rules
 - Mime bundles go to `publish` as they are: IPython's display objects may open the file or address
   that a string names.

@@ -178,6 +178,7 @@ def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     """Return base64 data as an image, if it is of bounded size and begins like its type."""
     data = "".join(value.split()) if isinstance(value, str) and len(value) <= LARGEST_IMAGE else ""
     try:
+        # 64 letters are whole groups of four, and hold the first bytes
         head = base64.b64decode(data[:64], validate=True)
         base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,5 +1,7 @@
 """Write our events as AG-UI's (mapping: the package's docstring).
 
+Why more than `DRAW`: AG-UI groups blocks into messages, and allows one error, at the end.
+
 Rules
 - Events that were read from AG-UI are written as they came (`passthrough`, `block_protocol`).
 - Blocks that form one text (see `events.text`) share a message id.

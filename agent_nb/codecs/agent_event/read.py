@@ -1,5 +1,7 @@
 """Read AgentEvents: one reader for each run of the stream.
 
+Why: an event may lack the id of its run, which then is the newest one.
+
 Rule: a frame about the connection or the conversation is read as part of the open run, else of the
 next one. It begins a run only in a stream that has no other.
 """

@@ -1,5 +1,7 @@
 """Turn the events of one AgentEvent run into ours (seed 003 § 3.1, § 4, § 5).
 
+Why apart from `read`: each sub-agent has such a reader of its own, inside that of its run.
+
 Rules
 - `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.
 - An id that is used again after its call has ended is a new call.

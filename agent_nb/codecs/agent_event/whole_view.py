@@ -3,6 +3,8 @@
 Each frame is kept as a state. Its additions to the frame before become lines, which the run's own
 reader turns into events and marks `derived`.
 
+Why lines: the reader of single events then serves both kinds of servers.
+
 Rules
 - A thought becomes a line only when something follows it, because it may still grow.
 - The answer streams as deltas and is complete at the end of the run; a rewritten answer replaces

@@ -1,5 +1,7 @@
 """Read Loom's frames: unwrap each, find its session, order it there, and read it.
 
+Why: one stream may carry several sessions, each with its own numbers, in several forms.
+
 Rules
 - Sessions may interleave.
 - Beyond `_REMEMBERED` sessions, the oldest ended ones are forgotten.

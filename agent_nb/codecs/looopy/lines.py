@@ -1,7 +1,9 @@
 """Draw events as Looopy's objects, and read the values in them (seed 004).
 
-Sections: Event Types & Structure, Event Emission Timeline. The reader draws its events too, to note
-how each original object differs (see `passthrough`).
+Sections: Event Types & Structure, Event Emission Timeline.
+
+Why apart from the writer: the reader draws its events too, to note how each original object
+differs (see `passthrough`).
 
 Rules
 - An object is drawn without the envelope (contextId, taskId, path, timestamp), which the writer

@@ -1,5 +1,7 @@
 """Write our events as chunks of the UI message stream (mapping: the package's docstring).
 
+Why: `useChat` can then show runs of ours.
+
 Rules
 - Chunks that were read from this format are written as they came (`passthrough`, `block_protocol`).
 - A run of ours is one message: `start`, its model requests as steps, `finish`; the stream ends with

@@ -1,4 +1,7 @@
-"""The result of `agent.eval`: figures that can be printed, displayed, plotted and put in frames."""
+"""The result of `agent.eval`: figures that can be printed, displayed, plotted and put in frames.
+
+Why a subclass of `Evaluated`: frames, pages and plots read the figures, and this class offers them.
+"""
 
 from __future__ import annotations
 

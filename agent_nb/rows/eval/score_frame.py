@@ -1,5 +1,7 @@
 """Makes frames of evaluations and comparisons, of the same kind as the data.
 
+Why the same kind: users go on with the library that they have chosen.
+
 Rule: the original columns come first; a new name that is taken gets the prefix `out_`. The columns
 depend on data and options, not on failures.
 """

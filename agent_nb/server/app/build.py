@@ -1,5 +1,7 @@
 """Assemble the app: routes, access guard, and CORS if origins are given.
 
+Why middleware: a route that is added later is guarded too.
+
 Rules: every request needs an allowed host name and, except the health check, the token or the
 cookie. CORS is off by default.
 """

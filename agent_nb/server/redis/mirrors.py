@@ -117,6 +117,7 @@ class Mirrors:
         key, after, full = self._stream(mirror.run), mirror.cursor, True
         while full:
             seq, n = split_id(after)
+            # XRANGE includes its start, so it begins one further
             page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
             if isinstance(page, Refusal):
                 raise UsageError(f"The run {mirror.run[:100]!r} cannot be read: {page.text}")

@@ -1,5 +1,7 @@
 """What a card is (a function from the state of one card to a node), and how it is found.
 
+Why a function: the same card is drawn live, in a saved page, in a terminal and in tests.
+
 A new kind of card is one file in this folder (attribute `card`), or an entry point of the group
 `agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME, `progress-NAME` the
 progress of a running call of it, and `call-NAME` an ended call as a whole, in place of the built-in

@@ -1,4 +1,7 @@
-"""A row that says that a fallback model goes on: the one before was unreachable or overloaded."""
+"""A row that says that a fallback model goes on: the one before was unreachable or overloaded.
+
+Why: the answer then comes from another model than the user named.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """A span (a sub-agent's run or a node of a foreign graph) with its own cards inside.
 
+Why a fold: a sub-agent may have more cards than the run around it.
+
 Rules
 - A span that went well and has no cards is not shown.
 - Charts inside it are moved below its fold, because a front end draws only those outside folds.

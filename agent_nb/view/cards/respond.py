@@ -1,5 +1,7 @@
 """A text of the model: markdown that grows, or the value of a typed answer.
 
+Why code: rendered as markdown, unfinished JSON would be garbled.
+
 Rule: if the run asked for a type, text that begins as JSON is code until it proves valid.
 """
 

@@ -1,5 +1,7 @@
 """A thought of the model: a line with its duration and first sentence, which opens to the text.
 
+Why one line: thoughts are often longer than the answer that readers look for.
+
 Rule: outside a call the card is open at first, and gives way to the cards after it (`folds`),
 unless thoughts are shown in full.
 """

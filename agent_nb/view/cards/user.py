@@ -1,5 +1,7 @@
 """The user's prompt: one line, which opens if the prompt is longer.
 
+Why so short: in a notebook the prompt stands in the cell above.
+
 Rules
 - A prompt that only repeats the cell above the page is not shown again.
 - The line has the text before the first block of code, or the code if there is none.

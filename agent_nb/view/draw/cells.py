@@ -1,5 +1,7 @@
 """How many columns of a terminal a text takes, and texts cut or padded to a number of columns.
 
+Why: `len` counts characters, so columns with Chinese text or emoji would not line up.
+
 Rule: letters of East Asia and emoji take two columns, marks and joined emoji none of their own.
 """
 

@@ -1,5 +1,7 @@
 """Data as static HTML: JSON values, tables and diffs.
 
+Why bounded: a page with a tree of a million members does not open.
+
 Rules
 - JSON is bounded here (`ENTRIES`, `DEPTH`), tables and diffs by the cards.
 - Tables and diffs scroll, in a box that the keyboard reaches.
@@ -80,6 +82,7 @@ def _width_style(node: nodes.Table, column: int, cell: str) -> str:
         return theme.CUT
     if node.cut:
         letters = max(len(row[column]) for row in (node.columns, *node.rows))
+        # about 7 px for a letter of this size, and the padding
         return f"{theme.SHORT};width:{7 * letters + 26}px"
     return theme.SHORT if len(cell) <= (WORDS if " " in cell else WORD) else theme.LONG
 

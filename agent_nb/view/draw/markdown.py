@@ -232,7 +232,7 @@ def _disarm_text(text: str, *, maths: bool) -> str:
     )
 
 
-# node type: the function that draws it
+# type of a node -> the function that draws it
 DRAW: dict[type[Node], DrawFunction] = {
     **structure(blocks),
     nodes.T: lambda node: [inline(node)],

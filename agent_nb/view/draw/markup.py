@@ -1,5 +1,7 @@
 """The parts of static HTML that several nodes need: text, style attributes, runs, tab stops.
 
+Why in one place: text of models and tools is escaped here, and a forgotten escape is a hole.
+
 Rule: what `text` and `run` return is escaped, and never escaped again.
 """
 

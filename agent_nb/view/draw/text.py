@@ -150,7 +150,7 @@ def prose(node: nodes.Prose) -> list[str]:
     return visible.show_prose(str(node.text)).strip("\n").split("\n")
 
 
-# node type: the function that draws it
+# type of a node -> the function that draws it
 DRAW: dict[type[Node], DrawFunction] = {
     **structure(lines),
     nodes.T: lambda node: [words((node,))],

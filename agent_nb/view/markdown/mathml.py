@@ -30,7 +30,7 @@ ELEMENTS = """
 """
 TAGS = frozenset(ELEMENTS.split())
 LENGTH = r"\+?(?:0|[0-4]?(?:\.\d{1,4})?)(?:em|ex|pt|px)?"
-# attribute: pattern of its whole value
+# attribute -> pattern of its whole value
 ATTRIBUTES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for names, pattern in (

@@ -85,7 +85,7 @@ _ENVIRONMENTS = (
 )
 _LENGTH = r"\s*(?:[0-4]?(?:\.\d+)?(?:em|ex|cm)|\d{1,2}(?:\.\d+)?(?:px|pt|mm|mu))\s*"
 _COLOUR = r"\s*\{(?:[a-zA-Z]{3,20}|#[0-9a-fA-F]{6})\}"
-# The arguments that must follow a command.
+# command -> pattern of the arguments that must follow it
 ARGUMENTS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {

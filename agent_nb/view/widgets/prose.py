@@ -1,5 +1,7 @@
 """A growing text as widgets, of which only the last is sent again.
 
+Why: with the whole text in one widget, each letter would send all of it.
+
 How: the last widget has the *recent* finished HTML and the open end. Long recent HTML stays there
 as a *part*, and a new widget follows. `FAN` parts are merged into one of the next level, so that a
 text of any length needs few widgets, and a letter is sent once per level.

@@ -1,5 +1,7 @@
 """Makes the frame of a map's results: the data, with the answers in further columns.
 
+Why fixed columns: code that reads the frame must not break because a row failed.
+
     text                label     _run    _status  _error  _tokens  _cost   _seconds
     It works.           good      a1b2…   ok               120      0.0002  0.8
     It broke at once.             c3d4…   error    429 …   90               0.3
