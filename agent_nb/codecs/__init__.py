@@ -1,5 +1,7 @@
 """Formats of other systems: each plug-in package reads and writes one.
 
+Why: runs of other systems can then be shown, recorded and compared here, and ours in their clients.
+
 Read `base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads
 one item by item as it arrives.
 

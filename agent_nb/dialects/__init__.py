@@ -1,5 +1,7 @@
 """How a model writes a turn: each plug-in is one dialect.
 
+Why: models differ in how they write calls, and the agent knows one contract only.
+
 Read `base` first: what a dialect is, and its parser. The agent looks a dialect up by name;
 `CallAssembler` joins calls that arrive in pieces.
 

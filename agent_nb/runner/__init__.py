@@ -1,5 +1,7 @@
 """Executes notebooks without a front end, for the commands `run` and `test`.
 
+Why: CI and schedulers have no browser, and a recorded notebook is its own test.
+
 Read `client` first: it executes one notebook. `notebook_check` executes one as a test and finds its
 problems, `report` writes them as text, JSON and JUnit XML.
 

@@ -1,5 +1,7 @@
 """The server: publish runs to subscribers (`hub`) and over HTTP (`app`, `serve`).
 
+Why: other programs and notebooks can then follow, stop and answer a run.
+
 Read `hub` first: runs go in, numbered events come out. The command line makes a `Server` with the
 agents that clients may start; `agent_nb.serve()` makes one in a notebook. All clients use HTTP.
 

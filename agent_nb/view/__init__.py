@@ -1,5 +1,7 @@
 """The view of a run: events become cards, cards become neutral nodes, and nodes are drawn.
 
+Why nodes: the live view, the saved page and the terminal must show the same.
+
 Read `nodes` first: what every card is made of. `state` folds events into the states of cards,
 `cards` turns these into nodes, `draw` and `widgets` draw nodes.
 

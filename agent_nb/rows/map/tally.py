@@ -1,6 +1,6 @@
 """Counts the rows of a map in progress: finished, failed, rows per second, cost.
 
-Why: a map may take hours and dollars, so its card shows early how long and how much.
+Why: a map may take hours and dollars, so its card shows early how long it takes and what it costs.
 
 Rules
 - It reads no clock: the caller passes the time. The rate counts the asked rows that ended within

@@ -35,6 +35,7 @@ def carry_rows(former: Connection, connection: Connection, secret: bytes) -> Non
     ).fetchall():
         last = rows[-1][0]
         stored_bytes = _read_stored_bytes(connection, [row[1] for row in rows])
+        # only for rows that both files have, with different content
         better = _find_final_only_in_former(
             former,
             connection,

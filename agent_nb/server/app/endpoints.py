@@ -1,6 +1,6 @@
 """The handlers of the HTTP routes: list, show, start, stream, stop and approve runs.
 
-Why apart from the hub: only here are there HTTP statuses and JSON bodies.
+Why apart from the hub: it knows neither HTTP statuses nor JSON bodies.
 
 Rules: a faulty request gets a 4xx answer that says what to do; no answer reveals the server's
 internals.

@@ -1,5 +1,7 @@
 """The hub over Redis: kernels publish their runs, and any number of servers serve them.
 
+Why: one server then shows the runs of all kernels of a user or a team.
+
 Read `hub` first. `publisher` writes runs to Redis, `mirrors` reads those of other processes,
 `control` sends their stops and answers; `link` is the connection.
 """

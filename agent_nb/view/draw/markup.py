@@ -1,6 +1,6 @@
 """The parts of static HTML that several nodes need: text, style attributes, runs, tab stops.
 
-Why in one place: text of models and tools is escaped here, and a forgotten escape is a hole.
+Why in one place: with one forgotten escape, text of a model or tool could write HTML of its own.
 
 Rule: what `text` and `run` return is escaped, and never escaped again.
 """

@@ -1,6 +1,6 @@
 """The changes from one JSON value to the next, for snapshots and checkpoints of a foreign state.
 
-Why: other systems send their whole state again and again, of which a reader wants only the news.
+Why: other systems send their whole state again and again; a reader wants to see the changes.
 
 Rules
 - A change is a path with the values before and after; `MISSING` means no value.
