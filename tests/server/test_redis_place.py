@@ -20,7 +20,7 @@ from agent_nb.server.redis.address import configured_address, parse_address
 def test_an_address_is_shown_without_user_and_password(url, shown):
     place = parse_address(url)
     assert place.shown == shown
-    assert repr(place) == str(place) == f"Place({shown})"
+    assert repr(place) == str(place) == f"RedisAddress({shown})"
 
 
 @pytest.mark.parametrize("host", ["redis.example.org", "10.0.0.5", "0.0.0.0", "[fe80::1]"])

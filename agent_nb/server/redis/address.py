@@ -51,7 +51,7 @@ class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.scheme}://{host}:{self.port}/{self.db}"
 
     def __repr__(self) -> str:
-        return f"Place({self.shown})"
+        return f"RedisAddress({self.shown})"
 
     def scrub(self, text: str) -> str:
         """Return a text, such as an error's, without user and password."""
