@@ -45,15 +45,19 @@ class HostGuard:
         self._begin_cell()
 
     def _list_allowed(self) -> frozenset[str]:
-        return frozenset(map(str, as_list(self._cell.runner_options.get("allowed_hosts"))))
+        return frozenset(map(str, as_list(self._find_cell().runner_options.get("allowed_hosts"))))
+
+    def _find_cell(self) -> Cell:
+        # only when a host is asked: most cells of a test ask none
+        return self._cells.current(self._shell(), "", "")
 
     def _begin_cell(self, _: Any = None) -> None:
-        self._cell = self._cells.current(self._shell(), "", "")
         if self._proxy:
             os.environ.update(self.watch.refusing_variables(self._proxy))
 
     def _end_cell(self, _: Any = None) -> None:
-        publish_errors(self._cell, [c.refusal for c in self.watch.take_contacts()])
+        if contacts := self.watch.take_contacts():
+            publish_errors(self._find_cell(), [contact.refusal for contact in contacts])
 
 
 _guards: weakref.WeakKeyDictionary[Any, HostGuard] = weakref.WeakKeyDictionary()
