@@ -75,6 +75,11 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     #: A faster decoder and encoder, used instead of those built from `reader` and `writer`.
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
+    @property
+    def media_type(self) -> str:
+        """The media type of the format in its own framing."""
+        return MEDIA[self.framing]
+
     def decoder(self, *, strict: bool = False) -> Decoder:
         """Return a decoder for one stream, in either framing."""
         if self.fast:

@@ -8,7 +8,7 @@ Rules
 - `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
 - Text that is not JSON is counted in `losses` and skipped.
 - An object never spans lines, except in a JSON array: that is read at the end of the stream. If the
-  whole text is no array after all, it is read as lines.
+  whole text turns out to be something else, it is read as lines.
 - Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
 

@@ -189,8 +189,8 @@ def list_entry_points(group: str) -> list[EntryPoint]:
     """Return the entry points of installed packages, in search order; never the project's."""
     return [
         entry
-        for place in GUARD.places().path
-        for entry in _PACKAGES.setdefault(place, _Packages(place)).entry_points(group)
+        for folder in GUARD.places().path
+        for entry in _PACKAGES.setdefault(folder, _Packages(folder)).entry_points(group)
         if (top := sys.modules.get(entry.module.partition(".")[0])) is None or not is_projects(top)
     ]
 

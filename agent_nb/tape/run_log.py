@@ -76,10 +76,10 @@ def begin_log(
 ) -> EventLog:
     """Return the log of a request that is answered next."""
     log = EventLog(run, clock=clock)
-    asked = as_dict(request.body.value)
+    body = as_dict(request.body.value)
     provider = urlsplit(request.provider).netloc or request.provider
     log.append(RunStart(model=redact(f"{provider}/{request.model or request.path.strip('/')}")))
-    log.append(User(content=redact(_read_prompt(asked)), origin="user"))
+    log.append(User(content=redact(_read_prompt(body)), origin="user"))
     log.append(Node(phase="enter", **_NODE))
     return log
 

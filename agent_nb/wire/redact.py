@@ -129,6 +129,8 @@ def redact_value(
     cleaned: dict[str, str] = {}  # names of fields and short texts repeat
 
     def clean(text: str) -> str:
+        if type(text) is not str:  # a subclass may have no hash
+            return redact_text(text, secrets)
         if (known := cleaned.get(text)) is None:
             known = cleaned[text] = redact_text(text, secrets)
         return known

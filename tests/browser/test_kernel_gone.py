@@ -13,7 +13,7 @@ import pytest
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows"),
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9"),
 ]
 
 WIDGET = "application/vnd.jupyter.widget-view+json"

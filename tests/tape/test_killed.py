@@ -35,7 +35,7 @@ VICTIMS = ("kernel", "client", "server")
 WORDS = [f"word{n} " for n in range(300)]
 BODY = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "Count."}], "stream": True}
 KEY = "sk-proj-" + "Ab3" * 12
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9")
 
 # reads a streamed answer, and writes each line that came to a file
 CLIENT = f"""\
@@ -128,7 +128,7 @@ def wait_for(path):
 @pytest.mark.kernel
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_whoever_is_killed_what_came_is_kept_and_no_half_replayed(killer, kernel_type, tmp_path):
+def test_a_kill_keeps_what_had_come_and_replays_no_half_answer(killer, kernel_type, tmp_path):
     kernel, cut = None, 0
     try:
         for number in range(KILLS):

@@ -2,7 +2,7 @@
 
 import pytest
 from helpers.notebooks import write
-from tape.test_bypassed import OPENED
+from tape import test_bypassed
 
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
@@ -20,13 +20,7 @@ def ask(host):
 ask("data.invalid")
 ask("api.openai.com")
 """
-AWAITED = """\
-import asyncio
-try:
-    await asyncio.open_connection("models.invalid", 443)
-except OSError:
-    pass
-"""
+AWAITED = test_bypassed.AWAITED.replace("awaited.invalid", "models.invalid")
 SCRIPTED = """\
 from agent_nb import Agent, Scripted
 print((await Agent(Scripted(["Hello."]))("hi")).answer)
@@ -53,7 +47,7 @@ def test_a_cell_that_asks_a_host_of_models_fails_with_its_line(first, tmp_path, 
 
 @pytest.mark.kernel
 def test_the_project_alone_allows_a_host_of_models(tmp_path):
-    path = write(tmp_path / "n.ipynb", "import os\n" + OPENED.split("\n")[0], ASK)
+    path = write(tmp_path / "n.ipynb", "import os\n" + test_bypassed.OPENED.split("\n")[0], ASK)
     assert len(check_notebook(path).problems) == 1
     allowed = '[tool.agent_nb]\nallowed_hosts = ["api.openai.com"]\n'
     (tmp_path / "pyproject.toml").write_text(allowed)

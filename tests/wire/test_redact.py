@@ -169,6 +169,15 @@ def test_a_value_is_cleaned_in_all_its_texts_and_names():
     assert value["a"][0] == key
 
 
+def test_texts_without_a_hash_are_cleaned_too():
+    class Text(str):
+        __hash__ = None
+
+    clean = redact_value({"a": [Text(f"x {KEYS[0]}"), Text("plain")]}, ENV)
+    assert not leaks(json.dumps(clean), KEYS[0])
+    assert clean["a"][1] == "plain"
+
+
 @pytest.mark.parametrize("key", ENV.values())
 @pytest.mark.parametrize(
     "write",

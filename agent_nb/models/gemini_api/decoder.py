@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import Frame, as_dict, as_list, lenient_loads
+from ...wire import Frame, as_dict, as_list
 from ..chat.calls import call_part
 from ..http.decoder import FrameDecoder
-from ..http.errors import error_object, not_json
+from ..http.errors import error_object
 from ..http.values import count_tokens, is_empty, to_json, to_text
 from ..parts import Extra, Finish, Head, Part, Text, Thought, Usage
 
@@ -58,14 +58,7 @@ class GeminiDecoder(FrameDecoder):
         self._extras = {}
 
     def _frame(self, frame: Frame, out: list[Part]) -> None:
-        try:
-            value = lenient_loads(frame.data)
-        except ValueError:
-            if frame.event == "error":
-                self._error(frame.data, out)
-            else:
-                self._unreadable(not_json(frame.data), out)
-            return
+        value = self._load_json(frame, out)
         for chunk in value if isinstance(value, list) else [value]:
             if isinstance(chunk, dict):
                 self._read_chunk(chunk, out, failed=frame.event == "error")
@@ -112,8 +105,8 @@ class GeminiDecoder(FrameDecoder):
         for name, value in part.items():
             if name not in _PART and not is_empty(value):
                 media = name == "inlineData" and isinstance(value, dict)
-                kept = {k: v for k, v in value.items() if k != "data"} if media else value
-                out.append(Extra(PROVIDER, name, kept))
+                extra = {k: v for k, v in value.items() if k != "data"} if media else value
+                out.append(Extra(PROVIDER, name, extra))
 
     def _end(self, reason: str, out: list[Part]) -> None:
         if reason and not self._reason:

@@ -96,6 +96,17 @@ class FrameDecoder(ABC):
             )
         self._fail(fault, out)
 
+    def _load_json(self, frame: Frame, out: list[Part]) -> Any:
+        """Return the JSON value of a frame; fail and return None if its data is not JSON."""
+        try:
+            return lenient_loads(frame.data)
+        except ValueError:
+            if frame.event == "error":
+                self._error(frame.data, out)
+            else:
+                self._unreadable(not_json(frame.data), out)
+            return None
+
     def _unreadable(self, fault: Fault, out: list[Part]) -> None:
         """Fail for unreadable or missing data, unless the answer is complete without it."""
         if not self.complete:
@@ -117,15 +128,7 @@ class EventDecoder(FrameDecoder):
         if frame.data.strip() == "[DONE]":
             self.done = True
             return
-        try:
-            event = lenient_loads(frame.data)
-        except ValueError:
-            if frame.event == "error":
-                self._error(frame.data, out)
-            else:
-                self._unreadable(not_json(frame.data), out)
-            return
-        if isinstance(event, dict):
+        if isinstance(event := self._load_json(frame, out), dict):
             self._event(
                 to_text(event.get("type")) or frame.event, event, out, failed=frame.event == "error"
             )

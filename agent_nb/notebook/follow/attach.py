@@ -35,7 +35,7 @@ from .awaited_source import print_stop_advice, source_actions
 from .base import FollowRun, newest_replayable
 from .cards import Cards
 
-NO_RECORD = "Nothing to replay: there is no record of this run. Record it by running the cell."
+NO_RECORD = "Nothing to replay: this run has no record. Record it by running the cell."
 
 
 class AttachRequest(msgspec.Struct, frozen=True):

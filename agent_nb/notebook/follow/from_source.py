@@ -113,7 +113,7 @@ class ForeignRun(FollowRun):
                 return Work(_do_nothing, lambda: None)
             if mode == "replay":
                 raise UsageError(
-                    f"Nothing to replay: there is no record of {self._source_name()}. Record it with --live."
+                    f"Nothing to replay: {self._source_name()} has no record. Record it with --live."
                 )
         self._watch = source = watch(
             options.source,

@@ -16,7 +16,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
 from itertools import takewhile
@@ -288,16 +288,16 @@ def _scrolling(letters: int) -> str:
 def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Return the start tag of a table, in a block that scrolls if a row may be too wide."""
     start = self.renderToken(tokens, index, options, env)
-    letters = _longest_row(tokens[index:])
+    letters = _longest_row(tokens[n] for n in range(index, len(tokens)))
     return f'<div style="{_scrolling(letters)}>{start}' if letters > _NARROW else str(start)
 
 
 def _end_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    start = max(n for n in range(index) if tokens[n].type == "table_open")
-    return "</table></div>\n" if _longest_row(tokens[start:]) > _NARROW else "</table>\n"
+    start = next(n for n in range(index, -1, -1) if tokens[n].type == "table_open")
+    return "</table></div>\n" if _longest_row(tokens[start:index]) > _NARROW else "</table>\n"
 
 
-def _longest_row(tokens: Sequence[Token]) -> int:
+def _longest_row(tokens: Iterable[Token]) -> int:
     """Return the letters of the longest row of the table with which these tokens begin."""
     rows, letters = [0], 0
     for token in takewhile(lambda token: token.type != "table_close", tokens):

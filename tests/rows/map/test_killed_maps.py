@@ -23,7 +23,7 @@ from agent_nb.rows.store.row_store import RowStore
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows"),
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9"),
 ]
 
 KILLS = int(os.environ.get("AGENT_NB_KILLS", "20"))
