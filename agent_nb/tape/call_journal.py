@@ -25,8 +25,10 @@ from .run_log import add_events, begin_log, end_log
 
 
 class CallJournal:
-    """Writes the run of one live exchange. `secrets`: values by name, apart from those that the
-    request carries. `open_journal` opens the journal of a run by its id.
+    """Writes the run of one live exchange, while it goes on, into `log` and a journal.
+
+    `secrets`: values by name, apart from those that the request carries. `open_journal` opens the
+    journal of a run by its id.
     """
 
     def __init__(
@@ -37,14 +39,14 @@ class CallJournal:
         open_journal: Callable[[str], Journal],
     ) -> None:
         self._redaction = _UncutHome({**secrets, **find_secrets(request, headers)})
-        self._log = begin_log(request, self._redaction.value)
-        self.run = self._log.run
+        self.log = begin_log(request, self._redaction.value)
+        self.run = self.log.run
         decoder = make_decoder(request.path)
         self._reader = AnswerReader(decoder, self._redaction) if decoder is not None else None
         self._journal = open_journal(self.run) if decoder is not None else None
         self._reads = False  # a part of the answer was read
         if self._journal is not None:
-            self._log.subscribe(self._journal)
+            self.log.subscribe(self._journal)
 
     def receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> None:
         """Write what a piece of the answer says; a compressed one waits for `end`."""
@@ -52,24 +54,25 @@ class CallJournal:
             self._read(piece)
 
     def end(self, exchange: Exchange | None) -> None:
-        """End the journal with a redacted exchange; None: no answer began, nothing is kept."""
-        if self._journal is None or self._reader is None:
-            return
+        """End the log and the journal with a redacted exchange; None: no answer began, nothing is
+        kept.
+        """
         with suppress(Exception):
-            if exchange is not None and exchange.response.status < 400:
-                for piece in () if self._reads else exchange.response.body.pieces():
-                    self._read(piece)
-                add_events(self._log, self._reader.close())
             if exchange is not None:
-                end_log(self._log, exchange, self._reader)
-        self._journal.close(discard=exchange is None)
+                if self._reader is not None and exchange.response.status < 400:
+                    for piece in () if self._reads else exchange.response.body.pieces():
+                        self._read(piece)
+                    add_events(self.log, self._reader.close())
+                end_log(self.log, exchange, self._reader)
+        if self._journal is not None:
+            self._journal.close(discard=exchange is None)
 
     def _read(self, piece: bytes) -> None:
         if self._reader is None:
             return
         self._reads = True
         with suppress(Exception):
-            add_events(self._log, self._reader.feed(piece))
+            add_events(self.log, self._reader.feed(piece))
 
 
 class _UncutHome(Redaction):

@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies_environment
 
@@ -74,6 +74,7 @@ from .publish import publish_display
 from .refusing import guard_hosts, publish_errors
 from .rerun import recording_advice, rerun_mode, trusted_records
 from .summary import VERSION, summarize_run
+from .taped_line import LiveLine, describe_calls
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -84,7 +85,7 @@ _READING = 60.0  # seconds that it waits until the answers that have come are re
 _MOST_CARDS = 20  # calls of a cell whose cards are shown
 
 
-class _Call(msgspec.Struct):
+class _Call(msgspec.Struct, dict=True):
     """A model call of a cell, redacted; `recorded` is the id of the record that it was served."""
 
     exchange: Exchange
@@ -92,6 +93,11 @@ class _Call(msgspec.Struct):
     ended: float
     recorded: str = ""
     run: str = ""  # the id of the run whose journal it has
+
+    @cached_property
+    def log(self) -> EventLog:
+        """The log of the call by itself, without what its tools returned."""
+        return make_logs([(self.exchange, self.run, self.began, self.ended)])[0]
 
 
 class _Slot:
@@ -108,6 +114,15 @@ class _Slot:
         self.ordinal = 0  # of the last record
         self.open = 0  # calls that go on
         self.ending = 0  # calls whose answer has come and is read
+        self.journals: list[CallJournal] = []  # of the calls that were sent
+        self.line = LiveLine(execution.cell, execution.id, self._list_calls)
+
+    def _list_calls(self) -> tuple[list[Run], int, list[str]]:
+        """Return the runs of all calls, how many were replayed, and what the record lacked."""
+        replayed = [call.log for call in self.calls if call.recorded]
+        logs = [*replayed, *(journal.log for journal in self.journals)]
+        cell = self.execution.cell.id
+        return [Run(log, cell=cell) for log in logs], len(replayed), list(self.misses)
 
 
 class NotebookTape:
@@ -118,6 +133,7 @@ class NotebookTape:
         self._lock = threading.RLock()
         self._ended = threading.Condition(self._lock)  # a call has ended
         self._slots: dict[str, _Slot] = {}  # by the id of the execution
+        self._last_ended = ""  # the id of the execution whose cell ended last
         self._home = Home.of_user()
         self._conversations = Conversations(self._home)
         self._exchanges: dict[str, Exchange | None] = {}  # those that were read, by their hashes
@@ -187,7 +203,8 @@ class NotebookTape:
                 at_once = {**response.headers, "x-should-retry": "false"}
                 return msgspec.structs.replace(response, headers=at_once)
             why = f"{answer.why}.{slot.remark}"
-            slot.misses.append(why)
+            if mode == "replay" or slot.records or slot.remark:  # else the notebook is new on tape
+                slot.misses.append(why)
             if mode == "replay":
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
             return self._go_live(slot, request, headers)
@@ -196,6 +213,8 @@ class NotebookTape:
         open_journal = partial(self._open_journal, slot)
         journal = CallJournal(request, headers, collect_secrets(), open_journal)
         slot.open += 1
+        slot.journals.append(journal)
+        slot.line.note_change()
         return Live(partial(self._finish, slot, journal), journal.receive)
 
     def _open_journal(self, slot: _Slot, run: str) -> Journal:
@@ -223,8 +242,12 @@ class NotebookTape:
         finally:
             with self._lock:
                 slot.ending -= 1
-                slot.calls += [call] if call is not None else []
+                if call is not None:
+                    slot.calls.append(call)
+                else:
+                    slot.journals.remove(journal)
                 self._ended.notify_all()
+            slot.line.note_change()
 
     def _find_slot(self) -> _Slot:
         executions = executions_of(self._session.shell)
@@ -258,7 +281,10 @@ class NotebookTape:
         rules = msgspec.convert(masks, list[Rule]) if isinstance(masks, list) else []
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
         index = TapeIndex(recordings, rules, library.used_calls(cell))
-        return _Slot(execution, index, records, remark)
+        slot = _Slot(execution, index, records, remark)
+        if execution.id == self._last_ended:  # a thread calls between two cells
+            slot.line.end()
+        return slot
 
     def _read(self, record: Record) -> Exchange | None:
         """Return the exchange of a record whose hash was checked, reading it once."""
@@ -274,6 +300,8 @@ class NotebookTape:
             # a library may return before the relay has seen the end of the answer
             self._ended.wait_for(lambda: not any(s.open for s in self._slots.values()), _PATIENCE)
             self._ended.wait_for(lambda: not any(s.ending for s in self._slots.values()), _READING)
+            self._last_ended = latest.id if latest is not None else ""
+            lines = [slot.line for slot in self._slots.values()]
             slots = [s for s in self._slots.values() if s.calls or s.misses]
             self._slots = {
                 i: s
@@ -283,6 +311,8 @@ class NotebookTape:
             ended = [(slot, slot.calls, slot.misses) for slot in slots]
             for slot in slots:
                 slot.calls, slot.misses = [], []
+        for line in lines:
+            line.end()
         for contact in self._watch.take_contacts():
             print_warning(contact.notice)
         for slot, calls, misses in ended:
@@ -387,22 +417,3 @@ def _drop_retried(calls: list[_Call]) -> list[_Call]:
             )
             left.append(call)
     return left
-
-
-def describe_calls(runs: list[Run], replayed: int, misses: list[str]) -> str:
-    """Return one line about the model calls of a cell."""
-    from ...models import format_dollars
-    from ...view import count_noun, format_count
-
-    models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
-    sent, written = sum(r.usage.input for r in runs), sum(r.usage.output for r in runs)
-    costs = [run.usage.cost for run in runs if run.usage.cost is not None]
-    parts = [
-        count_noun(len(runs), "model call"),
-        ", ".join(filter(None, models)),
-        f"{format_count(sent)} in, {format_count(written)} out" if sent + written else "",
-        format_dollars(sum(costs)) if costs else "",
-        "" if not replayed else "replayed" if replayed == len(runs) else f"{replayed} replayed",
-        f"{len(misses)} without a record" if misses else "",
-    ]
-    return " · ".join(filter(None, parts))
