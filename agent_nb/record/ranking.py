@@ -52,10 +52,11 @@ class CellRecords(list[Record]):
             reverse=True,
         )
 
-    def select_kept(self, key: bytes, named: Collection[str] = ()) -> list[Record]:
+    def select_kept(self, key: bytes | None, named: Collection[str] = ()) -> list[Record]:
         """Return the records that are kept for the user with this key, newest first.
 
-        `named`: the ids of taped calls that are kept in any case, since an execution used them.
+        `key` None: all of them are the user's own, and none is checked. `named`: the ids of taped
+        calls that are kept in any case, since an execution used them.
         """
         ordered = self.newest_first()
         if len(ordered) <= self.EXECUTIONS:
@@ -69,7 +70,7 @@ class CellRecords(list[Record]):
         own: dict[str, list[Record]] = {}
         foreign: dict[str, list[Record]] = {}
         for record in ordered:
-            group = own if is_own_record(record, key) else foreign
+            group = own if key is None or is_own_record(record, key) else foreign
             group.setdefault(_execution_id(record), []).append(record)
         newest_own = list(own.values())[: self.EXECUTIONS]
         newest_foreign = list(foreign.values())[: max(self.EXECUTIONS - len(own), 1)]

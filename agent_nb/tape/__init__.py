@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .live_exchange import Sent as Sent
     from .matching import Recording as Recording
     from .matching import TapeIndex as TapeIndex
+    from .matching import TapeMasks as TapeMasks
     from .packed import pack_exchange as pack_exchange
     from .packed import read_exchange as read_exchange
     from .providers import PROVIDERS as PROVIDERS
@@ -52,6 +53,7 @@ _HOMES = {
     "Response": "exchange",
     "Sent": "live_exchange",
     "TapeIndex": "matching",
+    "TapeMasks": "matching",
     "make_logs": "run_log",
     "pack_exchange": "packed",
     "read_exchange": "packed",

@@ -16,37 +16,41 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ..agent import AnswerReader
+from ..events import EventLog
 from ..models import make_decoder
 from ..record import Home, Journal
 from ..wire import Redaction, Redactor
 from .exchange import Exchange, Request
 from .redaction import find_secrets
 from .run_log import add_events, begin_log, end_log
+from .spending import Prices
 
 
 class CallJournal:
     """Writes the run of one live exchange, while it goes on, into `log` and a journal.
 
-    `secrets`: values by name, apart from those that the request carries. `open_journal` opens the
-    journal of a run by its id.
+    `secrets`: values by name, apart from those that the request carries.
     """
 
     def __init__(
-        self,
-        request: Request,
-        headers: Mapping[str, str],
-        secrets: Mapping[str, str],
-        open_journal: Callable[[str], Journal],
+        self, request: Request, headers: Mapping[str, str], secrets: Mapping[str, str]
     ) -> None:
-        self._redaction = _UncutHome({**secrets, **find_secrets(request, headers)})
-        self.log = begin_log(request, self._redaction.value)
-        self.run = self.log.run
-        decoder = make_decoder(request.path)
-        self._reader = AnswerReader(decoder, self._redaction) if decoder is not None else None
-        self._journal = open_journal(self.run) if decoder is not None else None
+        self._request = request
+        self._secrets = {**secrets, **find_secrets(request, headers)}
+        self.log = EventLog()
+        self._reader: AnswerReader | None = None
+        self._journal: Journal | None = None
         self._reads = False  # a part of the answer was read
-        if self._journal is not None:
+
+    def open(self, open_journal: Callable[[str], Journal]) -> None:
+        """Begin the log, and its journal by the id of the run, before anything is received."""
+        redaction = _UncutHome(self._secrets)
+        decoder = make_decoder(self._request.path)
+        if decoder is not None:
+            self._reader = AnswerReader(decoder, redaction)
+            self._journal = open_journal(self.log.run)
             self.log.subscribe(self._journal)
+        begin_log(self.log, self._request, redaction.value)
 
     def receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> None:
         """Write what a piece of the answer says; a compressed one waits for `end`."""
@@ -63,7 +67,7 @@ class CallJournal:
                     for piece in () if self._reads else exchange.response.body.pieces():
                         self._read(piece)
                     add_events(self.log, self._reader.close())
-                end_log(self.log, exchange, self._reader)
+                end_log(self.log, exchange, self._reader, Prices())
         if self._journal is not None:
             self._journal.close(discard=exchange is None)
 

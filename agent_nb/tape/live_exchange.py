@@ -45,14 +45,17 @@ class Received:
         body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
         if self._size <= LARGEST:
             with suppress(WireError):
-                body = Body.read(
-                    asyncio.run(self._decompress(headers.get("content-encoding", ""))),
-                    headers.get("content-type", ""),
-                )
+                data = self._join(headers.get("content-encoding", "identity"))
+                body = Body.read(data, headers.get("content-type", ""))
         kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
         # a client may go away as soon as it has all, before the server ends the answer
         whole = self.complete or body.ended or headers.get("content-length") == str(self._size)
         return Response(status=status, headers=kept, body=body, complete=whole)
+
+    def _join(self, encoding: str) -> bytes:
+        if encoding == "identity":
+            return b"".join(self._pieces)
+        return asyncio.run(self._decompress(encoding))
 
     async def _decompress(self, encoding: str) -> bytes:
         data = bytearray()

@@ -48,9 +48,12 @@ _COMPARED = 4_000  # characters by which the nearest request is chosen
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded exchange, where it was made, and the `record` that holds it."""
+    """A recorded exchange, the `key` of its request (`TapeMasks.make_key`), where it was made, and
+    the `record` that holds it.
+    """
 
     exchange: Exchange
+    key: str
     record: str  # its id
     cell: str = ""
     execution: str = ""
@@ -64,32 +67,44 @@ class Miss(msgspec.Struct, frozen=True):
     why: str
 
 
+class TapeMasks:
+    """What differs by chance in requests; `rules`: the masks of the notebook's project."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._masks = [
+            *((re.compile(pattern), text) for pattern, text in MASKS),
+            *((re.compile(rule.pattern), rule.replace) for rule in rules),
+        ]
+
+    def make_key(self, request: Request) -> str:
+        """Return a request as masked canonical text."""
+        return self.encode_masked([*_head(request), request.body.value])
+
+    def encode_masked(self, value: Any) -> str:
+        """Return the canonical JSON of a value, masked."""
+        text = encode_canonical(value)
+        for pattern, replacement in self._masks:
+            text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
+        return text
+
+
 class TapeIndex:
     """The recorded exchanges of a notebook.
 
-    `rules`: the masks of its project. `used`: the records that executions of each cell used, those
-    of the newest one first.
+    `used`: the records that executions of each cell used, those of the newest one first.
     """
 
     def __init__(
         self,
         recordings: Iterable[Recording],
-        rules: Sequence[Rule] = (),
+        masks: TapeMasks,
         used: Mapping[str, Sequence[Sequence[str]]] = {},
     ) -> None:
-        self._used = used
-        self._masks = [
-            *((re.compile(pattern), text) for pattern, text in MASKS),
-            *((re.compile(rule.pattern), rule.replace) for rule in rules),
-        ]
+        self._masks, self._used = masks, used
         self._recordings = [r for r in recordings if r.exchange.replayable]
         self._by_key: dict[str, list[Recording]] = {}
         for recording in self._recordings:
-            self._by_key.setdefault(self.key(recording.exchange.request), []).append(recording)
-
-    def key(self, request: Request) -> str:
-        """Return a request as masked canonical text."""
-        return self._mask(encode_canonical([*_head(request), request.body.value]))
+            self._by_key.setdefault(recording.key, []).append(recording)
 
     def find(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True
@@ -99,7 +114,7 @@ class TapeIndex:
         `used`: the records that this execution of the cell has used. `errors`: whether a recorded
         error is an answer.
         """
-        candidates = self._by_key.get(self.key(request), [])
+        candidates = self._by_key.get(self._masks.make_key(request), [])
         for recording in self._in_order(candidates, cell):
             status = recording.exchange.response.status
             if status >= 400 and not errors:
@@ -140,11 +155,11 @@ class TapeIndex:
             return (
                 f"{' '.join(_head(request)).strip()} is not recorded, only {', '.join(known[:5])}"
             )
-        wanted = self._mask(encode_canonical(request.body.value))[-_COMPARED:]
+        wanted = self._masks.encode_masked(request.body.value)[-_COMPARED:]
         matcher = SequenceMatcher(b=wanted, autojunk=True)
 
         def nearness(recording: Recording) -> tuple[float, bool]:
-            text = self._mask(encode_canonical(recording.exchange.request.body.value))
+            text = self._masks.encode_masked(recording.exchange.request.body.value)
             matcher.set_seq1(text[-_COMPARED:])
             return matcher.quick_ratio(), recording.cell == cell
 
@@ -158,7 +173,7 @@ class TapeIndex:
         pending = [(old, new, path)]
         while pending:
             old, new, path = pending.pop()
-            if self._mask(encode_canonical(old)) == self._mask(encode_canonical(new)):
+            if self._masks.encode_masked(old) == self._masks.encode_masked(new):
                 continue
             if isinstance(old, dict) and isinstance(new, dict):
                 names = [*old, *(n for n in new if n not in old)]
@@ -179,14 +194,9 @@ class TapeIndex:
             else:
                 yield path, *_show_both(old, new)
 
-    def _mask(self, text: str) -> str:
-        for pattern, replacement in self._masks:
-            text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
-        return text
-
 
 _MISSING = "(missing)"
-_NONE = Recording(exchange=None, record="", started=-1.0)  # type: ignore[arg-type]  # holds no exchange
+_NONE = Recording(exchange=None, key="", record="", started=-1.0)  # type: ignore[arg-type]  # holds no exchange
 
 
 def _head(request: Request) -> tuple[str, ...]:

@@ -56,12 +56,15 @@ _OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a r
 
 
 class Live(msgspec.Struct, frozen=True):
-    """A request is sent to its provider. `receive` gets each piece of the answer, with its status
-    and headers, before the client does. `finish` gets the exchange, None if no answer began; it is
-    called in a thread of its own.
+    """A request is sent to its provider.
+
+    `begin` is called while the request is on its way. Then `receive` gets each piece of the answer,
+    with its status and headers, before the client does. `finish` gets the exchange, None if no
+    answer began, also where nothing was sent. `begin` and `finish` are called in threads.
     """
 
     finish: Callable[[Sent | None], None]
+    begin: Callable[[], None] = lambda: None
     receive: Callable[[int, Mapping[str, str], bytes], None] = lambda *_: None
 
 
@@ -71,8 +74,9 @@ Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
 class Relay:
     """The relay of one kernel; `upstreams` are the base URLs of the providers by their names.
 
-    `answer` is called in a thread for each request. `refuse` makes the relay also a proxy
-    that refuses each request; it takes the target and returns the reason.
+    `answer` is called for each request: in a thread, unless `is_quick` returns True, since a change
+    of threads delays the request. `refuse` makes the relay also a proxy that refuses each request;
+    it takes the target and returns the reason.
     """
 
     _BACKGROUND: ClassVar[Background | None] = None
@@ -83,11 +87,12 @@ class Relay:
         upstreams: Mapping[str, str],
         answer: Answer,
         refuse: Callable[[str], str] | None = None,
+        is_quick: Callable[[], bool] = lambda: False,
     ) -> None:
         # by the first part of a request's path
         self._servers = {name: (BY_NAME[name], Http(url)) for name, url in upstreams.items()}
         self._lock = threading.Lock()
-        self._answer = answer
+        self._answer, self._is_quick = answer, is_quick
         self._spending = Spending()
         self.refuse = refuse
         self.limiter = Limiter("the tape")  # of all its requests; without limits at first
@@ -204,12 +209,16 @@ class Relay:
         self, request: Request, headers: Mapping[str, str]
     ) -> Live | Response | Refusal:
         """Return what becomes of a request; if its client goes away meanwhile, it is finished."""
-        asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
         try:
-            return await asyncio.shield(asking)
-        except asyncio.CancelledError:
-            asking.add_done_callback(_give_up)
-            raise
+            # a budget lets a call wait
+            if not self._spending.budget and self._is_quick():
+                return self._judge(request, headers)
+            asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
+            try:
+                return await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                asking.add_done_callback(_give_up)
+                raise
         except Exception as fault:  # asyncio would print it below the user's cell
             return Refusal(f"The tape cannot answer: {fault}")
 
@@ -328,8 +337,11 @@ class _Connection:
         if isinstance(decision, Live):
             finish, receive = decision.finish, decision.receive
             sent: list[Sent] = []
+            beginning = asyncio.ensure_future(asyncio.to_thread(decision.begin))
             try:
-                await self._forward(upstream, request, headers, body, sent, receive=receive)
+                await self._forward(
+                    upstream, request, headers, body, sent, begun=beginning, receive=receive
+                )
                 return
             except UsageError as fault:  # nothing runs live here
                 decision = Refusal(str(fault))
@@ -337,8 +349,8 @@ class _Connection:
                 why = f"The tape has no answer of {upstream.address}{path}: {fault}"
                 decision = Refusal(why, 502, passing=fault.retryable)
             finally:
-                # in a thread, as other streams need the loop, and also if the client goes away
-                ending = asyncio.to_thread(finish, sent[0] if sent else None)
+                # also if the client goes away
+                ending = _end(beginning, finish, sent[0] if sent else None)
                 await asyncio.shield(asyncio.ensure_future(ending))
         if isinstance(decision, Refusal):
             await self._refuse(provider, path, decision)
@@ -368,6 +380,7 @@ class _Connection:
         body: bytes,
         sent: list[Sent],
         *,
+        begun: asyncio.Future[None],
         receive: Callable[[int, Mapping[str, str], bytes], None],
     ) -> None:
         """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
@@ -392,6 +405,7 @@ class _Connection:
                 if name.decode("latin-1").lower() not in ended
             ]
             try:
+                await asyncio.shield(begun)
                 await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
                 async for piece in answer.stream:
                     received.add(piece)
@@ -435,6 +449,14 @@ def _join_location(url: str, location: bytes) -> bytes:
 def _list_hops(headers: Mapping[str, str]) -> set[str]:
     """Return the headers that are for the next host only."""
     return {name.strip().lower() for name in headers.get("connection", "").split(",")}
+
+
+async def _end(
+    beginning: asyncio.Future[None], finish: Callable[[Sent | None], None], sent: Sent | None
+) -> None:
+    """Finish an exchange whose beginning is done, in a thread, as other streams need the loop."""
+    await asyncio.wait({beginning})
+    await asyncio.to_thread(finish, sent)
 
 
 def _give_up(asking: asyncio.Future[Live | Response | Refusal]) -> None:

@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +24,7 @@ from ..models import make_decoder
 from ..wire import as_dict, as_list, encode_canonical
 from .conversations import MESSAGES
 from .exchange import Exchange, Request
-from .spending import price_tokens
+from .spending import Prices
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
@@ -37,10 +36,10 @@ def make_logs(
     calls: Iterable[tuple[Exchange, str, float, float]],
 ) -> list[EventLog]:
     """Return the logs of redacted exchanges, each with the id of its run and its times."""
-    listed = list(calls)
+    listed, prices = list(calls), Prices()
     results = find_results(as_dict(exchange.request.body.value) for exchange, *_ in listed)
     return [
-        make_log(exchange, run=run, began=began, ended=ended, results=results)
+        make_log(exchange, run=run, began=began, ended=ended, results=results, prices=prices)
         for exchange, run, began, ended in listed
     ]
 
@@ -51,11 +50,13 @@ def make_log(
     began: float,
     ended: float,
     results: Mapping[str, Any],
+    prices: Prices,
     run: str = "",
 ) -> EventLog:
     """Return the log of a redacted exchange. `results`: what calls returned, by their ids."""
     times = [began]
-    log = begin_log(exchange.request, run=run, clock=lambda: times[-1])
+    log = EventLog(run, clock=lambda: times[-1])
+    begin_log(log, exchange.request)
     times.append(ended)
     response, reader = exchange.response, None
     decoder = make_decoder(exchange.request.path, response.status)
@@ -63,25 +64,19 @@ def make_log(
         reader = AnswerReader(decoder)
         read = [event for piece in response.body.pieces() for event in reader.feed(piece)]
         add_events(log, (e for e in read + reader.close() if not isinstance(e, Delta)), results)
-    end_log(log, exchange, reader)
+    end_log(log, exchange, reader, prices)
     return log
 
 
 def begin_log(
-    request: Request,
-    redact: Callable[[Any], Any] = lambda value: value,
-    *,
-    run: str = "",
-    clock: Callable[[], float] = time.time,
-) -> EventLog:
-    """Return the log of a request that is answered next."""
-    log = EventLog(run, clock=clock)
+    log: EventLog, request: Request, redact: Callable[[Any], Any] = lambda value: value
+) -> None:
+    """Begin an empty log with a request that is answered next."""
     body = as_dict(request.body.value)
     provider = urlsplit(request.provider).netloc or request.provider
     log.append(RunStart(model=redact(f"{provider}/{request.model or request.path.strip('/')}")))
     log.append(User(content=redact(_read_prompt(body)), origin="user"))
     log.append(Node(phase="enter", **_NODE))
-    return log
 
 
 def add_events(
@@ -94,7 +89,7 @@ def add_events(
             log.append(_find_result(event, results))
 
 
-def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None) -> None:
+def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None, prices: Prices) -> None:
     """End the log of an exchange; `reader` has read its answer, None: it could not be read."""
     response = exchange.response
     fine = response.status < 400 and response.complete
@@ -103,20 +98,22 @@ def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None) -> N
         message = f"The server answered {response.status}."
         log.append(Error(code="provider", message=message, raw=text[:2000], origin="imported"))
     elif reader is not None:
-        add_events(log, _read_spending(exchange, reader))
+        add_events(log, _read_spending(exchange, reader, prices))
     result = "ok" if fine else f"error: {response.status}"
     data = {"status": response.status, "attempts": exchange.attempts}
     log.append(Node(phase="exit", result=result, data=data, **_NODE))
     log.append(End(status="ok" if fine else "error" if response.status >= 400 else "interrupted"))
 
 
-def _read_spending(exchange: Exchange, reader: AnswerReader) -> Iterator[Event]:
+def _read_spending(exchange: Exchange, reader: AnswerReader, prices: Prices) -> Iterator[Event]:
     """Yield that an answer broke off, if it did, and what it cost."""
     if not exchange.response.complete:
         yield Error(code="cut", message="The answer broke off, or its reader went away.")
     if reader.turn.usage is not None:
         counts, estimated = reader.turn.spent(0, 0, whole=True)
-        cost = counts.cost if counts.cost is not None else price_tokens(exchange.request, counts)
+        cost = counts.cost
+        if cost is None:
+            cost = prices.price_tokens(exchange.request, counts)
         step = msgspec.structs.replace(counts, cost=cost)
         yield Metric(step=step, total=step, estimated=estimated, turn=1)
 

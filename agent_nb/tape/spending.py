@@ -182,8 +182,19 @@ def _find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
     return chosen.name, Tariff.of(cast("Model", chosen))
 
 
-def price_tokens(request: Request, counts: Counts) -> float | None:
-    """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
-    with suppress(AgentError):
-        return _find_tariff(request.provider, request.model)[1].cost(counts)
-    return None
+class Prices:
+    """The prices of models, each looked up once: for the calls of one cell."""
+
+    def __init__(self) -> None:
+        # (provider, model) -> its tariff, None: unknown
+        self._tariffs: dict[tuple[str, str], Tariff | None] = {}
+
+    def price_tokens(self, request: Request, counts: Counts) -> float | None:
+        """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
+        name = (request.provider, request.model)
+        if name not in self._tariffs:
+            self._tariffs[name] = None
+            with suppress(AgentError):
+                self._tariffs[name] = _find_tariff(*name)[1]
+        tariff = self._tariffs[name]
+        return None if tariff is None else tariff.cost(counts)

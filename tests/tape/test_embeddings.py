@@ -12,6 +12,7 @@ from agent_nb.tape.conversations import Conversations
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.packed import pack_exchange, unpack_exchange
 from agent_nb.tape.run_log import make_log
+from agent_nb.tape.spending import Prices
 from agent_nb.wire import dumps
 
 LENGTH = 1536
@@ -35,7 +36,7 @@ def test_embeddings_are_kept_packed_and_read_again(form):
         request=Request(provider="openai", path="/embeddings", body=Body("json", asked)),
         response=Response(body=Body.read(json.dumps(answer).encode())),
     )
-    log = make_log(made, began=1.0, ended=2.0, results={})
+    log = make_log(made, began=1.0, ended=2.0, results={}, prices=Prices())
     packed = pack_exchange(made, log, Conversations(Home("/h")), Home("/h"))
     assert unpack_exchange(packed.value, packed.payloads, [], Home("/h")) == made
     assert len(dumps(packed.value)) / (4 * LENGTH) < most

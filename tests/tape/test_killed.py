@@ -227,7 +227,8 @@ def make_journal(body, data, size, *, complete=True):
 
     request = Request(provider="openai", path="/chat/completions", body=Body("json", body))
     headers = {"authorization": f"Bearer {KEY}"}
-    journal = CallJournal(request, headers, {}, open_journal)
+    journal = CallJournal(request, headers, {})
+    journal.open(open_journal)
     for start in range(0, len(data), size):
         journal.receive(200, {}, data[start : start + size])
     if complete:
@@ -254,6 +255,15 @@ def test_no_key_or_home_folder_is_in_a_journal_and_the_folder_comes_back(
     assert log.of("user")[0].content == "Read /home/annika/x with [redacted header authorization]"
     assert text_of(log) == text.replace(KEY, "[redacted header authorization]")
     assert log[-1].status == ("ok" if complete else "interrupted")
+
+
+def test_a_call_that_no_decoder_reads_has_a_log_with_an_end_and_no_journal():
+    request = Request(provider="openai", path="/embeddings", body=Body("json", {"input": "hi"}))
+    journal = CallJournal(request, {}, {})
+    journal.open(lambda run: pytest.fail("a journal is opened"))
+    journal.receive(200, {}, b'{"data": []}')
+    journal.end(Exchange(request=request, response=Response(body=Body("json", {"data": []}))))
+    assert journal.log[-1].status == "ok"
 
 
 def test_a_journal_has_an_answer_as_far_as_it_came():

@@ -10,6 +10,7 @@ from helpers.notebooks import write
 from agent_nb.cli.main import main
 from agent_nb.host.diverted import DIVERTED
 from agent_nb.models.keys import Key, collect_secrets
+from agent_nb.notebook.files import library
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
@@ -280,6 +281,46 @@ def test_a_call_that_is_replayed_before_the_first_save_keeps_its_record(
         run_cell("%agent tape off")
     assert len(provider.asked) == len(first) == 1
     assert again == first
+
+
+def test_the_tape_follows_the_configured_mode(provider, loaded):
+    def run_cell(cell):
+        loaded.run_cell(cell).raise_error()
+        return len(provider.asked)
+
+    run_cell("%agent tape")
+    run_cell(LIBRARY)
+    try:
+        assert run_cell("ask('hi')") == 1
+        assert run_cell("ask('hi')") == 1
+        run_cell("%config AgentMagics.rerun = 'live'")
+        assert run_cell("ask('hi')") == 2
+        run_cell("%config AgentMagics.rerun = 'replay'")
+        assert run_cell("ask('hi')") == 2
+        with pytest.raises(Exception, match="HTTP Error 400"):
+            run_cell("ask('you')")
+    finally:
+        run_cell("%agent tape off")
+
+
+def test_a_record_is_checked_once_however_many_calls_and_cells_there_are(
+    provider, loaded, monkeypatch
+):
+    checked = []
+    is_own = library.is_own_record
+    monkeypatch.setattr(
+        library, "is_own_record", lambda record, key: checked.append(1) or is_own(record, key)
+    )
+    loaded.run_cell("%agent tape")
+    loaded.run_cell(LIBRARY)
+    try:
+        loaded.run_cell("for n in range(9):\n    ask(str(n))").raise_error()
+        loaded.run_cell("for n in range(9):\n    ask(str(n))").raise_error()
+        loaded.run_cell("ask('hi')").raise_error()
+    finally:
+        loaded.run_cell("%agent tape off")
+    assert len(provider.asked) == 10
+    assert len(checked) <= 10
 
 
 @pytest.mark.kernel

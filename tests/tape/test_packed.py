@@ -31,6 +31,7 @@ from agent_nb.tape.packed import pack_exchange, read_exchange, texts_of, unpack_
 from agent_nb.tape.redaction import redact_exchange
 from agent_nb.tape.references import Dereferencer, References
 from agent_nb.tape.run_log import find_results, make_log
+from agent_nb.tape.spending import Prices
 from agent_nb.wire import dumps
 
 HOME = Home("/home/ann")
@@ -59,7 +60,7 @@ def exchange(path, body, data, content_type="text/event-stream", **fields):
 
 def packed(made, conversations=None):
     """Return the exchange's log and packed form."""
-    log = make_log(made, began=1.0, ended=2.0, results={})
+    log = make_log(made, began=1.0, ended=2.0, results={}, prices=Prices())
     return log, pack_exchange(made, log, conversations or Conversations(HOME), HOME)
 
 
@@ -140,7 +141,7 @@ def test_the_log_of_an_exchange_with_google_has_all_that_it_says():
     turns[0]["parts"][0]["functionCall"]["args"] = {"a": 2}
     returned = [{"functionResponse": {"name": "add", "response": {"result": n}}} for n in (2, 3)]
     results = find_results([{"contents": [*turns, {"parts": returned}]}])
-    log = make_log(made, began=1.0, ended=2.0, results=results)
+    log = make_log(made, began=1.0, ended=2.0, results=results, prices=Prices())
     assert (log[0].model, log[1].content) == ("openai/g", "What is 1 + 2?")
     assert [event.content for event in log.of("think", "respond")] == ["Hm.", "It is."]
     assert [event.args for event in log.of("call")] == [args]
@@ -171,7 +172,7 @@ def test_the_log_of_an_exchange_has_prompt_answer_calls_results_and_usage():
     results = find_results(
         [{"messages": [{"role": "tool", "tool_call_id": "call_1", "content": "2"}]}]
     )
-    log = make_log(made, began=1.0, ended=2.0, results=results)
+    log = make_log(made, began=1.0, ended=2.0, results=results, prices=Prices())
     kinds = [event.type for event in log]
     assert kinds == [
         "run_start",
@@ -208,7 +209,7 @@ def test_the_log_of_an_exchange_has_prompt_answer_calls_results_and_usage():
 
 def test_a_call_without_a_result_was_not_answered_here():
     made = exchange("/chat/completions", {}, sse(*chat_chunks([], call=("add", ["{}"]))))
-    log = make_log(made, began=1.0, ended=2.0, results={})
+    log = make_log(made, began=1.0, ended=2.0, results={}, prices=Prices())
     assert log.of("result")[0].status == "cancelled"
 
 

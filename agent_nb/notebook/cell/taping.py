@@ -61,11 +61,13 @@ from ...tape import (
     Response,
     Sent,
     TapeIndex,
+    TapeMasks,
     make_logs,
     pack_exchange,
     read_exchange,
     redact_exchange,
 )
+from ..identity import Cell
 from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
@@ -117,6 +119,11 @@ class _Slot:
         self.journals: list[CallJournal] = []  # of the calls that were sent
         self.line = LiveLine(execution.cell, execution.id, self._list_calls)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the notebook holds no recorded call, of this user or another one."""
+        return not self.records and not self.remark
+
     def _list_calls(self) -> tuple[list[Run], int, list[str]]:
         """Return the runs of all calls, how many were replayed, and what the record lacked."""
         replayed = [call.log for call in self.calls if call.recorded]
@@ -136,12 +143,18 @@ class NotebookTape:
         self._last_ended = ""  # the id of the execution whose cell ended last
         self._home = Home.of_user()
         self._conversations = Conversations(self._home)
-        self._exchanges: dict[str, Exchange | None] = {}  # those that were read, by their hashes
+        self._rules: list[Any] = []  # those that the masks were made of
+        self._masks = TapeMasks()
+        # the exchanges that were read, and their keys, by the hashes of their records
+        self._exchanges: dict[str, tuple[Exchange | None, str]] = {}
+        # id of a record in memory -> the record, and whether this user made it: the file has the
+        # same ones for the next cell
+        self._checked: dict[int, tuple[Record, bool]] = {}
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
         self._guard = guard_hosts(session.shell) if read_launch().strict else None
         self._watch = HostWatch()  # where nothing is refused
         refuse = self._guard.watch.refuse_target if self._guard is not None else None
-        self._relay = Relay(upstreams, self._answer, refuse)
+        self._relay = Relay(upstreams, self._answer, refuse, self._is_quick)
 
     def start(self) -> None:
         """Start the relay, and point the variables of libraries to it. Raises UsageError."""
@@ -185,14 +198,28 @@ class NotebookTape:
                 stack.callback(last)
             self._relay.stop()
 
+    def _is_quick(self) -> bool:
+        """Return whether `_answer` returns at once, or has no stream of an answer to hold up."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            latest = executions_of(self._session.shell).latest
+            slot = self._slots.get(latest.id) if latest is not None else None
+            return slot is not None and self._choose_mode(slot.execution.cell) in (
+                ("replay", "live", "auto") if slot.is_new else ("replay", "live")
+            )
+        finally:
+            self._lock.release()
+
     def _answer(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
-        """Return what becomes of a request; the relay calls this in a thread of its own."""
+        """Return what becomes of a request."""
         with self._lock:
             slot = self._find_slot()
-            mode = rerun_mode("", slot.execution.cell)
-            if mode == "live":
-                return self._go_live(slot, request, headers)
-            redacted = self._redact(Exchange(request=request, response=Response()), headers).request
+            mode, secrets = self._choose_mode(slot.execution.cell), collect_secrets()
+            if mode == "live" or (mode == "auto" and slot.is_new):
+                return self._go_live(slot, request, headers, secrets)
+            asked = Exchange(request=request, response=Response())
+            redacted = redact_exchange(asked, secrets, headers).request
             errors = mode == "replay"
             answer = slot.index.find(redacted, slot.execution.cell.id, slot.used, errors=errors)
             if isinstance(answer, Recording):
@@ -203,30 +230,45 @@ class NotebookTape:
                 at_once = {**response.headers, "x-should-retry": "false"}
                 return msgspec.structs.replace(response, headers=at_once)
             why = f"{answer.why}.{slot.remark}"
-            if mode == "replay" or slot.records or slot.remark:  # else the notebook is new on tape
-                slot.misses.append(why)
+            slot.misses.append(why)
             if mode == "replay":
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
-            return self._go_live(slot, request, headers)
+            return self._go_live(slot, request, headers, secrets)
 
-    def _go_live(self, slot: _Slot, request: Request, headers: Mapping[str, str]) -> Live:
-        open_journal = partial(self._open_journal, slot)
-        journal = CallJournal(request, headers, collect_secrets(), open_journal)
+    def _choose_mode(self, cell: Cell) -> str:
+        return rerun_mode(str(self._session.defaults().get("rerun", "")), cell)
+
+    def _go_live(
+        self,
+        slot: _Slot,
+        request: Request,
+        headers: Mapping[str, str],
+        secrets: Mapping[str, str],
+    ) -> Live:
+        journal = CallJournal(request, headers, secrets)
         slot.open += 1
+        return Live(
+            finish=partial(self._finish, slot, journal),
+            begin=partial(self._begin, slot, journal),
+            receive=journal.receive,
+        )
+
+    def _begin(self, slot: _Slot, journal: CallJournal) -> None:
+        cell, library = slot.execution.cell, self._session.library
+
+        def open_journal(run: str) -> Journal:
+            return Journal(
+                run,
+                cell=cell.key,
+                notebook=str(library.finder.path(cell.runner_options) or ""),
+                execution=slot.execution.id,
+                clean=not slot.journals,  # once an execution
+                warn=self._session.warn,
+            )
+
+        journal.open(open_journal)
         slot.journals.append(journal)
         slot.line.note_change()
-        return Live(partial(self._finish, slot, journal), journal.receive)
-
-    def _open_journal(self, slot: _Slot, run: str) -> Journal:
-        cell, library = slot.execution.cell, self._session.library
-        return Journal(
-            run,
-            cell=cell.key,
-            notebook=str(library.finder.path(cell.runner_options) or ""),
-            execution=slot.execution.id,
-            clean=not slot.open,
-            warn=self._session.warn,
-        )
 
     def _finish(self, slot: _Slot, journal: CallJournal, sent: Sent | None) -> None:
         """Keep an exchange with a server, without its secrets, until its cell ends."""
@@ -237,14 +279,14 @@ class NotebookTape:
         try:
             if sent is not None:
                 exchange = self._redact(sent.exchange, sent.headers)
-                call = _Call(exchange, sent.began, sent.ended, run=journal.run)
+                call = _Call(exchange, sent.began, sent.ended, run=journal.log.run)
             journal.end(None if call is None else call.exchange)
         finally:
             with self._lock:
                 slot.ending -= 1
                 if call is not None:
                     slot.calls.append(call)
-                else:
+                elif journal in slot.journals:
                     slot.journals.remove(journal)
                 self._ended.notify_all()
             slot.line.note_change()
@@ -259,17 +301,24 @@ class NotebookTape:
     def _make_slot(self, execution: Execution) -> _Slot:
         cell, library = execution.cell, self._session.library
         trust, foreign = trusted_records(cell), 0
-        recordings, records = [], {}
+        rules = cell.runner_options.get("normalize")
+        masks = self._choose_masks(rules if isinstance(rules, list) else [])
+        recordings, records, checked = [], {}, {}
         for record in library.list_taped(cell):
-            if not (library.is_own(record) or (covers_record(trust, record) and is_intact(record))):
+            seen, own = self._checked.get(id(record), (None, False))
+            own = own if seen is record else library.is_own(record)
+            checked[id(record)] = record, own
+            if not (own or (covers_record(trust, record) and is_intact(record))):
                 foreign += 1
                 continue
             with suppress(UsageError):  # a damaged record counts as none
-                if (exchange := self._read(record)) is not None:
+                exchange, key = self._read(record, masks)
+                if exchange is not None:
                     records[str(record["id"])] = record
                     recordings.append(
                         Recording(
                             exchange=exchange,
+                            key=key,
                             record=str(record["id"]),
                             cell=str(record.get("cell", "")),
                             execution=str(record.get("execution", "")),
@@ -277,20 +326,28 @@ class NotebookTape:
                             ordinal=n if isinstance(n := record.get("ordinal"), int) else 0,
                         )
                     )
-        masks = cell.runner_options.get("normalize")
-        rules = msgspec.convert(masks, list[Rule]) if isinstance(masks, list) else []
+        self._checked = checked
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
-        index = TapeIndex(recordings, rules, library.used_calls(cell))
+        index = TapeIndex(recordings, masks, library.used_calls(cell))
         slot = _Slot(execution, index, records, remark)
         if execution.id == self._last_ended:  # a thread calls between two cells
             slot.line.end()
         return slot
 
-    def _read(self, record: Record) -> Exchange | None:
-        """Return the exchange of a record whose hash was checked, reading it once."""
+    def _choose_masks(self, rules: list[Any]) -> TapeMasks:
+        """Return the masks of the project, which change when its file does."""
+        if rules != self._rules:
+            self._rules, self._masks = rules, TapeMasks(msgspec.convert(rules, list[Rule]))
+            self._exchanges.clear()
+        return self._masks
+
+    def _read(self, record: Record, masks: TapeMasks) -> tuple[Exchange | None, str]:
+        """Return the exchange of a record whose hash was checked, and its key; read it once."""
         name = str(record.get("hash"))
         if name not in self._exchanges:
-            self._exchanges[name] = read_exchange(record)
+            exchange = read_exchange(record)
+            key = "" if exchange is None else masks.make_key(exchange.request)
+            self._exchanges[name] = exchange, key
         return self._exchanges[name]
 
     def _end_cell(self, _: Any = None) -> None:
@@ -340,7 +397,7 @@ class NotebookTape:
 
             bundle = make_folded_bundle(line, [run.log for run in runs[:_MOST_CARDS]], misses)
         publish_display(bundle, {METADATA_KEY: numbers}, {}, False)
-        if rerun_mode("", cell) == "replay":
+        if self._choose_mode(cell) == "replay":
             publish_errors(cell, [f"a model call is not recorded: {why}" for why in misses])
 
     def _publish_records(self, slot: _Slot, calls: list[_Call], logs: list[EventLog]) -> None:

@@ -40,6 +40,7 @@ class Library:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.finder = NotebookFinder(namespace)
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
+        self._identities: set[tuple[str, str]] = set()  # of all records that this kernel made
         self._used = UsedCalls()  # in this kernel, by cell key
         self._forgotten: set[str] = set()  # run ids
         # (path, time in ns, size) of the file when it was read last, and its content
@@ -50,7 +51,9 @@ class Library:
         """Remember a record that this kernel made for the cell `key`."""
         earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
         kept_ids = self._used.list_ids()
-        self._records[key] = CellRecords([record, *earlier]).select_kept(user_key(), kept_ids)
+        # not checked: this kernel made them, and a cell may make hundreds
+        self._records[key] = CellRecords([record, *earlier]).select_kept(None, kept_ids)
+        self._identities.add(_identify(record))
 
     def records_of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""
@@ -77,12 +80,7 @@ class Library:
 
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
-        identity = (record.get("id"), record.get("hash"))
-        return any(
-            (r.get("id"), r.get("hash")) == identity
-            for records in self._records.values()
-            for r in records
-        )
+        return _identify(record) in self._identities
 
     def is_own(self, record: Record) -> bool:
         """Return whether this kernel or this user made a record."""
@@ -178,3 +176,8 @@ def countersigned_hashes(options: RunnerOptions) -> frozenset[str]:
     """Return the hashes of records that a signer has signed, as the runner sent them."""
     signed = options.get("signed")
     return frozenset(map(str, signed)) if isinstance(signed, list) else frozenset()
+
+
+def _identify(record: Record) -> tuple[str, str]:
+    """Return the id of a record's run and its hash."""
+    return str(record.get("id")), str(record.get("hash"))
