@@ -9,9 +9,9 @@ recorded answer to a request. Which cell a call belongs to is known to `notebook
 calls that pass the tape by.
 
 Order: exchange, providers, references
-< columns, conversations, live_exchange, matching, spending
+< columns, conversations, live_exchange, spending
 < host_watch, packed, redaction, relay, run_log
-< call_journal, taped_url
+< call_journal, matching, taped_url
 """
 
 from typing import TYPE_CHECKING
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .matching import TapeIndex as TapeIndex
     from .matching import TapeMasks as TapeMasks
     from .packed import pack_exchange as pack_exchange
-    from .packed import read_exchange as read_exchange
     from .providers import PROVIDERS as PROVIDERS
     from .redaction import redact_exchange as redact_exchange
     from .relay import Live as Live
@@ -56,7 +55,6 @@ _HOMES = {
     "TapeMasks": "matching",
     "make_logs": "run_log",
     "pack_exchange": "packed",
-    "read_exchange": "packed",
     "redact_exchange": "redaction",
 }
 

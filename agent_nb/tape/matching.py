@@ -23,8 +23,10 @@ from typing import Any
 import msgspec
 
 from ..agent import Rule
+from ..record import Record, read_start_time
 from ..wire import encode_canonical
 from .exchange import RETRIED, Exchange, Request
+from .packed import read_exchange
 
 _DATE = (
     r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
@@ -59,6 +61,26 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     execution: str = ""
     started: float = 0.0
     ordinal: int = 0
+
+    @classmethod
+    def read(cls, record: Record, masks: TapeMasks) -> Recording | None:
+        """Return the exchange of a record whose hash was checked, None if nothing can replay it.
+
+        Raises UsageError if the record is damaged.
+        """
+        exchange = read_exchange(record)
+        if exchange is None:
+            return None
+        ordinal = record.get("ordinal")
+        return cls(
+            exchange=exchange,
+            key=masks.make_key(exchange.request),
+            record=str(record["id"]),
+            cell=str(record.get("cell", "")),
+            execution=str(record.get("execution", "")),
+            started=read_start_time(record),
+            ordinal=ordinal if isinstance(ordinal, int) else 0,
+        )
 
 
 class Miss(msgspec.Struct, frozen=True):

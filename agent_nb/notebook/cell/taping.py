@@ -44,7 +44,6 @@ from ...record import (
     RunNumbers,
     covers_record,
     is_intact,
-    read_start_time,
     run_record,
 )
 from ...tape import (
@@ -64,7 +63,6 @@ from ...tape import (
     TapeMasks,
     make_logs,
     pack_exchange,
-    read_exchange,
     redact_exchange,
 )
 from ..identity import Cell
@@ -145,8 +143,8 @@ class NotebookTape:
         self._conversations = Conversations(self._home)
         self._rules: list[Any] = []  # those that the masks were made of
         self._masks = TapeMasks()
-        # the exchanges that were read, and their keys, by the hashes of their records
-        self._exchanges: dict[str, tuple[Exchange | None, str]] = {}
+        # hash of a record -> what was read of it
+        self._recordings: dict[str, Recording | None] = {}
         # id of a record in memory -> the record, and whether this user made it: the file has the
         # same ones for the next cell
         self._checked: dict[int, tuple[Record, bool]] = {}
@@ -312,20 +310,9 @@ class NotebookTape:
                 foreign += 1
                 continue
             with suppress(UsageError):  # a damaged record counts as none
-                exchange, key = self._read(record, masks)
-                if exchange is not None:
-                    records[str(record["id"])] = record
-                    recordings.append(
-                        Recording(
-                            exchange=exchange,
-                            key=key,
-                            record=str(record["id"]),
-                            cell=str(record.get("cell", "")),
-                            execution=str(record.get("execution", "")),
-                            started=read_start_time(record),
-                            ordinal=n if isinstance(n := record.get("ordinal"), int) else 0,
-                        )
-                    )
+                if (recording := self._read(record, masks)) is not None:
+                    records[recording.record] = record
+                    recordings.append(recording)
         self._checked = checked
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
         index = TapeIndex(recordings, masks, library.used_calls(cell))
@@ -338,17 +325,15 @@ class NotebookTape:
         """Return the masks of the project, which change when its file does."""
         if rules != self._rules:
             self._rules, self._masks = rules, TapeMasks(msgspec.convert(rules, list[Rule]))
-            self._exchanges.clear()
+            self._recordings.clear()
         return self._masks
 
-    def _read(self, record: Record, masks: TapeMasks) -> tuple[Exchange | None, str]:
-        """Return the exchange of a record whose hash was checked, and its key; read it once."""
+    def _read(self, record: Record, masks: TapeMasks) -> Recording | None:
+        """Return what a record whose hash was checked holds, reading it once."""
         name = str(record.get("hash"))
-        if name not in self._exchanges:
-            exchange = read_exchange(record)
-            key = "" if exchange is None else masks.make_key(exchange.request)
-            self._exchanges[name] = exchange, key
-        return self._exchanges[name]
+        if name not in self._recordings:
+            self._recordings[name] = Recording.read(record, masks)
+        return self._recordings[name]
 
     def _end_cell(self, _: Any = None) -> None:
         """Record and show the calls that have ended; IPython's event `post_run_cell`."""
