@@ -38,24 +38,19 @@ if TYPE_CHECKING:
     from .relay import Relay as Relay
     from .run_log import make_logs as make_logs
 
-_HOMES = {
-    "CallJournal": "call_journal",
-    "Conversations": "conversations",
-    "Exchange": "exchange",
-    "HostWatch": "host_watch",
-    "Live": "relay",
-    "PROVIDERS": "providers",
-    "Recording": "matching",
-    "Refusal": "exchange",
-    "Relay": "relay",
-    "Request": "exchange",
-    "Response": "exchange",
-    "Sent": "live_exchange",
-    "TapeIndex": "matching",
-    "make_logs": "run_log",
-    "pack_exchange": "packed",
-    "read_exchange": "packed",
-    "redact_exchange": "redaction",
+# file of the room -> the names that it defines
+_NAMES = {
+    "call_journal": "CallJournal",
+    "conversations": "Conversations",
+    "exchange": "Exchange Refusal Request Response",
+    "host_watch": "HostWatch",
+    "live_exchange": "Sent",
+    "matching": "Recording TapeIndex",
+    "packed": "pack_exchange read_exchange",
+    "providers": "PROVIDERS",
+    "redaction": "redact_exchange",
+    "relay": "Live Relay",
+    "run_log": "make_logs",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)
