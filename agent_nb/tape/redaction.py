@@ -32,7 +32,12 @@ _QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signatur
 def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets that a request carries, by name."""
     found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
-    return {name: value for name, value in found.items() if len(value) >= _SHORTEST}
+    return {
+        name: value
+        for name, value in found.items()
+        # a redirect that is served from its record has redacted keys
+        if len(value) >= _SHORTEST and not value.startswith("[redacted ")
+    }
 
 
 def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -63,15 +68,24 @@ def redact_exchange(
             request,
             provider=redaction.value(request.provider),
             path=redaction.value(request.path),
-            query=redaction.value(_QUERY.sub(r"\1[redacted \2]", request.query)),
+            query=redaction.value(_redact_query(request.query)),
             body=_redact_body(request.body, redaction, secrets),
         ),
         response=msgspec.structs.replace(
             response,
-            headers=redaction.value(dict(response.headers)),
+            headers=redaction.value(_redact_location(response.headers)),
             body=_redact_body(response.body, redaction, secrets),
         ),
     )
+
+
+def _redact_query(query: str) -> str:
+    return _QUERY.sub(r"\1[redacted \2]", query)
+
+
+def _redact_location(headers: Mapping[str, str]) -> dict[str, str]:
+    path, mark, query = headers.get("location", "").partition("?")
+    return {**headers, "location": f"{path}?{_redact_query(query)}"} if mark else dict(headers)
 
 
 def _redact_body(body: Body, redaction: Redaction, secrets: Mapping[str, str]) -> Body:
